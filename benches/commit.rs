@@ -1,4 +1,4 @@
-//! Committing, against sending the same bytes prepared beforehand.
+//! Committing, compared with sending the same bytes prepared beforehand.
 //!
 //! `cargo bench --bench commit [-- CHAINS]`
 
@@ -19,7 +19,7 @@ fn main() -> Result {
     in_sandbox(|| one_more(chains))
 }
 
-/// The whole ruleset in one transaction, into an empty namespace.
+/// The complete ruleset in one transaction, in an empty namespace.
 fn whole(chains: usize) -> Result {
     let ruleset = KubeProxy { chains };
     let mut nft = Connection::open()?;
@@ -54,7 +54,7 @@ fn whole(chains: usize) -> Result {
     Ok(())
 }
 
-/// One more chain with three rules, where so many chains are.
+/// One more chain with three rules, beside this many chains.
 fn one_more(chains: usize) -> Result {
     let ruleset = KubeProxy { chains };
     let mut nft = loaded(chains)?;
@@ -63,7 +63,7 @@ fn one_more(chains: usize) -> Result {
     ruleset.write_one_more(&mut tx, chains)?;
     let prepared = tx.datagram(<[u8]>::to_vec);
 
-    // Taken out again before each turn.
+    // Removed again before each turn.
     let name = ruleset.service_chain(chains);
     let mut cleaner = Connection::open()?;
     let mut remove = Transaction::new();

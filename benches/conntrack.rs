@@ -1,10 +1,10 @@
-//! Listing the table of connections, against the same request with its replies thrown away; and deleting entries by name,
-//! against the same requests prepared beforehand.
+//! Listing conntrack entries, compared with the same request whose replies are discarded; and deleting entries by key,
+//! compared with the same requests prepared beforehand.
 //!
 //! `cargo bench --features conntrack --bench conntrack [-- ENTRIES …]`. A network namespace has at most
-//! `net.netfilter.nf_conntrack_max` of them, where that of the first namespace counts for all: more are in several
-//! namespaces, of which each is listed, one after the other. To the kernel they are one hash table, through all of which
-//! it goes for each namespace.
+//! `net.netfilter.nf_conntrack_max` entries, where the initial namespace's value applies to all. More entries are
+//! spread over several namespaces, which are listed one after the other. The kernel keeps them in one hash table, and
+//! scans all of it for each namespace.
 
 mod common;
 
@@ -18,15 +18,15 @@ use chainwright_bench::{alternate_prepared, resident};
 use chainwright_testing::{Sandbox, become_namespace_root};
 use common::{BoxError, Result, counts, in_sandbox, report};
 
-/// UDP to a service, from so many addresses and ports.
+/// A UDP connection to a service; addresses and ports depend on `number`.
 fn tuple(number: usize) -> Tuple {
     let [_, a, b, c] = (number as u32).to_be_bytes();
     Tuple::udp(([10, 1, a, b], 1024 + u16::from(c)), ([10, 96, 0, 10], 53))
 }
 
-/// How many entries go into one namespace: somewhat fewer than the usual limit, 262,144.
+/// Number of entries in one namespace: somewhat fewer than the usual limit, 262,144.
 const IN_ONE: usize = 250_000;
-/// By how much the process may grow while it lists: some pages, whatever the number of entries.
+/// How much the process may grow during a listing: some pages, whatever the number of entries.
 const GROWTH: usize = 1 << 20;
 
 fn fill(conntrack: &mut Connection, entries: usize) -> Result {
@@ -37,14 +37,14 @@ fn fill(conntrack: &mut Connection, entries: usize) -> Result {
 }
 
 fn main() -> Result {
-    become_namespace_root()?; // before any thread
+    become_namespace_root()?; // before any thread starts
     for entries in counts(&[10_000, 200_000, 1_000_000]) {
         list(entries)?;
     }
     in_sandbox(|| delete(10_000))
 }
 
-/// A namespace with entries, and what lists them.
+/// A namespace with entries, and the connection and floor that list them.
 struct Table {
     entries: usize,
     conntrack: Connection,
@@ -81,7 +81,7 @@ impl Table {
     }
 }
 
-/// Both directions and the status of each.
+/// Lists both directions and the status of each entry.
 fn list(entries: usize) -> Result {
     let parts = entries.div_ceil(IN_ONE);
     let tables = (0..parts).map(|part| {
@@ -118,7 +118,7 @@ fn list(entries: usize) -> Result {
     Ok(())
 }
 
-/// Entries that are there, by name.
+/// Deletes existing entries by key.
 fn delete(entries: usize) -> Result {
     let mut conntrack = Connection::open()?;
     let mut filler = Connection::open()?;

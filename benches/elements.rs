@@ -1,5 +1,5 @@
-//! Adding the elements of a map in one transaction, against the same bytes prepared beforehand; and
-//! listing them, against the same request with its replies thrown away.
+//! Adding the elements of a map in one transaction, compared with the same bytes prepared
+//! beforehand; and listing them, compared with the same request whose replies are discarded.
 //!
 //! `cargo bench --bench elements [-- ELEMENTS …]`
 
@@ -20,7 +20,7 @@ fn main() -> Result {
     Ok(())
 }
 
-/// The map and all of its elements in one transaction, into an empty namespace.
+/// The map and all of its elements in one transaction, in an empty namespace.
 fn add(elements: usize) -> Result {
     let map = Addresses { elements };
     let mut nft = Connection::open()?;
@@ -51,7 +51,7 @@ fn add(elements: usize) -> Result {
     Ok(())
 }
 
-/// Key and value of every element.
+/// Lists key and value of every element.
 fn list(elements: usize) -> Result {
     let map = Addresses { elements };
     let mut nft = Connection::open()?;
@@ -60,7 +60,7 @@ fn list(elements: usize) -> Result {
     let request = Request::elements(family, table, name);
     let mut floor = Floor::open()?;
     let measured = alternate::<BoxError>(
-        // The kernel walks over what it has sent for every datagram.
+        // For every datagram the kernel skips the elements that it has already sent.
         (100_000_000_000 / elements.pow(2)).clamp(3, 51),
         &mut [
             ("floor: replies thrown away", &mut || {

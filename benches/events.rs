@@ -1,5 +1,5 @@
-//! From a flush to the event that tells of it: the monitor, against a bare socket that looks for the end of the
-//! transaction and throws all away.
+//! Time from a flush to its event: the monitor, compared with a bare socket that looks for the end of the
+//! transaction and discards everything.
 //!
 //! `cargo bench --bench events [-- CHAINS]`
 
@@ -12,7 +12,7 @@ use chainwright::nft::{Connection, Transaction};
 use chainwright_bench::{KubeProxy, events};
 use common::{Result, in_sandbox, report};
 
-/// How often each is measured.
+/// Number of rounds for each.
 const ROUNDS: usize = 400;
 
 fn main() -> Result {
@@ -23,7 +23,7 @@ fn main() -> Result {
     in_sandbox(|| large(14_000))
 }
 
-/// A ruleset of so many chains is flushed, and both are told.
+/// Flushes a ruleset with this many chains, and measures both listeners.
 fn flush(chains: usize) -> Result {
     let measured = events::flush(KubeProxy { chains }, ROUNDS)?;
     let title = format!("flush of {chains} chains, {ROUNDS} rounds: from the commit to the event");
@@ -37,7 +37,7 @@ fn flush(chains: usize) -> Result {
     Ok(())
 }
 
-/// What a large commit queues while nobody receives, and how long it takes to take it in.
+/// The amount that a large commit queues while nothing is received, and the time to read it.
 fn large(chains: usize) -> Result {
     let mut nft = Connection::open()?;
     let mut monitor = Monitor::open()?;

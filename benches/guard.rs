@@ -1,5 +1,5 @@
-//! From a flush to kubelet's set being whole again, beside what a bare socket takes to be told; and what it takes to find
-//! out which backend a node uses.
+//! Time from a flush until kubelet's chains are complete again, beside the time until a bare socket receives the event;
+//! and the time to detect the backend that a node uses.
 //!
 //! `cargo bench --bench guard [-- CHAINS…]`
 
@@ -21,15 +21,15 @@ use chainwright_kube::guard::{Event, Guard, GuardOptions, PaceOptions};
 use chainwright_kube::kubelet::Kubelet;
 use common::{Result, counts, in_sandbox, loaded};
 
-/// How many flushes are timed.
+/// Number of measured flushes.
 const ROUNDS: usize = 1_000;
-/// How many flushes of legacy tables.
+/// Number of flushes of legacy tables.
 const LEGACY_ROUNDS: usize = 100;
-/// The goals of a repair on nf_tables: median and 99th percentile.
+/// The goals for a repair on nf_tables: median and 99th percentile.
 const REPAIR: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(5)];
-/// The goal of a detection.
+/// The goal for a detection.
 const DETECTION: Duration = Duration::from_micros(200);
-/// How many looks are timed.
+/// Number of measured detections.
 const LOOKS: usize = 2_000;
 
 fn main() -> Result {
@@ -76,7 +76,7 @@ fn quick() -> GuardOptions {
     }
 }
 
-/// Rules as kubelet's, but none of which needs a match or target of x_tables.
+/// Rules like kubelet's, but without matches or targets of x_tables.
 const PLAIN: &str = "*filter
 :INPUT ACCEPT
 :OUTPUT ACCEPT
@@ -87,11 +87,11 @@ const PLAIN: &str = "*filter
 COMMIT
 ";
 
-/// Flushes kubelet's table, as `iptables -F` does, with so many chains of a kube-proxy beside it.
+/// Flushes kubelet's table, as `iptables -F` does, beside this many chains of a kube-proxy.
 ///
-/// The kernel takes a rule with a match or target of x_tables only after what was deleted before is freed, which waits for an
-/// RCU grace period: the floor of a repair is the same rules' bytes, committed right after the flush. The goals are held
-/// against a set without such rules.
+/// Before the kernel accepts a rule with a match or target of x_tables, it frees what was deleted before, which waits
+/// for an RCU grace period. So the floor of a repair is a commit of the same rules' bytes right after the flush. The
+/// goals apply to a set without such rules.
 fn repair(chains: usize) -> Result {
     let mut nft = loaded(chains)?;
     println!(
@@ -110,7 +110,7 @@ fn repair(chains: usize) -> Result {
     Ok(())
 }
 
-/// What it takes to be told at all.
+/// Measures the time until an event is received.
 fn told(nft: &mut Connection) -> Result {
     let kubelet = Kubelet::new();
     kubelet.ensure(&mut *nft)?;
@@ -134,7 +134,7 @@ fn told(nft: &mut Connection) -> Result {
         nft.commit(&flush)?;
         let end = told.recv()?.ok_or("the bare socket lost events")?;
         floor.push(end.duration_since(start));
-        // What makes it whole is told, too.
+        // The repair causes an event, too.
         go.send(())?;
         kubelet.ensure(&mut *nft)?;
         told.recv()?;
@@ -155,7 +155,7 @@ fn flush() -> Result<Transaction> {
     Ok(flush)
 }
 
-/// From the flush to all being there again: by a guard, and by one who has the bytes ready.
+/// From the flush until everything is present again: by a guard, and by a program that has the bytes ready.
 fn kept(nft: &mut Connection, declared: Declared, goals: Option<[Duration; 2]>) -> Result {
     let flush = flush()?;
     nft.commit(&flush)?;
@@ -185,9 +185,9 @@ fn kept(nft: &mut Connection, declared: Declared, goals: Option<[Duration; 2]>) 
     };
     ready(&events)?;
     let (mut whole, mut took) = (Vec::new(), Vec::new());
-    // What it made at first it is told, too.
+    // It also reports what it created at first.
     assert!(running.is_alive(Duration::from_secs(10)));
-    // It waits again when it has answered.
+    // It waits again after it has answered.
     thread::sleep(Duration::from_millis(50));
     let before = switches();
     thread::sleep(Duration::from_secs(1));
@@ -224,7 +224,7 @@ fn kept(nft: &mut Connection, declared: Declared, goals: Option<[Duration; 2]>) 
     Ok(())
 }
 
-/// Flushes kubelet's legacy table, with the usual interval made shorter.
+/// Flushes kubelet's legacy table, with a shorter interval than usual.
 fn legacy() -> Result {
     let interval = Duration::from_millis(20);
     let options = GuardOptions {
@@ -238,7 +238,7 @@ fn legacy() -> Result {
     ready(&events)?;
     let (mut whole, mut replace) = (Vec::new(), Vec::new());
     for round in 0..LEGACY_ROUNDS {
-        // At another moment of the interval each time.
+        // At a different moment of the interval each time.
         thread::sleep(interval + interval.mul_f64(round as f64 / LEGACY_ROUNDS as f64));
         let start = Instant::now();
         iptables.update(Family::Ipv4, "filter", |table| table.flush_all())?;
@@ -265,7 +265,7 @@ fn legacy() -> Result {
     Ok(())
 }
 
-/// Looks for the hint where both backends have so many chains.
+/// Looks for the hint with this many chains in both backends.
 fn detection(chains: usize) -> Result {
     let mut nft = loaded(chains)?;
     Kubelet::new().ensure(&mut nft)?;
@@ -313,7 +313,7 @@ fn ready(events: &Receiver<(Instant, Event)>) -> Result {
     }
 }
 
-/// How often threads called `chainwright` ended a wait.
+/// How often threads named `chainwright` ended a wait.
 fn switches() -> u64 {
     let tasks = fs::read_dir("/proc/self/task")
         .into_iter()

@@ -1,10 +1,10 @@
-//! User instructions a listed chain and a decoded rule, counted by valgrind's callgrind (package
-//! `valgrind`).
+//! User-space instructions per listed chain and per decoded rule, counted by valgrind's callgrind
+//! (package `valgrind`).
 //!
-//! Unlike a time, the count is the same on a busy machine. It leaves out the kernel. Of chains it is
-//! taken over the whole of a listing: requests, datagrams, messages, and every base attribute of each
-//! chain. Of rules it is taken over a walk through a snapshot that was read before: every rule, and
-//! every expression of each in its typed form.
+//! Unlike a time, the count is the same on a busy machine. It excludes the kernel. For chains it covers
+//! a whole listing: requests, datagrams, messages, and every base attribute of each chain. For rules it
+//! covers an iteration over a snapshot that was read before: every rule, and every expression of each
+//! in its typed form.
 //!
 //! `cargo bench --bench instructions [-- CHAINS]`
 
@@ -22,13 +22,13 @@ use chainwright::nft::{Connection, Family, Scope, Snapshot};
 use chainwright_bench::{KubeProxy, Services};
 use common::{Result, in_sandbox, loaded, read, verdict};
 
-/// What is counted.
+/// A measured operation.
 struct Way {
-    /// What is done, and by what.
+    /// The operation and its implementation.
     name: &'static str,
-    /// The function that is counted.
+    /// The function whose instructions are counted.
     function: &'static str,
-    /// What the count is divided by: a noun, and how many there are.
+    /// The divisor of the count: a noun, and the number of these items.
     unit: (&'static str, fn(KubeProxy) -> usize),
     goal: Option<f64>,
 }
@@ -38,7 +38,7 @@ const RULES: (&str, fn(KubeProxy) -> usize) = ("rule", KubeProxy::rules);
 
 const TEXT_RULES: (&str, fn(KubeProxy) -> usize) = ("rule", |ruleset| services(ruleset).rules());
 
-/// As many services as make about as many chains.
+/// The number of services with about as many chains.
 const fn services(ruleset: KubeProxy) -> Services {
     Services {
         services: ruleset.chains / 3,
@@ -111,11 +111,11 @@ fn main() -> Result {
             let text = services(KubeProxy { chains }).to_table();
             let rules = services(KubeProxy { chains }).rules();
             let mut iptables = Iptables::nft()?;
-            // The first time is not counted: what others build once for a program is not a rule's.
+            // The first time is not counted: one-time initialisation does not belong to a rule.
             iptables.restore(IPV4, &text, &RestoreOptions::default())?;
             assert_eq!(counted_restore_nft(&mut iptables, &text)?, rules);
             assert!(counted_save_nft(&mut iptables)? >= rules);
-            // In a namespace of one's own.
+            // No lock is needed in a private namespace.
             let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
             iptables.restore(IPV4, &text, &RestoreOptions::default())?;
             assert_eq!(counted_restore_legacy(&mut iptables, &text)?, rules);
@@ -143,7 +143,7 @@ fn main() -> Result {
     Ok(())
 }
 
-/// Counts the instructions of a function of this program while it works.
+/// Counts the instructions of a function of this program while it runs.
 fn count(chains: usize, function: &str) -> Result<u64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
@@ -191,7 +191,8 @@ fn counted_view(snapshot: &Snapshot) -> Result<usize> {
             for rule in chain.rules() {
                 if let Some(expressions) = rule.expressions() {
                     for expression in expressions {
-                        // Where it was returned to: a caller's `match` moves no more than it takes out.
+                        // By reference, without a move: a caller's `match` moves only the parts that it
+                        // takes out.
                         let view = expression?.view();
                         black_box(&view);
                         if let Err(malformed) = view {

@@ -1,6 +1,6 @@
-//! Listing legacy chains, against the bare `getsockopt` calls.
+//! Listing legacy chains, compared with the bare `getsockopt` calls.
 //!
-//! The table is loaded by `iptables-legacy-restore` (package `iptables`), which this bench needs.
+//! This bench needs `iptables-legacy-restore` (package `iptables`), which loads the table.
 //!
 //! `cargo bench --bench legacy [-- CHAINS]`
 

@@ -1,5 +1,5 @@
-//! Listing chains, against the same request with its replies thrown away; asking again for the same
-//! generation; looking one chain up.
+//! Listing chains, compared with the same request whose replies are discarded; refreshing a list of
+//! the same generation; and looking up one chain.
 //!
 //! `cargo bench --bench listing [-- COUNT …]`
 
@@ -51,7 +51,7 @@ fn listing(count: usize) -> Result {
     )?;
     report(&format!("list {count} chains"), &measured, 1.10);
 
-    // A thousand at a time: one takes microseconds.
+    // A thousand at a time, because one takes microseconds.
     let generation = Request::generation();
     let mut kept = List::<Chain<'_>>::new(Scope::family(Family::IP));
     kept.refresh(&mut nft)?;

@@ -1,11 +1,11 @@
-//! What a mirror saves: a plan from it and the commit, against the commit alone; a plan about one large map,
-//! against the memory that a comparison has to read; when a waiting listener has the end of a transaction, a bare
-//! socket and the monitor; look-ups, and memory.
+//! The benefit of a mirror: a plan from it and the commit, compared with the commit alone; a plan for one large
+//! map, compared with reading the memory that a comparison needs; the time at which a waiting listener has the end
+//! of a transaction, with a bare socket and with the monitor; look-ups, and memory.
 //!
 //! `cargo bench --bench mirror [-- CHAINS ELEMENTS LOOK-UPS]`
 //!
-//! That look-ups ask nothing of the kernel is seen from outside: the number of system calls is the same for ten of
-//! them and for ten million (`strace -fc BENCH 1000 0 10`, `strace -fc BENCH 1000 0 10000000`).
+//! The number of system calls shows that look-ups make no requests to the kernel: it is the same for ten of them
+//! and for ten million (`strace -fc BENCH 1000 0 10`, `strace -fc BENCH 1000 0 10000000`).
 
 mod common;
 
@@ -22,16 +22,16 @@ use chainwright_bench::mirror::{look_ups, one_rule, update};
 use chainwright_bench::{Addresses, KubeProxy, alternate_prepared, resident};
 use common::{BoxError, Result, counts, in_sandbox, loaded, report, verdict};
 
-/// The goals: plan and commit as a multiple of the commit, a plan as a multiple of reading both sides, memory as
-/// a multiple of the messages.
+/// The goals: plan and commit as a multiple of the commit, a plan as a multiple of reading both sides, memory as a
+/// multiple of the messages.
 const COMMIT: f64 = 1.10;
 const PLAN: f64 = 1.20;
 const MEMORY: f64 = 1.50;
-/// How much later than a bare socket's listener the monitor's has a transaction: median and 99th percentile.
+/// How much later the monitor's listener has a transaction than a bare socket's: median and 99th percentile.
 const BEHIND: [Duration; 2] = [Duration::from_micros(10), Duration::from_micros(50)];
-/// How many elements of the map are others.
+/// Number of changed elements of the map.
 const CHANGED: usize = 100;
-/// How many flushes are timed.
+/// Number of measured flushes.
 const FLUSHES: usize = 2_000;
 
 fn main() -> Result {
@@ -50,7 +50,7 @@ fn main() -> Result {
     Ok(())
 }
 
-/// Memory, and look-ups of chains by their names, against those in a table of the names alone.
+/// Memory, and look-ups of chains by name, compared with those in a map that contains only the names.
 fn look_up(chains: usize, count: usize) -> Result {
     let ruleset = KubeProxy { chains };
     let (family, table) = ruleset.table();
@@ -59,7 +59,7 @@ fn look_up(chains: usize, count: usize) -> Result {
     let mirror = Mirror::open(nft, &Scope::table(family, table))?;
     let grown = resident()?.saturating_sub(before);
     let length = mirror.snapshot().byte_length();
-    // The first one numbers them.
+    // The first look-up builds the index.
     let first = mirror.snapshot().chain(family, table, "PREROUTING");
     assert!(first.is_some());
     println!("\nmirror of {chains} chains with {} rules", ruleset.rules());
@@ -79,7 +79,7 @@ fn look_up(chains: usize, count: usize) -> Result {
         return Ok(());
     }
     let measured = look_ups(mirror.snapshot(), ruleset, count / 10, 9)?;
-    // Ten rounds each, with the one that warms up.
+    // Ten rounds each, including the one that warms up.
     report(
         &format!("{} look-ups of chains, ten times", count / 10),
         &measured,
@@ -88,7 +88,7 @@ fn look_up(chains: usize, count: usize) -> Result {
     Ok(())
 }
 
-/// Somebody makes one rule of so many another one, and it is made what is desired: update, plan and commit.
+/// Another program changes one rule, and it is restored: update, plan and commit.
 fn rule(chains: usize) -> Result {
     let ruleset = KubeProxy { chains };
     let one = one_rule(ruleset, 31)?;
@@ -107,7 +107,7 @@ fn rule(chains: usize) -> Result {
     Ok(())
 }
 
-/// A map of which somebody gives some elements other values than desired, again and again.
+/// A map in which another program repeatedly changes the values of some elements.
 fn map(elements: usize) -> Result {
     let map = Addresses { elements };
     let mut nft = Connection::open()?;
@@ -143,7 +143,7 @@ fn map(elements: usize) -> Result {
     assert!(!mirror.plan(&desired, PlanOptions::default())?.is_empty());
     let first_touched = start.elapsed();
 
-    // What a comparison reads: as many bytes, twice, and equal, so that it comes to the end.
+    // The data that a comparison reads: as many bytes, twice, and equal, so that the comparison reaches the end.
     let length = desired.byte_length();
     let (one, other) = (vec![1_u8; length], vec![1_u8; length]);
     let mirror = RefCell::new(mirror);
@@ -151,7 +151,7 @@ fn map(elements: usize) -> Result {
     let measured = alternate_prepared::<BoxError>(
         15,
         &mut || {
-            // As it was, and then other values again.
+            // Restores the elements, and then changes their values again.
             let mirror = &mut *mirror.borrow_mut();
             let plan = mirror.plan(&desired, PlanOptions::default())?;
             mirror.connection().commit(plan.transaction())?;
@@ -196,7 +196,7 @@ fn map(elements: usize) -> Result {
          first plan of what was touched: {first_touched:.1?}; later updates: {:.1?}",
         updating[updating.len() / 2]
     );
-    // The kernel tells of each element by itself.
+    // The kernel sends one event per element.
     let mut mirror = mirror.into_inner();
     let mut monitor = Monitor::open()?;
     let plan = mirror.plan(&desired, PlanOptions::default())?;
@@ -210,7 +210,7 @@ fn map(elements: usize) -> Result {
     Ok(())
 }
 
-/// When a listener has the end of a flush that another thread commits: a bare socket, and the monitor, in turn.
+/// When a listener has the end of a flush that another thread commits: a bare socket and the monitor, alternating.
 fn behind(chains: usize) -> Result {
     let [load, flush] = load_and_flush(KubeProxy { chains })?;
     let mut listeners = Listeners::open()?;
@@ -230,12 +230,12 @@ fn behind(chains: usize) -> Result {
         });
         let mut times = [Vec::new(), Vec::new()];
         for round in 0..2 * rounds {
-            // What is loaded, and then the flush.
+            // The load, and then the flush.
             sender.send(())?;
             listeners.bare()?;
             listeners.told()?;
             returned.recv()?;
-            // Both threads are at rest then.
+            // By then both threads are idle.
             thread::sleep(Duration::from_micros(200));
             sender.send(())?;
             let has_it = match round % 2 {
@@ -252,7 +252,7 @@ fn behind(chains: usize) -> Result {
                     has_it
                 }
             };
-            // Mostly it is there before the commit returns.
+            // It mostly arrives before the commit returns.
             let commit = returned.recv()?;
             let behind = has_it.saturating_duration_since(commit).as_secs_f64();
             let ahead = commit.saturating_duration_since(has_it).as_secs_f64();

@@ -1,8 +1,7 @@
-//! Restoring and saving a kube-proxy's table, in nf_tables and in the legacy tables, against what the
-//! kernel alone takes: the same bytes prepared beforehand, or the replies thrown away.
+//! Restoring and saving a kube-proxy's table, in nf_tables and in the legacy tables, compared with
+//! the kernel's time alone: the same bytes prepared beforehand, or the replies discarded.
 //!
-//! `cargo bench --bench restore [-- SERVICES [nft|legacy|save]…]`; 10,000 services
-//! are 80,000 rules.
+//! `cargo bench --bench restore [-- SERVICES [nft|legacy|save]…]`; 10,000 services are 80,000 rules.
 
 mod common;
 

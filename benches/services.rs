@@ -1,16 +1,16 @@
-//! Services in the flat layout, from objects to committed, against the same prepared beforehand: a cold start; an
-//! endpoint or a service more or fewer, with as many and as few services there; a rolling restart; a restart of the
-//! agent; memory; and the first packet of a connection, beside the other layouts.
+//! Services in the flat layout, from objects to the commit, compared with the same prepared beforehand: a cold start;
+//! an endpoint or a service more or fewer, with as many and as few existing services; a rolling restart; a restart of
+//! the agent; memory; and the first packet of a connection, beside the other layouts.
 //!
-//! `cargo bench --bench services [-- SERVICES… [memory|cold|changes|rolling|restart|packets]…]`: of
-//! how many services there are when one changes and for packets, and what alone is measured. The command's `bench
-//! services` does the same in all layouts.
+//! `cargo bench --bench services [-- SERVICES… [memory|cold|changes|rolling|restart|packets]…]`: the numbers of
+//! existing services for changes and for packets, and the measurements to run. `chainwright-bench services` measures
+//! all layouts.
 //!
-//! The floor of a cold start is what the proxy left in the kernel, read back by
-//! [`Cluster::as_datagrams`]: the same objects and elements, but for the order of a set's elements, for the
-//! order of chains and sets, and for attributes that the kernel lists and the proxy need not say; the title says how
-//! long both are. The floor of a change is the same element operations, in bytes, in a namespace of its own with the same
-//! services. Both are told to a table that nobody owns in the floor's case: what owns it costs the kernel nothing.
+//! The floor of a cold start is what the proxy left in the kernel, read back by [`Cluster::as_datagrams`]: the same
+//! objects and elements, except for the order of a set's elements, of chains and of sets, and for attributes that the
+//! kernel lists and the proxy need not send; the title contains both lengths. The floor of a change is the same element
+//! operations, in bytes, in its own namespace with the same services. The floor's table has no owner; an owner costs
+//! the kernel nothing.
 
 mod common;
 
@@ -26,17 +26,17 @@ use common::{Result, counts, in_sandbox, report, verdict};
 
 /// The goals: a cold start as a multiple of its floor, and in CPU time.
 const COLD: f64 = 1.2;
-/// One change: CPU time at the median, and how much more it may be with the most services than with the fewest.
+/// One change: median CPU time, and its largest growth from the fewest services to the most.
 const CHANGE: Duration = Duration::from_micros(100);
 const GROWTH: f64 = 1.5;
-/// Bytes of memory an endpoint.
+/// Bytes of memory per endpoint.
 const MEMORY: f64 = 1024.0;
-/// The first packet with the most services as a multiple of that with the fewest.
+/// The first packet with the most services, as a multiple of that with the fewest.
 const PACKET: f64 = 1.2;
 const ROUNDS: usize = 1_000;
-/// The endpoints of a deployment that is restarted.
+/// Number of endpoints of a deployment that is restarted.
 const DEPLOYMENT: usize = 100;
-/// Where packets are compared with the other layouts: what those take grows with the services.
+/// The numbers of services with which packets are compared with the other layouts, whose times grow with the services.
 const OTHERS: [usize; 2] = [10, 1_000];
 
 const ONE_EACH: Cluster = Cluster::new(45_000, 1);
@@ -44,8 +44,8 @@ const MANY_EACH: Cluster = Cluster::new(5_000, 50);
 const FLAT: [Layout; 1] = [Layout::Flat];
 
 fn main() -> Result {
-    become_namespace_root()?; // before any thread
-    // First, while nothing that was freed is taken again.
+    become_namespace_root()?; // before any thread starts
+    // First, before any freed memory can be reused.
     if wanted("memory") {
         memories(&[MANY_EACH, ONE_EACH])?;
     }
@@ -72,7 +72,7 @@ fn main() -> Result {
     Ok(())
 }
 
-/// Whether this is to be measured: it was asked for, or nothing was.
+/// Whether to run this measurement: it was requested, or none was.
 fn wanted(what: &str) -> bool {
     let words: Vec<_> = std::env::args()
         .skip(1)
@@ -81,13 +81,13 @@ fn wanted(what: &str) -> bool {
     words.is_empty() || words.iter().any(|word| word == what)
 }
 
-/// Says whether a time keeps its goal.
+/// Prints whether a time meets its goal.
 fn within(name: &str, time: Duration, goal: Duration) {
     let word = if time <= goal { "kept" } else { "MISSED" };
     println!("  {name}: {time:.1?} of CPU  goal {goal:?}: {word}");
 }
 
-/// Into an empty namespace.
+/// A start in an empty namespace.
 fn start(cluster: Cluster, goal: Duration) -> Result {
     let cold = cold(cluster, Layout::Flat, 9)?;
     let title = format!(
@@ -102,7 +102,7 @@ fn start(cluster: Cluster, goal: Duration) -> Result {
     Ok(())
 }
 
-/// One change where so many services are.
+/// One change beside this many services.
 fn growth(present: &[usize]) -> Result {
     let mut medians: Vec<Vec<(&str, Duration)>> = Vec::new();
     for &services in present {
@@ -155,7 +155,7 @@ fn deployment(cluster: Cluster) -> Result {
     Ok(())
 }
 
-/// In the flat layout all sizes, in the others those that they bear, round by round.
+/// All sizes in the flat layout, and those that the other layouts can handle, round by round.
 fn packets(sizes: &[usize]) -> Result {
     let flat = sizes.iter().map(|&services| Path {
         layout: Layout::Flat,
@@ -180,7 +180,7 @@ fn packets(sizes: &[usize]) -> Result {
     Ok(())
 }
 
-/// What the services and the proxy take of memory, with what the first sync left of its own.
+/// Memory of the services and the proxy, including what the first sync left allocated.
 fn memories(clusters: &[Cluster]) -> Result {
     let all = clusters
         .iter()

@@ -1,9 +1,9 @@
-//! Reading the whole ruleset, against the cheaper of two floors: the chains and then the rules of each
-//! chain, or one dump of all rules, each with the replies thrown away. Also what a snapshot takes of
-//! memory.
+//! Reading the whole ruleset, compared with the cheaper of two floors: the chains and then the rules
+//! of each chain, or one dump of all rules, each with the replies discarded. Also the memory that a
+//! snapshot takes.
 //!
-//! What the one dump takes the kernel grows with the square of the rules: it is left out above 20,000
-//! chains, where it is the dearer one by far.
+//! The kernel's time for the one dump grows with the square of the number of rules: the dump is
+//! omitted above 20,000 chains, where it is by far the more expensive one.
 //!
 //! `cargo bench --bench snapshot [-- CHAINS …]`
 
@@ -16,13 +16,13 @@ use chainwright_bench::floor::{Floor, Request};
 use chainwright_bench::{Contender, KubeProxy, alternate, resident};
 use common::{BoxError, Result, counts, in_sandbox, loaded, report, verdict};
 
-/// Up to how many chains the one dump is measured.
+/// Largest number of chains with which the one dump is measured.
 const ONE_DUMP: usize = 20_000;
-/// Rounds in which it is found out which floor is the cheaper one.
+/// Number of rounds that determine the cheaper floor.
 const TRIAL: usize = 3;
-/// From how many chains on there are goals.
+/// Smallest number of chains with goals.
 const LARGE: usize = 50_000;
-/// The goals: CPU as a multiple of the cheaper floor, memory as a multiple of the messages.
+/// The goals: CPU time as a multiple of the cheaper floor, memory as a multiple of the messages.
 const CPU: f64 = 1.10;
 const MEMORY: f64 = 1.30;
 
@@ -78,8 +78,8 @@ fn whole(chains: usize) -> Result {
         floor = if trial[1].ratio < 1.0 { second } else { first };
     }
     let rounds = (200_000 / chains).clamp(9, 51);
-    // Something must change, or there is nothing to refresh: a table of its own, which is made and
-    // deleted in turn. That is counted too.
+    // A refresh needs a change: a separate table is created and deleted in turn, which the time
+    // includes.
     let mut writer = Connection::open()?;
     let mut kept = writer.snapshot(Scope::family(Family::IP))?;
     let mut there = false;

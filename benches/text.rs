@@ -1,9 +1,9 @@
-//! nft's language: a script from its text to committed, against the bytes that it becomes, prepared beforehand; a ruleset
-//! from the kernel to its text, against the same listings thrown away; and the memory that a script takes, as a multiple
-//! of its text. Beside `nft`, where it is installed.
+//! nft's language: a script from its text to the commit, compared with its bytes prepared beforehand; a ruleset from
+//! the kernel to its text, compared with the same listings discarded; and the memory that a script takes, as a multiple
+//! of its text. Beside `nft`, if it is installed.
 //!
-//! The ruleset is kube-proxy's in its nftables mode, of so many services with an endpoint each; the map has so many
-//! elements from an address to another one.
+//! The ruleset is that of kube-proxy's nftables mode, with this many services with an endpoint each; the map has this
+//! many elements from one address to another.
 //!
 //! `cargo bench --bench text [-- SERVICES ELEMENTS]`
 
@@ -23,20 +23,20 @@ use chainwright_lang::{Listing, Options, Script};
 use chainwright_testing::become_namespace_root;
 use common::{BoxError, Result, counts, in_sandbox, report, verdict};
 
-/// The goals: reading a ruleset's text, writing it, and reading a map's, as multiples of their floors; and the memory
-/// that a script takes, as a multiple of its text.
+/// The goals: reading a ruleset's text, writing it, and reading a map's text, as multiples of their floors; and the
+/// memory that a script takes, as a multiple of its text.
 const APPLY: f64 = 1.2;
 const LIST: f64 = 1.5;
 const MAP: f64 = 1.5;
 const MEMORY: f64 = 3.0;
 
 fn main() -> Result {
-    become_namespace_root()?; // before any thread
+    become_namespace_root()?; // before any thread starts
     let numbers = counts(&[10_000, 1_000_000]);
     let &[services, elements] = &numbers[..] else {
         return Err("two numbers are wanted: of services, of elements".into());
     };
-    // First, while nothing that was freed is taken again.
+    // First, before any freed memory can be reused.
     memory(elements)?;
     let nft = Command::new("nft").arg("--version").output().is_ok();
     if !nft {
@@ -55,7 +55,7 @@ fn main() -> Result {
     in_sandbox(|| apply(&title, &map(elements), nft, MAP))
 }
 
-/// What is there once kube-proxy has told the kernel of so many services.
+/// The ruleset of a kube-proxy with this many services.
 fn kube_proxy(services: usize) -> Result<Snapshot> {
     let cluster = Cluster::new(services, 1);
     let mut all = Services::default();
@@ -178,10 +178,10 @@ fn apply(title: &str, text: &str, nft: bool, goal: f64) -> Result {
     Ok(())
 }
 
-/// How much more memory the process has, at the most, while a map's text becomes a transaction.
+/// The growth of peak memory while a map's text becomes a transaction.
 fn memory(elements: usize) -> Result {
     let text = map(elements);
-    fs::write("/proc/self/clear_refs", "5")?; // the most so far is what there is
+    fs::write("/proc/self/clear_refs", "5")?; // resets the peak to the current value
     let before = most()?;
     let script = Script::parse("a map", &text)?;
     black_box(script.transaction(None)?);
@@ -196,7 +196,7 @@ fn memory(elements: usize) -> Result {
     Ok(())
 }
 
-/// The most memory that the process had (`VmHWM` of `/proc/self/status`), in bytes.
+/// Peak memory of the process in bytes (`VmHWM` in `/proc/self/status`).
 fn most() -> Result<usize> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,8 +1,8 @@
-//! A packet's walk through a kube-proxy's ruleset that is there as a snapshot, or as legacy tables: to a service whose rule
-//! stands first, in the middle or last in `KUBE-SERVICES`, and to none.
+//! Tracing a packet through a kube-proxy's ruleset in a snapshot, or in legacy tables: to a service whose rule is
+//! first, in the middle or last in `KUBE-SERVICES`, and to none.
 //!
-//! What walks share is made by the first of them: that, and the jump graph of the same ruleset, are measured beside what
-//! reading the ruleset takes.
+//! The first trace prepares data that later ones share: that, and the jump graph of the same ruleset, are measured
+//! beside reading the ruleset.
 //!
 //! `cargo bench --bench walk [-- CHAINS …]`
 
@@ -24,12 +24,12 @@ use chainwright_trace::{Direction, Node, Options, Outcome, Packet, Rules};
 use common::{BoxError, Result, counts, in_sandbox, loaded, report};
 
 const ROUNDS: usize = 51;
-/// From how many chains on there is a goal, and that: what a walk takes.
+/// Smallest number of chains with a goal, and the goal for the time of a trace.
 const LARGE: usize = 50_000;
 const GOAL: Duration = Duration::from_millis(1);
-/// The same of a graph, made and shown.
+/// The goal for creating and printing a graph.
 const GRAPH_GOAL: Duration = Duration::from_secs(2);
-/// How often what takes long is done.
+/// Number of repetitions of slow operations.
 const FEW: usize = 5;
 
 fn main() -> Result {
@@ -51,7 +51,8 @@ fn packet(number: usize) -> Packet {
     packet
 }
 
-/// Walks to each kind of place, and what is made of a ruleset that `read` reads: `anew` for walks, by `add` a graph.
+/// Traces to each kind of position, and what is prepared from a ruleset that `read` reads: `anew` for traces, `add` for
+/// a graph.
 fn all<'r>(
     title: &str,
     chains: usize,
@@ -145,7 +146,7 @@ fn all<'r>(
     Ok(())
 }
 
-/// Whether each keeps a goal, where there is one.
+/// Prints whether each meets its goal, if there is one.
 fn goals(chains: usize, measured: &[Measured], goal: Duration) {
     if chains < LARGE {
         return;
@@ -178,7 +179,7 @@ fn nft(chains: usize) -> Result {
 }
 
 fn legacy(chains: usize) -> Result {
-    // In a namespace of one's own.
+    // No lock is needed in a private namespace.
     let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
     let text = KubeProxy { chains }.to_iptables_save();
     let text = text.replacen(

@@ -5,10 +5,10 @@
 //! cargo run --example capture_encodings -- 1.8.11 /path/to/xtables-nft-multi
 //! ```
 //!
-//! The second argument is how the version's commands are run: words that `iptables-restore` and its
-//! arguments are appended to. A third one, for iptables-nft 1.8.9, whose reading is recorded as
-//! well, may be left out where that version is installed. Everything happens in private network
-//! namespaces.
+//! The second argument is the command that runs this version: words to which `iptables-restore` and
+//! its arguments are appended. A third one gives the command of iptables-nft 1.8.9, whose reading
+//! is recorded as well; it is optional if that version is installed. Everything happens in private
+//! network namespaces.
 
 mod capture;
 #[allow(dead_code, reason = "the tests use the rest")]
@@ -58,7 +58,7 @@ fn capture(version: &str, writer: &str, reader: &str) -> Result<(), Box<dyn Erro
     }
     let lines = parse_rules(&fs::read_to_string(directory().join("rules.txt"))?)?;
     let path = directory().join(format!("{version}.txt"));
-    // What this file is compared with: the reader's own, and versions between the two.
+    // What this file is compared with: the reader's version, and versions between the two.
     let others = if version == READER {
         Others::new()
     } else {
@@ -84,7 +84,7 @@ fn capture(version: &str, writer: &str, reader: &str) -> Result<(), Box<dyn Erro
     Ok(())
 }
 
-/// The cases of the versions that a file may refer to, nearest to the reader's first.
+/// The cases of the versions that a file may refer to, the one nearest to the reader's first.
 type Others = Vec<(String, Cases)>;
 
 fn between(version: &str) -> Result<Others, Box<dyn Error>> {
@@ -98,7 +98,7 @@ fn between(version: &str) -> Result<Others, Box<dyn Error>> {
     Ok(others)
 }
 
-/// Appends what is to be said of one rule.
+/// Appends the record of one rule.
 fn record(
     text: &mut String,
     version: &str,
@@ -147,7 +147,7 @@ fn record(
     }
 }
 
-/// Loads a rule, lists it and has it read.
+/// Loads a rule, lists it, and reads it with the reader.
 fn one(line: &Line, writer: &str, reader: &str) -> Result<Option<Written>, Box<dyn Error>> {
     clear()?;
     let words: Vec<&str> = line.rule.split(' ').collect();

@@ -1,13 +1,13 @@
-//! Captures how a version of iptables-nft reads what other versions, and `nft`, wrote: the rules of
-//! `tests/data/encodings`, whose file `read-VERSION.txt` it writes: see `README.md` there.
+//! Captures how a version of iptables-nft reads rules written by other versions and by `nft`: the rules of
+//! `tests/data/encodings`. Writes the file `read-VERSION.txt` there: see its `README.md`.
 //!
 //! ```sh
 //! cargo run --example capture_readings -- 1.8.11 /path/to/xtables-nft-multi
 //! ```
 //!
-//! The second argument is how the version's commands are run: words that `iptables-save` and its arguments are
-//! appended to. With `nft` in the place of a version, and no second argument, what the installed `nft` writes for the
-//! statements of `native.txt` is captured. Everything happens in private network namespaces.
+//! The second argument is the command that runs this version: words to which `iptables-save` and its arguments are
+//! appended. With `nft` in place of a version, and no second argument, it captures what the installed `nft` writes
+//! for the statements of `native.txt`. Everything happens in private network namespaces.
 
 mod capture;
 #[allow(dead_code, reason = "the tests use the rest")]
@@ -67,7 +67,7 @@ fn natives() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What `nft` writes: expressions and user data.
+/// Captures what `nft` writes: expressions and user data.
 fn native(line: &Line) -> Result<(Vec<u8>, Vec<u8>), Box<dyn Error>> {
     clear()?;
     make(line)?;
@@ -80,7 +80,7 @@ fn native(line: &Line) -> Result<(Vec<u8>, Vec<u8>), Box<dyn Error>> {
     Ok((expressions.as_bytes().to_vec(), userdata))
 }
 
-/// Makes the table and the chain of a line, and where it leads.
+/// Creates the table and chain of a line, and the chains that it jumps to.
 fn make(line: &Line) -> Result<(), Box<dyn Error>> {
     let family = of(line);
     let mut transaction = Transaction::new();
@@ -107,7 +107,7 @@ fn make(line: &Line) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Has `nft` add the statement.
+/// Adds the statement with `nft`.
 fn add(line: &Line) -> Result<(), Box<dyn Error>> {
     let family = if line.family == Family::IP6 {
         "ip6"
@@ -131,11 +131,11 @@ fn of(line: &Line) -> xt::Family {
     }
 }
 
-/// Bytes of one rule, and who wrote them.
+/// The bytes of one rule, and the versions that wrote them.
 struct Bytes {
     expressions: Vec<u8>,
     userdata: Vec<u8>,
-    /// What is read of them by the version that the corpus tells of.
+    /// How the corpus's reader version reads them.
     read: Option<String>,
     writers: Vec<String>,
 }
@@ -173,7 +173,7 @@ fn readings(version: &str, reader: &str) -> Result<(), Box<dyn Error>> {
                     }),
                 }
             }
-            // What the version reads, but where that is what 1.8.9 reads.
+            // What this version reads, if that differs from 1.8.9.
             let mut said: Vec<(Put, Vec<&str>)> = Vec::new();
             for bytes in &all {
                 let read = sandbox.run(|| {
@@ -216,7 +216,7 @@ fn record(text: &mut String, (number, family): Key, writers: &str, read: &Put) {
     let _ = writeln!(text, "{number} {family} {writers} {read}");
 }
 
-/// Puts bytes in, and nothing else.
+/// Adds a rule with exactly these bytes.
 fn put(line: &Line, bytes: &Bytes) -> Result<(), Box<dyn Error>> {
     clear()?;
     make(line)?;
@@ -241,7 +241,7 @@ fn put(line: &Line, bytes: &Bytes) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What the version's save prints of the only rule.
+/// Returns what the version's save prints for the only rule.
 fn read(line: &Line, reader: &str) -> Result<Put, Box<dyn Error>> {
     let tool = if line.family == Family::IP6 {
         "ip6"
@@ -264,7 +264,7 @@ fn read(line: &Line, reader: &str) -> Result<Put, Box<dyn Error>> {
     })
 }
 
-/// The line without the blanks that some versions leave behind what they print.
+/// Removes the extra blanks that some versions print.
 fn one_blank(line: &str) -> String {
     let mut text = String::new();
     for word in line.split(' ').filter(|word| !word.is_empty()) {

@@ -1,6 +1,6 @@
-//! A firewall tested with real packets, without root: the start of a test file of your own.
+//! Tests a firewall with real packets, without root: a template for a test file.
 //!
-//! `cargo test --example firewall_test`. In a crate of your own:
+//! Run it with `cargo test --example firewall_test`. In another crate:
 //!
 //! ```toml
 //! [dev-dependencies]
@@ -25,7 +25,7 @@ mod tests {
 
     type Error = Box<dyn std::error::Error + Send + Sync>;
 
-    /// What is to be tested: connections to port 80 go to port 8080, and nothing else comes in.
+    /// The firewall to test: connections to port 80 go to port 8080, and nothing else is accepted.
     const FIREWALL: &str = "\
 *nat
 -A PREROUTING -p tcp --dport 80 -j DNAT --to-destination 10.0.0.2:8080
@@ -56,8 +56,8 @@ COMMIT
             Ok(Self { client, server })
         }
 
-        /// What somebody who listens on the server's port says to a client who asks at another one; `None` if
-        /// the client gets no answer.
+        /// Connects to the server and returns what a listener on the port `listening` sends; `None` if the
+        /// client gets no answer.
         fn ask(&self, port: u16, listening: u16) -> Result<Option<String>, Error> {
             let address = |port| SocketAddr::from(([10, 0, 0, 2], port));
             let listener = self

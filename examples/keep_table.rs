@@ -1,7 +1,8 @@
-//! Keeps a table as it should be, for ever: waits until somebody changes it, says who, and puts it back by
-//! the fewest operations, in one transaction in which no packet finds it half done.
+//! Keeps a table in a desired state: waits until another program changes it, reports which one, and restores it
+//! with the fewest operations, in one transaction, so that no packet meets a partly restored table.
 //!
-//! `cargo run --example keep_table`, in a private network namespace. Its unit tests, below, need no kernel.
+//! Run it with `cargo run --example keep_table`, in a private network namespace. The unit tests below need no
+//! kernel.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,14 +37,14 @@ pub(crate) fn main() -> Result<(), Error> {
     })?
 }
 
-/// Holds one table as [`desired`] says.
+/// Keeps one table in the state of [`desired`].
 struct Keeper {
     desired: Arc<Snapshot>,
     mirror: Mirror,
 }
 
 impl Keeper {
-    /// Over any connection: to the kernel, or to a model.
+    /// Creates a keeper with any connection: to the kernel, or to a model.
     fn new(nft: Connection) -> Result<Self, Error> {
         Ok(Self {
             desired: Arc::new(desired()?),
@@ -51,7 +52,8 @@ impl Keeper {
         })
     }
 
-    /// Waits until somebody commits something, or for so long, and puts the table back; what was done for that.
+    /// Waits until another program commits something, or until `time` has passed, and restores the table.
+    /// Returns what was done.
     fn keep(&mut self, time: Duration) -> Result<String, Error> {
         let mut done = String::new();
         let mut updates = self.mirror.wait(time)?;
@@ -62,14 +64,14 @@ impl Keeper {
                     println!("{who} made generation {}", change.generation());
                 }
             }
-            // Compared with what the mirror shows, as far as that was touched: the kernel is asked nothing.
+            // Compares the touched parts with the mirror, without a request to the kernel.
             let plan = self.mirror.plan(&self.desired, PlanOptions::default())?;
             if plan.is_empty() {
                 return Ok(done);
             }
             match self.mirror.connection().commit(plan.transaction()) {
                 Ok(()) => done += &plan.to_string(),
-                // Somebody was quicker: that is told now.
+                // Another program committed first; its change arrives next.
                 Err(late) if late.generation_moved() => {}
                 Err(error) => return Err(error.into()),
             }
@@ -82,7 +84,7 @@ fn table() -> Scope<'static> {
     Scope::table(Family::INET, "mine")
 }
 
-/// What there is to be: made in a model, which lists it as the kernel would.
+/// The desired table, created in a model, which lists it as the kernel would.
 fn desired() -> Result<Snapshot, Error> {
     let input = || Build::new(Family::INET, "mine", "input");
     let mut tx = Transaction::new();
@@ -101,7 +103,7 @@ fn desired() -> Result<Snapshot, Error> {
     Ok(model.snapshot(table())?)
 }
 
-/// What somebody else does to it, and elsewhere.
+/// A change by another program to this table, and elsewhere.
 fn interference() -> Result<Transaction, Error> {
     let mut tx = Transaction::new();
     tx.flush_chain(Family::INET, "mine", "input")?;
@@ -114,7 +116,7 @@ fn interference() -> Result<Transaction, Error> {
 mod tests {
     use super::*;
 
-    /// A keeper of a table that is there.
+    /// Creates a keeper of an existing table.
     fn keeper(model: &FakeKernel) -> Result<Keeper, Error> {
         let mut keeper = Keeper::new(model.connect()?)?;
         assert!(!keeper.keep(Duration::ZERO)?.is_empty());
@@ -125,7 +127,7 @@ mod tests {
     fn what_is_right_is_left_alone() -> Result<(), Error> {
         let model = FakeKernel::new();
         assert_eq!(keeper(&model)?.keep(Duration::ZERO)?, "");
-        // Nor does the next one touch what this one left.
+        // The next keeper does not change this one's result either.
         assert_eq!(Keeper::new(model.connect()?)?.keep(Duration::ZERO)?, "");
         Ok(())
     }
@@ -142,7 +144,7 @@ mod tests {
         let input = rival.snapshot(table())?;
         let input = input.chain(Family::INET, "mine", "input");
         assert_eq!(input.map(|chain| chain.rules().len()), Some(2));
-        // What is not its own stays.
+        // Other tables stay.
         assert!(rival.table(Family::INET, "elsewhere")?.is_some());
         assert_eq!(keeper.keep(Duration::ZERO)?, "");
         Ok(())
@@ -152,7 +154,7 @@ mod tests {
     fn a_chain_of_another_kind_is_replaced() -> Result<(), Error> {
         let model = FakeKernel::new();
         let mut keeper = keeper(&model)?;
-        // Somebody puts a chain of another kind where ours was.
+        // Another program replaces the chain by one of another type.
         let mut tx = Transaction::new();
         tx.delete(&Chain::new(Family::INET, "mine", "input"))?;
         tx.add(&Chain::new(Family::INET, "mine", "input"))?;

@@ -1,4 +1,5 @@
-//! Keeps a kubelet's chains: makes what is missing, says what is missing, never touches the rest.
+//! Keeps a kubelet's chains: creates what is missing, lists what is missing, and leaves everything
+//! else alone.
 //!
 //! `cargo run --example kubelet_chains`, in a private network namespace.
 
@@ -13,14 +14,14 @@ fn main() -> Result<(), Error> {
         let mut nft = Connection::open()?;
         let kubelet = Kubelet::new();
 
-        // All that is missing, in one transaction.
+        // Everything that is missing, in one transaction.
         for made in kubelet.ensure(&mut nft)? {
             println!("made {made}");
         }
         assert!(kubelet.check(&mut nft)?.is_empty());
         assert!(nft.chain_exists(Family::IP, "mangle", "KUBE-IPTABLES-HINT")?);
 
-        // Somebody restarts a firewall.
+        // A restarted firewall flushes the ruleset.
         let mut flush = Transaction::new();
         flush.flush_ruleset(Family::UNSPEC)?;
         nft.commit(&flush)?;

@@ -1,7 +1,7 @@
-//! Lists chains: all of them, borrowed from the kernel's own messages, and one by its name.
+//! Lists chains: all of them, borrowed from the kernel's messages, and one by name.
 //!
-//! `cargo run --example list_chains`, in a private network namespace. Leave the sandbox out to see your own
-//! tables; that takes CAP_NET_ADMIN.
+//! Run it with `cargo run --example list_chains`, in a private network namespace. Without the sandbox it
+//! lists the tables of the host; that requires CAP_NET_ADMIN.
 
 use chainwright::nft::{Chain, Connection, Family, Scope, Table, Transaction};
 use chainwright_testing::Sandbox;
@@ -13,8 +13,8 @@ fn main() -> Result<(), Error> {
         let mut nft = Connection::open()?;
         fill(&mut nft)?;
 
-        // On a busy node somebody's change can run across a listing, which then ends in an error that says
-        // so, and is to be begun again; `List` does that by itself.
+        // On a busy node a change can interrupt a listing, which then returns an error that tells the
+        // caller to retry; `List` retries on its own.
         let mut listed = 0;
         nft.chains(Scope::table(Family::IP, "nat"))?
             .for_each(|chain| {
@@ -30,7 +30,7 @@ fn main() -> Result<(), Error> {
     })?
 }
 
-/// A table of ten chains, in one transaction.
+/// Creates a table with ten chains, in one transaction.
 fn fill(nft: &mut Connection) -> Result<(), Error> {
     let mut tx = Transaction::new();
     tx.add(&Table::new(Family::IP, "nat"))?;

@@ -1,7 +1,7 @@
-//! A program that uses the structs of the crate `nftables`, as netavark does, and hands them to chainwright instead of
-//! running `nft`: the firewall of a network of containers, with a published port.
+//! A program that uses the structs of the crate `nftables`, as netavark does, and passes them to chainwright instead
+//! of running `nft`: the firewall of a container network with a published port.
 //!
-//! `cargo run --example nftables_crate`, in a private network namespace.
+//! Run it with `cargo run --example nftables_crate --features sandbox`, in a private network namespace.
 
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ fn main() -> Result<(), Error> {
     })?
 }
 
-/// What `nftables::helper::apply_ruleset` does by running `nft -j -f -`.
+/// Does what `nftables::helper::apply_ruleset` does by running `nft -j -f -`.
 fn apply(nft: &mut Connection, ruleset: &Nftables<'_>) -> Result<(), Error> {
     let script = Script::from_nftables(ruleset)?;
     let now = match script.needs_listing() {
@@ -41,17 +41,17 @@ fn apply(nft: &mut Connection, ruleset: &Nftables<'_>) -> Result<(), Error> {
         false => None,
     };
     let change = script.transaction(now.as_ref())?;
-    nft.commit(change.transaction())?; // everything, or nothing
+    nft.commit(change.transaction())?; // all or nothing
     Ok(())
 }
 
-/// What `nft list ruleset` prints.
+/// Returns what `nft list ruleset` prints.
 fn listed(nft: &mut Connection) -> Result<String, Error> {
     let snapshot = nft.snapshot(Scope::all())?;
     Ok(Listing::new(&snapshot, &Options::default()).to_string())
 }
 
-/// The table of the network, as the structs say it.
+/// The network's table as structs.
 fn network() -> Nftables<'static> {
     let mut batch = Batch::new();
     batch.add(NfListObject::Table(Table {
@@ -217,7 +217,7 @@ fn chain(name: &'static str) -> Chain<'static> {
     }
 }
 
-/// A field of the packet, compared.
+/// Compares a field of the packet.
 fn matches(
     protocol: &'static str,
     field: &'static str,
@@ -293,7 +293,7 @@ mod tests {
             apply(&mut nft, &network())?;
             assert_eq!(listed(&mut nft)?, LISTED);
 
-            // As structs, which make the same again.
+            // Converted to structs, which create the same ruleset again.
             let options = Options::default();
             let snapshot = nft.snapshot(Scope::all())?;
             let structs = Listing::new(&snapshot, &options).to_nftables()?;
@@ -310,7 +310,7 @@ mod tests {
         })?
     }
 
-    /// What the structs write otherwise than nft reads it.
+    /// Covers forms in which the structs are serialised differently from what nft reads.
     #[test]
     fn what_structs_write_in_their_own_way_is_read() -> Result<(), Error> {
         Sandbox::new()?.run(|| {

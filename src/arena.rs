@@ -1,51 +1,51 @@
-//! Memory for many pieces of bytes, as the messages of a snapshot or the new entries of a table: in
+//! Memory for many pieces of bytes, such as the messages of a snapshot or the new entries of a table, in
 //! segments that never move.
 //!
-//! The first segments are small, so that a small ruleset takes little; later ones are large, in huge
-//! pages.
+//! The first segments are small, so that a small ruleset uses little memory; later ones are large, in
+//! huge pages.
 
 use crate::memory::Memory;
 use crate::netlink::{Malformed, Message};
 
 /// Distance between the positions of segments, and the largest segment, in bytes. A piece never
-/// spans two.
+/// crosses a segment boundary.
 const STRIDE: usize = 4 << 20;
 /// Length of the first segments.
 const LENGTHS: [usize; 2] = [64 << 10, 256 << 10];
-/// Positions count these.
+/// The unit of positions, in bytes.
 const UNIT: usize = 4;
-/// How many segments positions can tell apart: 16 GiB.
+/// The most segments that positions can address: 16 GiB.
 const SEGMENTS: usize = u32::MAX as usize / (STRIDE / UNIT) + 1;
 
-/// Where a piece starts, in units of four bytes.
+/// Start of a piece, in units of four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Position(u32);
 
-/// Pieces of bytes, one behind the other, in the order in which they came.
+/// Consecutive pieces of bytes, in insertion order.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Arena {
     segments: Vec<Memory>,
-    /// Which segment is being filled; those behind it are left over from before it was cleared.
+    /// Index of the segment being filled; later ones are left over from before the arena was cleared.
     current: usize,
-    /// How much of all segments before the current one is in use.
+    /// Bytes in use in all segments before the current one.
     before: usize,
-    /// How much of the current segment is in use.
+    /// Bytes in use in the current segment.
     used: usize,
 }
 
-/// There is no room: an arena holds 16 GiB, in pieces of at most 4 MiB.
+/// The arena is full: it holds 16 GiB, in pieces of at most 4 MiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Full;
 
 impl Arena {
-    /// Room for up to `length` bytes, to be filled and then [taken](Self::take).
+    /// Returns `length` bytes for the caller to fill and then [take](Self::take).
     pub(crate) fn room(&mut self, length: usize) -> Result<&mut [u8], Full> {
         let current = self.segments.get(self.current).map_or(0, |it| it.len());
         if length > current - self.used {
             if length > STRIDE {
                 return Err(Full);
             }
-            // The first one has no one before it.
+            // The first segment has no predecessor.
             let mut next = self.current + usize::from(!self.segments.is_empty());
             while self.segments.get(next).is_some_and(|it| it.len() < length) {
                 next += 1;
@@ -65,7 +65,7 @@ impl Arena {
         Ok(&mut segment[self.used..self.used + length])
     }
 
-    /// Puts a copy of a piece behind the others.
+    /// Appends a copy of a piece.
     pub(crate) fn put(&mut self, piece: &[u8]) -> Result<Position, Full> {
         let padded = piece.len().next_multiple_of(UNIT);
         let room = self.room(padded)?;
@@ -74,19 +74,19 @@ impl Arena {
         Ok(self.take(padded))
     }
 
-    /// Takes all pieces out and keeps the memory.
+    /// Removes all pieces and keeps the memory.
     pub(crate) fn clear(&mut self) {
         (self.current, self.before, self.used) = (0, 0, 0);
     }
 
-    /// Takes the first `length` bytes of the room that was given last; where they start.
+    /// Takes the first `length` bytes of the last [room](Self::room); returns their start.
     pub(crate) fn take(&mut self, length: usize) -> Position {
         let start = self.current * STRIDE + self.used;
         self.used += length.next_multiple_of(UNIT);
         Position((start / UNIT) as u32)
     }
 
-    /// Gives back the end of the room that was taken last, from this position on.
+    /// Returns the end of the room that was taken last, from this position on, to the arena.
     pub(crate) fn give_back(&mut self, Position(start): Position) {
         let at = start as usize * UNIT;
         if at / STRIDE == self.current {
@@ -94,14 +94,14 @@ impl Arena {
         }
     }
 
-    /// How many bytes are in use.
+    /// Number of bytes in use.
     pub(crate) fn len(&self) -> usize {
         self.before + self.used
     }
 
-    /// How many bytes of memory are held.
+    /// Number of bytes of memory held.
     pub(crate) fn memory(&self) -> usize {
-        // What was never touched of the last segment is not there, but for the rest of a huge page.
+        // Untouched parts of the last segment use no memory, except for the rest of a huge page.
         let lengths = self.segments.iter().map(|segment| segment.len());
         let untouched = match self.segments.last() {
             Some(last) if self.current + 1 == self.segments.len() => {
@@ -130,7 +130,7 @@ impl Arena {
 }
 
 impl Position {
-    /// The position so many bytes further on.
+    /// The position `bytes` further on.
     #[inline]
     pub(crate) const fn plus(self, bytes: usize) -> Self {
         Self(self.0 + (bytes / UNIT) as u32)
@@ -185,7 +185,7 @@ mod tests {
             assert_eq!(arena.len(), count * messages[0].len());
             assert_eq!(arena.segments.len(), 5);
         }
-        // A message that the first segments are too short for goes behind them.
+        // A message that is too long for the first segments comes after them.
         arena.clear();
         let large = arena.put(&message(7, 1 << 20)).unwrap();
         assert_eq!(arena.message(large).unwrap().sequence, 7);

@@ -1,37 +1,37 @@
-//! The kernel's error numbers, which the errors of all modules carry.
+//! The kernel's error numbers, carried by the errors of all modules.
 
 use std::fmt;
 use std::io;
 
-/// A Linux error number, as the kernel puts it into a netlink acknowledgement or a system call
-/// returns it; always positive.
+/// A Linux error number, as in a netlink acknowledgement or from a system call; always
+/// positive.
 ///
 /// See [errno(3)](https://man7.org/linux/man-pages/man3/errno.3.html).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Errno(i32);
 
 impl Errno {
-    /// The errno with this number. A negative number, as netlink writes it, is turned positive.
+    /// The errno with this number. A negative number, as in netlink, becomes positive.
     #[must_use]
     pub const fn new(number: i32) -> Self {
-        // `i32::MIN` has no positive counterpart; no kernel sends it.
+        // `i32::MIN` has no positive counterpart; the kernel never sends it.
         Self(number.saturating_abs())
     }
 
-    /// The errno of an I/O error, if it has one (0 otherwise, which no error has).
+    /// The errno of an I/O error; 0, which is no error number, if it has none.
     #[must_use]
     pub fn of(error: &io::Error) -> Self {
         Self::new(error.raw_os_error().unwrap_or(0))
     }
 
-    /// The number, positive.
+    /// The number, always positive.
     #[must_use]
     pub const fn number(self) -> i32 {
         self.0
     }
 
-    /// The symbol, for instance `ENOENT`; `errno 524` for a number that the C library has no name
-    /// for.
+    /// The symbol, for instance `ENOENT`; `errno 524` for a number without a name in the C
+    /// library.
     #[must_use]
     pub fn name(self) -> String {
         match nix::errno::Errno::from_raw(self.0) {
@@ -40,7 +40,7 @@ impl Errno {
         }
     }
 
-    /// The text that glibc's `strerror` has for the number, whichever C library this is built with.
+    /// The text of glibc's `strerror` for the number, whichever C library the program uses.
     #[must_use]
     pub fn strerror(self) -> String {
         let text = match nix::errno::Errno::from_raw(self.0) {

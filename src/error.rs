@@ -1,57 +1,57 @@
-//! The crate's one [`Error`], which each module's own turns into.
+//! The crate's common [`Error`], which each module's own error converts into.
 
-/// Any error of this crate. Each module has its own, and says what was being done; this one lets
-/// `?` take them all.
+/// Any error of this crate. Each module has its own, which names the failed operation; this one lets
+/// `?` convert them all.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Of a netlink socket or request.
+    /// An error of a netlink socket or request.
     #[error(transparent)]
     Netlink(#[from] crate::netlink::Error),
-    /// A transaction was not applied, or it cannot be known whether it was.
+    /// A transaction was not applied, or the outcome is unknown.
     #[error(transparent)]
     Commit(Box<crate::nft::CommitError>),
-    /// An attribute was too long to be put into a message.
+    /// A value does not fit its attribute.
     #[error(transparent)]
     MessageError(#[from] crate::netlink::MessageError),
-    /// A snapshot lacks elements, which were left out when it was read.
+    /// A snapshot lacks elements because it was read without them.
     #[error(transparent)]
     LeftOut(#[from] crate::nft::LeftOut),
-    /// What a plan is to change as one's own is somebody else's.
+    /// A plan would change an object that lacks the owner's tag: it belongs to somebody else.
     #[error(transparent)]
     NotOwn(#[from] crate::nft::NotOwn),
-    /// A comment could not be given to an object.
+    /// A comment could not be attached to an object.
     #[error(transparent)]
     Comment(#[from] crate::nft::userdata::CommentError),
-    /// An error of a crate that is built on this one.
+    /// An error of a crate that builds on this one.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
-    /// A snapshot could not be read as one whole.
+    /// A snapshot could not be read consistently.
     #[error(transparent)]
     Snapshot(#[from] crate::nft::SnapshotError),
-    /// A snapshot could not be written into a file, or read from one.
+    /// A snapshot could not be written to a file, or read from one.
     #[cfg(feature = "backup")]
     #[error(transparent)]
     File(#[from] crate::nft::FileError),
     /// A rule could not be built.
     #[error(transparent)]
     Build(#[from] crate::nft::build::BuildError),
-    /// A rule in iptables' terms could not be put into nf_tables'.
+    /// An iptables rule could not be expressed in nf_tables.
     #[error(transparent)]
     Unwritable(#[from] crate::iptables::nft::Unwritable),
-    /// Of tables in iptables' terms.
+    /// An error of iptables' tables.
     #[error(transparent)]
     Iptables(Box<crate::iptables::Error>),
     /// A set that a rule names could not be looked up.
     #[error(transparent)]
     Set(#[from] crate::iptables::SetError),
-    /// Of the connection that looks up sets.
+    /// An error of the connection that looks up sets.
     #[error(transparent)]
     Ipset(#[from] crate::ipset::Error),
-    /// Of the legacy tables.
+    /// An error of the legacy tables.
     #[error(transparent)]
     Legacy(#[from] crate::legacy::Error),
-    /// Of a network namespace.
+    /// An error of a network namespace.
     #[error(transparent)]
     Netns(#[from] crate::netns::Error),
 }

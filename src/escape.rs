@@ -1,11 +1,12 @@
-//! Names and texts of other programs in a line for people.
+//! Escapes names and texts of other programs for output on one line.
 
 use std::fmt;
 
 use bstr::{BStr, ByteSlice};
 
-/// Displays a byte string with escapes if it has control characters, which could end the line, forge another or drive a
-/// terminal, bytes that are no text, or a backslash; any other as it is. Different byte strings look different.
+/// Displays a byte string. Control characters (which could end the line or drive a terminal), backslashes and bytes
+/// that are not UTF-8 cause it to be escaped; other strings are unchanged. Different byte strings have different
+/// output.
 pub struct Escaped<'a>(pub &'a BStr);
 
 impl fmt::Display for Escaped<'_> {

@@ -1,25 +1,25 @@
-//! Ten tasks, each in lines that run.
+//! Ten tasks as runnable examples.
 //!
-//! All of them stand in a private network namespace, which the first one shows and the others hide:
+//! Each runs in a private network namespace, which the first example shows and the others hide.
 //! `cargo test --doc --all-features guide` runs them, as root or as an ordinary user.
 //!
 //! 1. [A test in a sandbox](#a-test-in-a-sandbox)
-//! 2. [Chains and rules, at once or not at all](#chains-and-rules-at-once-or-not-at-all)
+//! 2. [Chains and rules in one transaction](#chains-and-rules-in-one-transaction)
 //! 3. [A map with several fields and verdicts](#a-map-with-several-fields-and-verdicts)
 //! 4. [A service with several endpoints](#a-service-with-several-endpoints)
-//! 5. [A table that nobody else can flush](#a-table-that-nobody-else-can-flush)
+//! 5. [A table with an owner](#a-table-with-an-owner)
 //! 6. [A set that rules fill](#a-set-that-rules-fill)
-//! 7. [What changed, and the way back](#what-changed-and-the-way-back)
-//! 8. [Rules in iptables' words](#rules-in-iptables-words)
+//! 7. [Compare and restore snapshots](#compare-and-restore-snapshots)
+//! 8. [Rules in iptables' language](#rules-in-iptables-language)
 //! 9. [A kubelet's chains](#a-kubelets-chains)
-//! 10. [What an error says](#what-an-error-says)
+//! 10. [Errors](#errors)
 //!
 //! # A test in a sandbox
 //!
-//! A namespace of one's own for each test, without root: [`Sandbox`](chainwright_testing::Sandbox), of the feature
-//! `sandbox`, which stands in `[dev-dependencies]`. A test harness starts threads, after which an ordinary user's
-//! process cannot become root in a user namespace any more; [`sandbox_tests!`](crate::sandbox_tests), once in
-//! the test file, sees to that before `main`. `examples/firewall_test.rs` sends real packets.
+//! [`Sandbox`](crate::netns::Sandbox) gives each test its own namespace, without root. Its feature `sandbox` belongs in
+//! `[dev-dependencies]`. A test harness starts threads, after which an ordinary user's
+//! process cannot become root in a user namespace any more. [`sandbox_tests!`](crate::sandbox_tests), once in
+//! the test file, does that before `main`. `examples/firewall_test.rs` sends real packets.
 //!
 //! ```
 //! use chainwright_testing::Sandbox;
@@ -37,7 +37,7 @@
 //! # a_sandbox_is_empty().unwrap();
 //! ```
 //!
-//! # Chains and rules, at once or not at all
+//! # Chains and rules in one transaction
 //!
 //! ```
 //! use chainwright::nft::build::{Build, CtState};
@@ -60,8 +60,8 @@
 //!
 //! # A map with several fields and verdicts
 //!
-//! The heart of a service proxy: one look-up, whatever the number of services. Keys are Rust types
-//! ([`nft::typed`](crate::nft::typed)), so that their fields cannot stand in another order.
+//! The core of a service proxy: one lookup for any number of services. Keys are Rust types
+//! ([`nft::typed`](crate::nft::typed)), so their fields cannot be in the wrong order.
 //!
 //! ```
 //! use std::net::Ipv4Addr;
@@ -116,7 +116,7 @@
 //! # Ok::<(), chainwright::netns::Error>(())
 //! ```
 //!
-//! # A table that nobody else can flush
+//! # A table with an owner
 //!
 //! ```
 //! use chainwright::nft::{Connection, Family, Table, TableFlags, Transaction};
@@ -172,10 +172,10 @@
 //! # Ok::<(), chainwright::netns::Error>(())
 //! ```
 //!
-//! # What changed, and the way back
+//! # Compare and restore snapshots
 //!
-//! A [`Snapshot`](crate::nft::Snapshot) is of one generation, and its restoration one transaction. With the feature
-//! `backup` it goes into a file and comes back.
+//! A [`Snapshot`](crate::nft::Snapshot) contains one generation, and one transaction restores it. With the feature
+//! `backup` it can be saved to a file and loaded again.
 //!
 //! ```
 //! use chainwright::nft::{Connection, DiffOptions, Family, Scope, Table, Transaction};
@@ -197,7 +197,7 @@
 //! # Ok::<(), chainwright::netns::Error>(())
 //! ```
 //!
-//! # Rules in iptables' words
+//! # Rules in iptables' language
 //!
 //! ```
 //! use chainwright::iptables::{Family, Iptables, Rule};
@@ -231,7 +231,7 @@
 //! # Ok::<(), chainwright::netns::Error>(())
 //! ```
 //!
-//! The same in the backend that the node works with, and kept from then on:
+//! The same in the backend that the node uses, with a guard that repairs the chains afterwards:
 //!
 //! ```
 //! use chainwright::iptables::{Backend, Iptables};
@@ -255,9 +255,9 @@
 //! # Ok::<(), chainwright::netns::Error>(())
 //! ```
 //!
-//! # What an error says
+//! # Errors
 //!
-//! Which operation it was, in words, and what the kernel's number means there.
+//! The error names the operation and explains the kernel's error number in that context.
 //!
 //! ```
 //! use chainwright::nft::{Chain, Connection, Family, Transaction};

@@ -1,28 +1,28 @@
-//! Reads texts that somebody else writes, with a bound.
+//! Reads text from other programs, up to a limit.
 
 use std::io::{self, Read};
 
 use bstr::ByteSlice;
 
-/// The longest text that is read, in bytes: some five million rules.
+/// The longest text that [`read_text`] reads, in bytes: about five million rules.
 pub const LONGEST_TEXT: usize = 1 << 30;
 
-/// How much is read at once at most.
+/// The most bytes per read.
 const LARGEST_PIECE: usize = 1 << 20;
 
 /// Reads a text: at most [`LONGEST_TEXT`], and no further than the first NUL or the first line that is longer than
 /// `longest_line`.
 ///
 /// # Errors
-/// Those of reading; [`InvalidData`](io::ErrorKind::InvalidData) where the input is no such text.
+/// Read errors; [`InvalidData`](io::ErrorKind::InvalidData) if the input exceeds a limit or contains a NUL.
 pub fn read_text(mut from: impl Read, longest_line: usize) -> io::Result<Vec<u8>> {
     let wrong = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
     let mut text = Vec::new();
-    // Number and start of the line at hand.
+    // Number and start of the current line.
     let (mut line, mut start) = (1, 0);
     loop {
         let before = text.len();
-        // In growing pieces, so that a long text takes few.
+        // The pieces grow, so that a long text takes few reads.
         let piece = before.clamp(64 * 1024, LARGEST_PIECE);
         text.reserve(piece);
         let read = from.by_ref().take(piece as u64).read_to_end(&mut text)?;
@@ -35,9 +35,7 @@ pub fn read_text(mut from: impl Read, longest_line: usize) -> io::Result<Vec<u8>
                 .lines_with_terminator()
                 .count()
                 .saturating_sub(1);
-            return Err(wrong(format!(
-                "there is a NUL near line {line}: it is no text"
-            )));
+            return Err(wrong(format!("NUL byte near line {line}")));
         }
         for end in piece.find_iter(b"\n") {
             if before + end - start > longest_line {
@@ -51,7 +49,7 @@ pub fn read_text(mut from: impl Read, longest_line: usize) -> io::Result<Vec<u8>
             )));
         }
         if text.len() > LONGEST_TEXT {
-            return Err(wrong(format!("it has more than {LONGEST_TEXT} bytes")));
+            return Err(wrong(format!("text has more than {LONGEST_TEXT} bytes")));
         }
     }
 }

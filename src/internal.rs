@@ -1,5 +1,5 @@
-//! What the other crates of this workspace use beside the public API. It changes without notice, as does every other item
-//! that is hidden from the documentation.
+//! Items that the other crates of this workspace use besides the public API. They change without notice, as does every
+//! other item that is hidden from the documentation.
 
 pub use crate::escape::Escaped;
 pub use crate::input::{LONGEST_TEXT, read_text};

@@ -1,8 +1,9 @@
-//! Sets of `ipset(8)`: their names and indexes.
+//! Names and indexes of `ipset(8)` sets.
 //!
-//! A rule's data has the index of a set (`linux/netfilter/xt_set.h`), text has its name; the kernel
-//! tells one from the other by the socket option `SO_IP_SET` (`linux/netfilter/ipset/ip_set.h`). The
-//! option works on every IPv4 socket and takes `CAP_NET_ADMIN`. What is in sets is not read here.
+//! A rule's data holds the index of a set (`linux/netfilter/xt_set.h`), text holds its name; the
+//! kernel translates between them with the socket option `SO_IP_SET`
+//! (`linux/netfilter/ipset/ip_set.h`). The option works on every IPv4 socket and takes
+//! `CAP_NET_ADMIN`. This module does not read sets' contents.
 //!
 //! ```
 //! use chainwright::ipset::Connection;
@@ -32,53 +33,54 @@ use crate::sockopt;
 /// Length of a name in the kernel's structs, with its NUL.
 const LENGTH: usize = IPSET_MAXNAMELEN;
 
-/// Why the kernel could not be asked for a set.
+/// Why a set could not be looked up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// This kernel knows no sets: they are not built in, and if they are a module, it is not loaded.
-    #[error("this kernel has no sets (not built in, or the module ip_set is not loaded)")]
+    /// This kernel has no sets: not built in, or the module is not loaded.
+    #[error("this kernel has no ipset support (not built in, or the ip_set module is not loaded)")]
     NotBuilt,
-    /// The caller may not look at sets.
-    #[error("no permission to look at sets: it takes CAP_NET_ADMIN in this network namespace")]
+    /// The caller lacks the permission to look up sets.
+    #[error("no permission to read sets: this requires CAP_NET_ADMIN in this network namespace")]
     NoPermission,
     /// These bytes cannot be a set's name.
-    #[error("{name:?} cannot be the name of a set (1 to 31 bytes, no NUL)")]
+    #[error("invalid set name {name:?} (1 to 31 bytes, no NUL)")]
     Name {
-        /// What was given.
+        /// The name as given.
         name: BString,
     },
-    /// The kernel refused, or answered what cannot be.
+    /// The kernel refused the request, or sent an invalid answer.
     #[error("{doing}: {errno}")]
     Kernel {
-        /// What was asked.
+        /// The request.
         doing: String,
-        /// What it said.
+        /// The kernel's error number.
         errno: Errno,
     },
 }
 
-/// The addresses that a set holds.
+/// The address family of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SetFamily {
     /// IPv4.
     Ipv4,
     /// IPv6.
     Ipv6,
-    /// None in particular: ports, other sets, link-layer addresses; or an old kernel does not say.
+    /// No particular one (ports, other sets, link-layer addresses), or an old kernel does not
+    /// report it.
     Any,
 }
 
-/// A set that was found by its name.
+/// The result of a lookup by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Found {
-    /// Its index. It keeps it until it is destroyed, or swapped for another (`ipset swap`).
+    /// The set's index, valid until the set is destroyed, or swapped with another (`ipset swap`).
     pub index: u16,
-    /// The addresses that it holds.
+    /// The family of its addresses.
     pub family: SetFamily,
 }
 
-/// A way to ask for sets of the network namespace that the thread was in when it was opened.
+/// Looks up sets of the network namespace that the thread was in when it opened the connection.
 #[derive(Debug)]
 pub struct Connection {
     socket: OwnedFd,
@@ -86,10 +88,10 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Opens one in the calling thread's network namespace.
+    /// Opens a connection in the calling thread's network namespace.
     ///
     /// # Errors
-    /// No socket, no sets in this kernel, or no permission.
+    /// The socket cannot be opened, this kernel has no sets, or the permission is missing.
     pub fn open() -> Result<Self, Error> {
         let socket = nix::sys::socket::socket(
             AddressFamily::Inet,
@@ -105,7 +107,7 @@ impl Connection {
         };
         let answer = connection
             .ask(question)
-            .map_err(|errno| failed("asking for the version of sets", errno))?;
+            .map_err(|errno| failed("querying the ipset version", errno))?;
         connection.version = answer.version;
         Ok(connection)
     }
@@ -116,10 +118,10 @@ impl Connection {
         self.version
     }
 
-    /// The set of that name; `None` if there is none.
+    /// Looks up a set by name; `None` if there is none.
     ///
     /// # Errors
-    /// A name that no set can have, or what the kernel says.
+    /// The name is not valid for a set, or the kernel refuses.
     pub fn look_up(&self, name: impl AsRef<[u8]>) -> Result<Option<Found>, Error> {
         let name = name.as_ref();
         if name.is_empty() || name.len() >= LENGTH || name.contains(&0) {
@@ -138,7 +140,7 @@ impl Connection {
         };
         let (set, family) = match self.ask(question) {
             Ok(answer) => (answer.set, answer.family),
-            // Before Linux 3.16 there was no such question.
+            // Linux before 3.16 lacks this operation.
             Err(errno) if errno.number() == libc::EBADMSG => {
                 let op = IP_SET_OP_GET_BYNAME;
                 let question = ip_set_req_get_set { op, version, set };
@@ -150,10 +152,10 @@ impl Connection {
         Ok(found(&set, family))
     }
 
-    /// The name of the set of that index; `None` if there is none.
+    /// Looks up the name of a set by its index; `None` if there is none.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel refuses.
     pub fn name(&self, index: u16) -> Result<Option<BString>, Error> {
         let mut name = [0; LENGTH];
         name[..2].copy_from_slice(&index.to_ne_bytes());
@@ -164,7 +166,7 @@ impl Connection {
         };
         let name = match self.ask(question) {
             Ok(answer) => answer.set.name,
-            // An index that no set has had yet.
+            // The kernel has never used this index.
             Err(errno) if errno.number() == libc::EINVAL => return Ok(None),
             Err(errno) => {
                 let doing = format!("looking for the set of index {index}");
@@ -174,7 +176,7 @@ impl Connection {
         Ok(named(&name))
     }
 
-    /// Asks the kernel, which answers in the question's own form.
+    /// Sends a request to the kernel, which answers in the same struct.
     fn ask<T>(&self, mut question: T) -> Result<T, Errno>
     where
         T: FromBytes + IntoBytes + Immutable + KnownLayout,
@@ -189,7 +191,7 @@ impl Connection {
     }
 }
 
-/// The set that the kernel's answer to a name tells of.
+/// Reads the kernel's answer to a lookup by name.
 pub(crate) fn found(set: &ip_set_name_index, family: u32) -> Option<Found> {
     let index = u16::from_ne_bytes([set.name[0], set.name[1]]);
     (index != IPSET_INVALID_ID).then_some(Found {
@@ -202,7 +204,7 @@ pub(crate) fn found(set: &ip_set_name_index, family: u32) -> Option<Found> {
     })
 }
 
-/// The name in the kernel's answer to an index.
+/// Reads the kernel's answer to a lookup by index.
 pub(crate) fn named(name: &[u8; LENGTH]) -> Option<BString> {
     let name = name.split_str(b"\0").next().unwrap_or_default();
     (!name.is_empty()).then(|| name.into())

@@ -1,9 +1,9 @@
-//! chainwright owns a Linux node's packet-filter tables natively: it speaks nf_tables over netlink,
+//! chainwright reads and changes a Linux node's packet-filter tables directly: it speaks nf_tables over netlink,
 //! reads and replaces the legacy x_tables through getsockopt and setsockopt, and never runs another
-//! program. It lists chains as fast as the kernel hands them out, changes rules in transactions that
-//! happen whole or not at all, and gives one iptables view of both backends.
+//! program. It lists chains as fast as the kernel sends them, applies changes in atomic transactions,
+//! and provides one iptables view of both backends.
 //!
-//! # In ten lines
+//! # Example
 //!
 //! ```
 //! use chainwright::nft::{Chain, Connection, Family, Scope, Table, Transaction};
@@ -26,45 +26,46 @@
 //! # }
 //! ```
 //!
-//! More tasks of this size: the module `guide`, which the feature `diff` documents.
+//! The module `guide`, documented with the features `sandbox` and `diff`, has more short examples.
 //!
 //! # Modules
 //!
-//! A module knows those under it and none beside it.
+//! A module depends on its submodules, not on its siblings.
 //!
-//! | module | what it knows |
+//! | module | contents |
 //! |---|---|
-//! | [`iptables`] | one view of iptables' tables in either backend: read, changed at once, saved, restored |
+//! | [`iptables`] | one view of iptables' tables in either backend: read, change atomically, save, restore |
 //! | [`nft`] | nf_tables: objects, expressions, listings, transactions, snapshots |
 //! | [`xt`] | x_tables extensions: matches and targets, their data and their options |
-//! | [`legacy`] | the legacy tables: read, drafted, replaced |
+//! | [`legacy`] | the legacy tables: read, edit, replace |
 //! | [`netlink`] | sockets, messages, attributes, dumps, batches, errors |
-//! | [`ipset`] | names and indexes of ipset's sets |
-//! | `conntrack` | tracked connections: listed, deleted, watched (feature `conntrack`) |
+//! | [`ipset`] | names and indexes of ipset sets |
+//! | `conntrack` | conntrack entries: list, delete, watch (feature `conntrack`) |
 //! | [`netns`] | network namespaces, and private ones for tests |
 //!
-//! Other crates are built on this one: `chainwright-lang` (nft's language, as text and JSON), `chainwright-trace` (where a
-//! packet goes) and `chainwright-kube` (Kubernetes' chains and services).
+//! Other crates build on this one: `chainwright-lang` (nft's language, as text and JSON), `chainwright-trace` (the path
+//! of a packet) and `chainwright-kube` (Kubernetes' chains and services).
 //!
-//! The kernel's ABI as data, constants and structs under their kernel names, is the crate
-//! `chainwright-sys`.
+//! The crate `chainwright-sys` has the kernel's ABI: constants and structs under their kernel names.
 //!
 //! # Features
 //!
-//! The default is the library alone: synchronous, without async, JSON or a command line.
+//! By default the crate is the library alone: synchronous, without async, JSON or a command line.
 //!
 //! | feature | adds |
 //! |---|---|
 //! | `backup` | snapshots in files: `nft::Snapshot::save`, `nft::Snapshot::load` |
-//! | `diff` | what differs between two snapshots: `nft::Snapshot::diff` |
+//! | `diff` | the differences between two snapshots: `nft::Snapshot::diff` |
 //! | `serde` | objects, expressions and snapshots to and from any self-describing format |
-//! | `tokio` | changes of the ruleset as a stream: `nft::live::MonitorStream` |
-//! | `conntrack` | tracked connections: `conntrack` |
+//! | `tokio` | ruleset changes as a stream: `nft::live::MonitorStream` |
+//! | `conntrack` | conntrack entries: `conntrack` |
+//! | `model` | `nft::live::FakeKernel`: an in-memory nf_tables, for tests without a kernel |
+//! | `sandbox` | private network namespaces for tests, without root: `netns::Sandbox`, `sandbox_tests!` |
 //!
 //! # Privileges
 //!
-//! Looking and changing take `CAP_NET_ADMIN` in the user namespace that owns the network namespace:
-//! root, or anybody inside a `chainwright_testing::Sandbox`.
+//! Reading and changing tables takes `CAP_NET_ADMIN` in the user namespace that owns the network namespace:
+//! root has it, and so has every user inside a `netns::Sandbox`.
 
 #![deny(unsafe_code)]
 
@@ -96,8 +97,8 @@ mod sockopt;
 mod spelling;
 pub mod xt;
 
-/// Names and other bytes of the kernel's are [`BStr`](bstr::BStr) and [`BString`](bstr::BString) here: text,
-/// nearly always, that nobody promised to be UTF-8.
+/// Re-exported because names and other byte strings of the kernel are [`BStr`](bstr::BStr) and
+/// [`BString`](bstr::BString): nearly always text, but not guaranteed to be UTF-8.
 pub use bstr;
 pub use errno::Errno;
 pub use error::Error;

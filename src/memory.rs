@@ -1,16 +1,16 @@
-//! Zeroed memory for bytes by the megabyte.
+//! Zeroed memory for buffers of several megabytes.
 //!
-//! Large pieces ask for huge pages: making room page by page takes longer than filling it does.
+//! Large buffers request huge pages: faulting them in page by page takes longer than filling them.
 
 use std::ops::{Deref, DerefMut};
 
 use memmap2::{Advice, MmapMut};
 use zerocopy::IntoBytes;
 
-/// From this many bytes on it is in huge pages (2 MiB each).
+/// Buffers of at least this many bytes request huge pages (2 MiB each).
 const LARGE: usize = 4 << 20;
 
-/// Bytes of a fixed number, zero at first, aligned to 8 at least.
+/// A fixed number of bytes, initially zero, aligned to at least 8.
 pub(crate) struct Memory {
     length: usize,
     kind: Kind,
@@ -22,18 +22,18 @@ enum Kind {
 }
 
 impl Memory {
-    /// None.
+    /// No bytes.
     pub(crate) const EMPTY: Self = Self {
         length: 0,
         kind: Kind::Heap(Vec::new()),
     };
 
-    /// So many bytes. What is not touched of them costs nothing, but for the rest of a page.
+    /// Allocates `length` zero bytes. Untouched ones use no memory, except for the rest of a page.
     pub(crate) fn zeroed(length: usize) -> Self {
         if length >= LARGE
             && let Ok(map) = MmapMut::map_anon(length)
         {
-            // Without huge pages it is only slower.
+            // Without huge pages access is only slower.
             let _ = map.advise(Advice::HugePage);
             return Self {
                 length,

@@ -8,6 +8,7 @@
 //!
 //! - [`Netns`] is a handle to a namespace that exists: the caller's, a named one
 //!   (`ip netns add`), a process's, or a file's.
+//!
 //! A new, private namespace that disappears with its handle is a `Sandbox` of the crate `chainwright-testing`.
 //!
 //! ```
@@ -38,7 +39,7 @@ use nix::sys::statfs::{NSFS_MAGIC, fstatfs};
 
 pub use error::Error;
 
-/// The calling thread's network namespace. `/proc/self` would be the main thread's.
+/// The calling thread's network namespace. `/proc/self` would be that of the main thread.
 const OWN: &str = "/proc/thread-self/ns/net";
 
 /// Where `ip netns` keeps named namespaces; the second is the older name of the first.
@@ -46,25 +47,25 @@ const NAMED: [&str; 2] = ["/run/netns", "/var/run/netns"];
 
 /// A handle to a network namespace.
 ///
-/// The handle keeps the namespace alive, also when no process is left in it. Two handles are equal
-/// when they refer to the same namespace.
+/// The handle keeps the namespace alive, even if no process is left in it. Two handles are equal
+/// if they refer to the same namespace.
 #[derive(Debug)]
 pub struct Netns {
     fd: OwnedFd,
     id: NetnsId,
 }
 
-/// What tells one network namespace from all others that exist at the same time: the device and
+/// Identifies a network namespace among all that exist at the same time, by the device and
 /// inode numbers of its file, as in
 /// [namespaces(7)](https://man7.org/linux/man-pages/man7/namespaces.7.html).
 ///
 /// Displayed as `readlink /proc/PID/ns/net` and `lsns` show it: `net:[4026531840]`. The kernel may
-/// give the number to a new namespace once this one is gone; while a [`Netns`] is held it cannot.
+/// reuse the number for a new namespace once this one is gone, but not while a [`Netns`] is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NetnsId {
     /// The device number (`st_dev`) of the kernel's namespace file system.
     pub dev: u64,
-    /// The inode number (`st_ino`), which is what tools show.
+    /// The inode number (`st_ino`), which tools display.
     pub inode: u64,
 }
 
@@ -75,7 +76,7 @@ impl fmt::Display for NetnsId {
 }
 
 impl Netns {
-    /// The calling thread's network namespace.
+    /// Opens the calling thread's network namespace.
     ///
     /// # Errors
     /// [`Error::Open`], if `/proc` is not mounted.
@@ -83,13 +84,13 @@ impl Netns {
         Self::from_path(OWN)
     }
 
-    /// The network namespace called `name`, as `ip netns add NAME` makes it:
+    /// Opens the network namespace called `name`, as `ip netns add NAME` creates it:
     /// `/run/netns/NAME`, else `/var/run/netns/NAME`
     /// ([ip-netns(8)](https://man7.org/linux/man-pages/man8/ip-netns.8.html)).
     ///
     /// # Errors
-    /// [`Error::InvalidName`], [`Error::NoSuchName`], and those of [`Netns::from_path`]. A name
-    /// whose namespace is gone (a file left over from before a reboot, or made in another mount
+    /// [`Error::InvalidName`], [`Error::NoSuchName`], and the errors of [`Netns::from_path`]. A name
+    /// whose namespace is gone (a file left over from before a reboot, or created in another mount
     /// namespace) is [`Error::NotANetworkNamespace`].
     pub fn from_name(name: impl AsRef<OsStr>) -> Result<Self, Error> {
         let name = name.as_ref();
@@ -106,11 +107,11 @@ impl Netns {
         Err(Error::NoSuchName { name: name.into() })
     }
 
-    /// The network namespace that the file at `path` stands for: `/proc/PID/ns/net`, or a file on
+    /// Opens the network namespace of the file at `path`: `/proc/PID/ns/net`, or a file on
     /// which a namespace was mounted (container runtimes do this).
     ///
-    /// A file that is no network namespace is only looked at, not opened for reading: a pipe does
-    /// not block the call and a device is not set off.
+    /// A file that is not a network namespace is inspected, but not opened for reading: a pipe does
+    /// not block the call, and a device is not activated.
     ///
     /// # Errors
     /// [`Error::Open`] and [`Error::NotANetworkNamespace`].
@@ -126,16 +127,16 @@ impl Netns {
         }
     }
 
-    /// The network namespace of the process (or thread) `pid`, a number of the caller's PID
+    /// Opens the network namespace of the process (or thread) `pid`, a number in the caller's PID
     /// namespace.
     ///
     /// # Errors
-    /// [`Error::NoSuchProcess`] when there is none, or it has ended; [`Error::Open`] otherwise, as
-    /// for another user's process, which takes the right to trace it
+    /// [`Error::NoSuchProcess`] if the process does not exist or has ended; [`Error::Open`] otherwise,
+    /// for instance for another user's process, which takes the right to trace it
     /// ([ptrace(2)](https://man7.org/linux/man-pages/man2/ptrace.2.html)).
     pub fn from_pid(pid: u32) -> Result<Self, Error> {
         Self::from_path(format!("/proc/{pid}/ns/net")).map_err(|error| match error {
-            // A process can also end between the look-up of its directory and that of the file.
+            // A process can also end between the lookups of its directory and of the file.
             Error::Open { source, .. }
                 if source.kind() == io::ErrorKind::NotFound
                     || source.raw_os_error() == Some(libc::ESRCH) =>
@@ -146,11 +147,11 @@ impl Netns {
         })
     }
 
-    /// What a command's `--netns NAME|PATH` means: with a `/` in it a path
+    /// Opens the namespace that a command's `--netns NAME|PATH` names: with a `/` in it a path
     /// ([`Netns::from_path`]), otherwise a name ([`Netns::from_name`]).
     ///
     /// # Errors
-    /// Those of the two.
+    /// The errors of the two.
     pub fn from_name_or_path(name_or_path: impl AsRef<OsStr>) -> Result<Self, Error> {
         let argument = name_or_path.as_ref();
         if argument.as_bytes().contains(&b'/') {
@@ -160,12 +161,12 @@ impl Netns {
         }
     }
 
-    /// The numbers that tell this namespace from others.
+    /// Returns the numbers that identify this namespace.
     pub fn id(&self) -> NetnsId {
         self.id
     }
 
-    /// A second handle to the same namespace.
+    /// Returns another handle to the same namespace.
     ///
     /// # Errors
     /// The process has no file descriptor left ([`Error::Open`]).
@@ -177,16 +178,16 @@ impl Netns {
         Ok(Self { fd, id: self.id })
     }
 
-    /// Runs `work` inside this network namespace and returns what it returned.
+    /// Runs `work` inside this network namespace and returns its result.
     ///
-    /// `work` runs on a thread of its own, started for it, which enters the namespace
+    /// `work` runs on a new thread, which enters the namespace
     /// ([setns(2)](https://man7.org/linux/man-pages/man2/setns.2.html)) and ends with it; the
     /// calling thread waits and never changes its namespace. Apart from the network namespace the
-    /// new thread has all that the caller's has (user, capabilities, other namespaces, current
-    /// `tracing` span), but not its thread-local values. Processes and threads which `work` starts
-    /// begin in the namespace; sockets that it opens stay there wherever they are used later.
+    /// new thread inherits the caller's context (user, capabilities, other namespaces, current
+    /// `tracing` span), but not its thread-local values. Processes and threads that `work` starts
+    /// begin in the namespace; sockets that it opens stay in it wherever they are used later.
     ///
-    /// A panic of `work` goes on in the caller.
+    /// A panic of `work` is resumed in the caller.
     ///
     /// ```
     /// use std::net::{TcpListener, TcpStream};
@@ -201,7 +202,7 @@ impl Netns {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Thread`] and [`Error::Enter`]; then `work` did not run.
+    /// [`Error::Thread`] and [`Error::Enter`]; `work` has not run then.
     pub fn run<T, F>(&self, work: F) -> Result<T, Error>
     where
         F: FnOnce() -> T + Send,
@@ -214,11 +215,11 @@ impl Netns {
         })?
     }
 
-    /// Moves the calling thread, for good, into this namespace.
+    /// Moves the calling thread permanently into this namespace.
     fn enter(&self) -> Result<(), Error> {
         match setns(&self.fd, CloneFlags::CLONE_NEWNET) {
             Ok(()) => Ok(()),
-            // Without privileges nobody may enter even the namespace in which they are.
+            // Without privileges a thread may not enter even the namespace that it is in.
             Err(Errno::EPERM) if Self::current().is_ok_and(|current| current == *self) => Ok(()),
             Err(errno) => Err(Error::Enter {
                 id: self.id,
@@ -248,23 +249,23 @@ impl From<Netns> for OwnedFd {
     }
 }
 
-/// Waits until the kernel has dealt with every packet that it is dealing with now: those that come later see the rules
-/// and elements that are there now. That takes some milliseconds, and no processor.
+/// Waits until the kernel has processed every packet that it is processing now: later ones see the current rules
+/// and elements. This takes some milliseconds, and no CPU time.
 #[doc(hidden)]
 pub fn wait_for_packets() {
-    // The kernel deals with packets inside of RCU's read-side sections, and this waits for their end.
+    // The kernel processes packets inside RCU read-side sections, and this call waits for their end.
     const GLOBAL: libc::c_int = 1; // MEMBARRIER_CMD_GLOBAL
     // SAFETY: membarrier(2) takes no pointers.
     let waited = unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
     if waited != 0 {
-        // Kernels with `nohz_full` refuse it, and filters of system calls may.
+        // Kernels with `nohz_full` refuse it, and seccomp filters may.
         thread::sleep(std::time::Duration::from_millis(100));
     }
 }
 
-/// Opens `path`, or says `None` if that is not a network namespace.
+/// Opens `path`; `None` if it is not a network namespace.
 fn open(path: &Path) -> io::Result<Option<Netns>> {
-    // O_PATH finds the file and does nothing to it, whatever it is.
+    // O_PATH finds the file without opening its contents.
     let found = File::options()
         .read(true)
         .custom_flags(libc::O_PATH)
@@ -272,7 +273,7 @@ fn open(path: &Path) -> io::Result<Option<Netns>> {
     if fstatfs(&found)?.filesystem_type() != NSFS_MAGIC {
         return Ok(None);
     }
-    // The same file again, now usable by setns(2) and ioctl(2).
+    // Opens the same file for setns(2) and ioctl(2).
     let file = File::open(format!("/proc/thread-self/fd/{}", found.as_raw_fd()))?;
 
     // SAFETY: `file` is an open descriptor of the namespace file system for the whole call, and
@@ -291,10 +292,10 @@ fn open(path: &Path) -> io::Result<Option<Netns>> {
     }))
 }
 
-/// Runs `work` on a thread of its own, so that what it does to its thread ends with it.
+/// Runs `work` on a new thread, so that changes to the thread's state end with it.
 ///
-/// The thread gets no name: it then shows the caller's in the kernel, and that is what nf_tables
-/// records with each generation as the name of the process which made it.
+/// The thread gets no name: it inherits the caller's in the kernel, and nf_tables records that
+/// with each generation as the name of the process that created it.
 #[doc(hidden)]
 pub fn on_helper_thread<T, F>(work: F) -> Result<T, Error>
 where

@@ -1,14 +1,14 @@
-//! How often, for how long and how patiently something is tried again.
+//! How often, for how long and at which intervals to retry.
 
 use std::time::{Duration, Instant};
 
-/// For how long, and how patiently, what others spoilt is tried again: a ruleset that changes while it is
-/// read or between reading and committing, a lock that is held, a reply of the kernel's that was lost.
+/// How often, for how long and at which intervals to retry after interference: a ruleset that changes
+/// during a read or between read and commit, a lock that is held, a lost reply of the kernel.
 ///
-/// It is the same everywhere: each handle has one, [`Retry::DEFAULT`] until another is said, and what is done over
-/// it keeps to that. `with_retry` gives the handle with another one, `set_retry` sets it, and `retry` tells it: of
+/// Each of these handles has one policy, initially [`Retry::DEFAULT`], for all its operations:
 /// [`nft::Connection`], [`nft::Pool`], [`nft::live::Mirror`], [`iptables::Iptables`] and [`legacy::Connection`].
-/// It ends when one of its limits is reached; the error then says why the last attempt failed.
+/// `with_retry` returns the handle with another policy, `set_retry` sets it, and `retry` returns it.
+/// Retrying ends when one of the limits is reached; the error is then that of the last attempt.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -26,37 +26,37 @@ use std::time::{Duration, Instant};
 /// [`legacy::Connection`]: crate::legacy::Connection::with_retry
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retry {
-    /// How many attempts there are at most, the first included. There is always one.
+    /// The most attempts, including the first. There is always one.
     pub attempts: u32,
-    /// How long after the first attempt was begun the last one is. An attempt is not broken off for it:
-    /// that which is begun when the time is up is the last. `None` for no such limit.
+    /// How long after the first attempt further ones may start. It does not interrupt an attempt:
+    /// one more starts when the time is up. `None` for no such limit.
     pub deadline: Option<Duration>,
-    /// How long the pause before the second attempt is. Each is twice as long as the one before it.
+    /// The pause before the second attempt. Each pause is twice as long as the one before it.
     pub pause: Duration,
-    /// How long a pause is at most.
+    /// The longest pause.
     pub longest_pause: Duration,
-    /// How many of the attempts may end because a reply of the kernel's was lost, which has other
-    /// causes than a rival: what is lost again and again will be lost.
+    /// How many attempts may fail because a reply of the kernel was lost. Such losses have other
+    /// causes than concurrent changes: a reply that is lost repeatedly will be lost again.
     pub losses: u32,
 }
 
 impl Retry {
-    /// One attempt.
+    /// A single attempt.
     pub const ONCE: Self = Self {
         attempts: 1,
         ..Self::DEFAULT
     };
 
-    /// Without end, but for lost replies.
+    /// No limit, except on lost replies.
     pub const FOREVER: Self = Self {
         deadline: None,
         ..Self::DEFAULT
     };
 
-    /// Where nothing else is said: for 10 seconds, with pauses of 50 microseconds to 4 milliseconds.
+    /// The default: 10 seconds, with pauses of 50 microseconds to 4 milliseconds.
     ///
-    /// Against a rival that commits without a pause, one attempt in 200 was seen to go through, when the
-    /// rival lost its processor; the unluckiest took half a second.
+    /// Measured against a rival that commits without a pause, one attempt in 200 succeeded, when the
+    /// rival was descheduled; the slowest took half a second.
     pub const DEFAULT: Self = Self {
         attempts: u32::MAX,
         deadline: Some(Duration::from_secs(10)),
@@ -65,7 +65,7 @@ impl Retry {
         losses: 16,
     };
 
-    /// For as long as this.
+    /// Retries for this long.
     #[must_use]
     pub const fn within(time: Duration) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Retry {
         }
     }
 
-    /// So many times, however long that takes.
+    /// Makes up to this many attempts, without a time limit.
     #[must_use]
     pub const fn times(attempts: u32) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Retry {
         }
     }
 
-    /// Begins the first attempt.
+    /// Starts the first attempt.
     #[doc(hidden)]
     pub fn begin(&self) -> Attempts {
         let mut attempts = Attempts {
@@ -106,12 +106,12 @@ impl Default for Retry {
     }
 }
 
-/// Gives a handle the ways to say how patient it is, and to ask; what its policy is for is said of it. The policy is
-/// at the end of this path of fields; if it is also for others, `then` is a method that tells them.
+/// Implements `with_retry`, `set_retry` and `retry` for a handle; the attributes say what its policy is for. The path
+/// of fields leads to the policy; the optional method `then` passes it on to other objects.
 macro_rules! retrying {
     ($(#[$of:meta])+ $Handle:ident, $($field:ident).+ $(, then $then:ident)?) => {
         impl $Handle {
-            /// The same with another policy for what is tried again.
+            /// Returns the handle with another retry policy.
             ///
             $(#[$of])+
             #[must_use]
@@ -120,13 +120,13 @@ macro_rules! retrying {
                 self
             }
 
-            /// Sets the policy of [`with_retry`](Self::with_retry).
+            /// Sets the retry policy; see [`with_retry`](Self::with_retry).
             pub fn set_retry(&mut self, retry: $crate::Retry) {
                 self.$($field).+ = retry;
                 $(self.$then();)?
             }
 
-            /// The policy of [`with_retry`](Self::with_retry).
+            /// Returns the retry policy; see [`with_retry`](Self::with_retry).
             #[must_use]
             pub const fn retry(&self) -> $crate::Retry {
                 self.$($field).+
@@ -136,7 +136,7 @@ macro_rules! retrying {
 }
 pub(crate) use retrying;
 
-/// Attempts that are being made.
+/// The state of a series of attempts.
 #[derive(Debug)]
 pub struct Attempts {
     retry: Retry,
@@ -149,23 +149,23 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// How many have been begun.
+    /// Number of attempts started.
     #[doc(hidden)]
     pub const fn made(&self) -> u32 {
         self.made
     }
 
-    /// Whether the present one is the last, however it ends.
+    /// Whether the current attempt is the last one.
     pub(crate) const fn is_last(&self) -> bool {
         self.last
     }
 
-    /// How long ago the first was begun.
+    /// Time since the first attempt started.
     pub(crate) fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// Begins another, after a pause; `false` if there is none.
+    /// Starts another attempt after a pause; `false` if the limits allow none.
     #[doc(hidden)]
     #[cold]
     pub fn again(&mut self) -> bool {
@@ -184,7 +184,7 @@ impl Attempts {
         true
     }
 
-    /// As [`again`](Self::again), where a reply was lost.
+    /// Like [`again`](Self::again), after a lost reply.
     #[doc(hidden)]
     #[cold]
     pub fn again_after_loss(&mut self) -> bool {
@@ -203,7 +203,7 @@ impl Attempts {
 mod tests {
     use super::*;
 
-    /// How many attempts are made, when each fails.
+    /// Counts the attempts when each fails.
     fn made(retry: Retry) -> u32 {
         let mut attempts = retry.begin();
         while attempts.again() {}
@@ -233,7 +233,7 @@ mod tests {
             ..Retry::within(time)
         }
         .begin();
-        // The pause is no longer than the time that is left.
+        // The pause is no longer than the remaining time.
         assert!(attempts.again());
         assert!(attempts.elapsed() >= time);
         assert!(attempts.is_last());
@@ -253,7 +253,7 @@ mod tests {
         while attempts.again() {
             pauses.push(attempts.pause.min(retry.longest_pause));
         }
-        pauses.pop(); // behind the last
+        pauses.pop(); // after the last attempt
         assert_eq!(pauses.map_micros(), [3, 6, 10, 10, 10]);
     }
 
@@ -276,7 +276,7 @@ mod tests {
         assert!(attempts.again_after_loss());
         assert!(attempts.again_after_loss());
         assert!(!attempts.again_after_loss());
-        // But one attempt is one attempt.
+        // A limit of one attempt takes precedence.
         assert!(
             !Retry {
                 losses: 3,

@@ -1,21 +1,22 @@
-//! What differs between two sequences of rules.
+//! Differences between two sequences of rules.
 //!
-//! The work is bounded by the lengths alone, so the same sequences give the same list on every machine. The list is the
-//! shortest one unless the sequences are long, differ at more than [`NEAR`] places, and hold the same rules many times.
+//! The lengths alone bound the work, so the same sequences give the same list on every machine. The list is the
+//! shortest one unless the sequences are long, differ at more than [`NEAR`] places, and repeat the same rules many
+//! times.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// Sequences whose lengths have at most this product are compared in any case.
+/// Sequences whose lengths have at most this product are always compared with Myers' algorithm.
 const SHORT: usize = 4_000_000;
-/// Long sequences are compared place by place if they differ at no more places than this.
+/// Longer sequences are also compared with it if they differ by at most this many deletions and insertions.
 const NEAR: usize = 500;
-/// How many pairs of equal rules are looked at.
+/// The most pairs of equal rules to examine.
 const PAIRS: usize = 4_000_000;
 
-/// The shortest list of changes from one to the other, and of what stays.
+/// The shortest list of changes between two sequences, including the equal parts.
 pub(crate) fn changes<T: Eq + Hash + Ord>(old: &[T], new: &[T]) -> Vec<DiffOp> {
     let mut numbers: HashMap<&T, usize> = HashMap::new();
     let mut number = |value| {
@@ -37,15 +38,15 @@ pub(crate) fn changes<T: Eq + Hash + Ord>(old: &[T], new: &[T]) -> Vec<DiffOp> {
     operations(&longest(old, new, kinds, all), old.len(), new.len())
 }
 
-/// Whether no more than [`NEAR`] deletions and insertions lead from one to the other: the search of Myers, forwards and
-/// without a memory of the way.
+/// Whether no more than [`NEAR`] deletions and insertions separate the sequences: Myers' forward search without
+/// recording the path.
 fn is_near(old: &[usize], new: &[usize]) -> bool {
     let (length, other) = (old.len() as isize, new.len() as isize);
     if length.abs_diff(other) > NEAR {
         return false;
     }
     let middle = NEAR as isize + 1;
-    // How far in the old sequence each diagonal gets.
+    // How far each diagonal reaches in the old sequence.
     let mut reached = vec![0_isize; 2 * NEAR + 3];
     for steps in 0..=NEAR as isize {
         for diagonal in (-steps..=steps).step_by(2) {
@@ -72,16 +73,16 @@ fn is_near(old: &[usize], new: &[usize]) -> bool {
     false
 }
 
-/// A longest common subsequence, as pairs of places (Hunt and Szymanski). If not `all` pairs of equal values are looked
-/// at, the first of each value goes with the first, the second with the second, and so on.
+/// A longest common subsequence, as pairs of places (Hunt and Szymanski). Unless `all` pairs of equal values are
+/// examined, it pairs the first occurrence of each value with the first, the second with the second, and so on.
 fn longest(old: &[usize], new: &[usize], kinds: usize, all: bool) -> Vec<(usize, usize)> {
     let mut places: Vec<Vec<usize>> = vec![Vec::new(); kinds];
     for (at, &value) in new.iter().enumerate() {
         places[value].push(at);
     }
     let mut next = vec![0; kinds];
-    // Of the common subsequences of each length one that ends first in the new sequence, and its last pair; each pair
-    // knows the one before it.
+    // For each length, the last pair of a common subsequence that ends first in the new sequence; each pair
+    // refers to the one before it.
     let mut ends: Vec<(usize, usize)> = Vec::new();
     let mut pairs: Vec<(usize, usize, Option<usize>)> = Vec::new();
     for (at, &value) in old.iter().enumerate() {
@@ -118,7 +119,7 @@ fn longest(old: &[usize], new: &[usize], kinds: usize, all: bool) -> Vec<(usize,
     common
 }
 
-/// The list of changes in which these pairs stay.
+/// The list of changes that preserves these pairs.
 fn operations(common: &[(usize, usize)], old_len: usize, new_len: usize) -> Vec<DiffOp> {
     let mut operations = Vec::new();
     let (mut old_index, mut new_index) = (0, 0);
@@ -162,7 +163,7 @@ fn operations(common: &[(usize, usize)], old_len: usize, new_len: usize) -> Vec<
 mod tests {
     use super::*;
 
-    /// Numbers that look like chance.
+    /// Pseudo-random numbers.
     struct Chance(u64);
 
     impl Chance {
@@ -183,7 +184,7 @@ mod tests {
         }
     }
 
-    /// What stays; the list leads from the one to the other.
+    /// Counts the equal items; checks that the list turns `old` into `new`.
     fn kept(operations: &[DiffOp], old: &[usize], new: &[usize]) -> usize {
         let (mut old_at, mut new_at, mut kept) = (0, 0, 0);
         for operation in operations {
@@ -238,7 +239,7 @@ mod tests {
                 expected,
                 "{old:?} {new:?}"
             );
-            // Some is found without a look at all pairs, too.
+            // A common subsequence is also found without examining all pairs.
             let some = longest(&old, &new, kinds, false);
             kept(&operations(&some, old.len(), new.len()), &old, &new);
             assert!(is_near(&old, &new), "they are short");
@@ -249,7 +250,7 @@ mod tests {
     fn long_sequences_are_compared_with_bounded_work() {
         let mut chance = Chance(2);
         let sorted: Vec<usize> = (0..50_000).collect();
-        // All in another order.
+        // All items in another order.
         let shuffled = chance.shuffled(50_000);
         let made = changes(&sorted, &shuffled);
         let longest = kept(&made, &sorted, &shuffled);
@@ -258,7 +259,7 @@ mod tests {
             "about twice the root: {longest}"
         );
         assert_eq!(made, changes(&sorted, &shuffled));
-        // All the same but for a few, which stay few.
+        // The same items except for a few moves: few changes.
         let mut few = sorted.clone();
         for _ in 0..50 {
             let value = few.remove(chance.below(few.len()));
@@ -266,7 +267,7 @@ mod tests {
         }
         assert!(kept(&changes(&sorted, &few), &sorted, &few) >= 49_950);
         assert!(is_near(&sorted, &few) && !is_near(&sorted, &shuffled));
-        // The same rules many times: a part of what stays is found.
+        // Many repetitions of the same rules: part of the common subsequence is found.
         let many: Vec<usize> = shuffled.iter().map(|value| value % 7).collect();
         let others: Vec<usize> = chance
             .shuffled(50_000)
@@ -276,7 +277,7 @@ mod tests {
         let made = changes(&many, &others);
         assert!(kept(&made, &many, &others) > 100);
         assert_eq!(made, changes(&many, &others));
-        // Many times, and one in front: all stay.
+        // Many repetitions with one insertion in front: all are kept.
         let mut more = many.clone();
         more.insert(0, 3);
         assert_eq!(kept(&changes(&many, &more), &many, &more), 50_000);

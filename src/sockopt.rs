@@ -1,5 +1,5 @@
-//! `getsockopt` with an argument that the kernel reads and answers into: how x_tables and ipset are
-//! asked. No crate has these options, so that the call is made here, once for all modules.
+//! `getsockopt` with an argument that the kernel reads and overwrites with its answer, as x_tables and
+//! ipset use it. No crate offers these options, so this module makes the call for all others.
 
 #![allow(unsafe_code)]
 
@@ -7,15 +7,15 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::errno::Errno;
 
-/// The options of `SOL_IP` and `SOL_IPV6` that are netfilter's (`nf_register_sockopt`): those of x_tables begin at 64, ipset's
-/// is 83, arp_tables' end at 99. Options of other parts of the kernel may have it write to an address in the argument.
+/// Netfilter's options of `SOL_IP` and `SOL_IPV6` (`nf_register_sockopt`): x_tables' begin at 64, ipset's is 83,
+/// arp_tables' end at 99. An argument of other options may contain an address that the kernel writes to.
 const NETFILTER: std::ops::RangeInclusive<i32> = 64..=99;
 
-/// `getsockopt` of netfilter's options: the kernel reads its argument from the buffer and writes its answer there. Returns
-/// the answer's length.
+/// Calls `getsockopt` with a netfilter option: the kernel reads its argument from the buffer and writes its answer
+/// there. Returns the answer's length.
 ///
 /// # Errors
-/// What the kernel says; `EINVAL` also for a buffer of 4 GiB or more, and for an option that is not netfilter's.
+/// The kernel's error; `EINVAL` also for a buffer of 4 GiB or more, and for an option that is not netfilter's.
 pub(crate) fn get(
     socket: BorrowedFd<'_>,
     level: i32,
@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    /// Nothing but netfilter's options reaches the kernel: others may hold addresses.
+    /// Only netfilter's options reach the kernel: arguments of others may contain addresses.
     #[test]
     fn other_options_are_refused() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -1,6 +1,6 @@
-//! Which word was meant.
+//! Suggests the correct spelling of a misspelled word.
 
-/// The likely spelling among the known ones: the nearest, if it is near.
+/// Returns the known word nearest to `word`, if it is near enough.
 pub fn nearest<'a>(word: &[u8], known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let farthest = ((word.len() + 1) / 3).clamp(1, 3);
     known
@@ -12,9 +12,9 @@ pub fn nearest<'a>(word: &[u8], known: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, other)| other)
 }
 
-/// How many letters have to be put in, left out, changed or swapped with their neighbour.
+/// Counts the insertions, deletions, substitutions and swaps of neighbours between two words.
 fn distance(one: &[u8], other: &[u8]) -> usize {
-    // Both are short: known names bound the other.
+    // Both are short: the length of the known names limits that of the other.
     let width = other.len() + 1;
     let mut rows = vec![(0..width).collect::<Vec<_>>()];
     for (i, a) in one.iter().enumerate() {

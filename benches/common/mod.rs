@@ -1,4 +1,4 @@
-//! What the benches share: a private namespace, and the table that they print.
+//! Shared by the benches: a private namespace, and the printed table.
 #![allow(dead_code, reason = "each bench uses its own part of this module")]
 
 use std::error::Error;
@@ -11,21 +11,21 @@ use chainwright_testing::{Sandbox, become_namespace_root};
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 pub(crate) type Result<T = ()> = std::result::Result<T, BoxError>;
 
-/// Runs a bench in a private network namespace, with or without root's rights.
+/// Runs a bench in a private network namespace, as root or as a user without privileges.
 pub(crate) fn in_sandbox(work: impl FnOnce() -> Result + Send) -> Result {
-    become_namespace_root()?; // before any thread
+    become_namespace_root()?; // before any thread starts
     Sandbox::new()?.run(work)?
 }
 
-/// A connection to this namespace, in which a kube-proxy's ruleset of so many chains was loaded.
+/// Opens a connection to this namespace, and loads a kube-proxy's ruleset with this many chains.
 pub(crate) fn loaded(chains: usize) -> Result<Connection> {
     let mut nft = Connection::open()?;
     KubeProxy { chains }.load(&mut nft)?;
     Ok(nft)
 }
 
-/// Reads every base attribute of a chain; the compiler can leave none out.
-#[inline(always)] // what is counted is the listing, not a call
+/// Reads every base attribute of a chain, so that the compiler cannot omit any.
+#[inline(always)] // so that the count covers the listing, not a call
 pub(crate) fn read(chain: &ChainRef<'_>) {
     black_box(chain.family());
     black_box(chain.table());
@@ -40,7 +40,7 @@ pub(crate) fn read(chain: &ChainRef<'_>) {
     black_box(chain.references());
 }
 
-/// The numbers among the command's arguments; these, if there are none.
+/// The numbers among the command's arguments; `usual` if there are none.
 pub(crate) fn counts(usual: &[usize]) -> Vec<usize> {
     let counts: Vec<usize> = std::env::args()
         .filter_map(|arg| arg.parse().ok())
@@ -52,13 +52,13 @@ pub(crate) fn counts(usual: &[usize]) -> Vec<usize> {
     }
 }
 
-/// Whether a ratio keeps its goal, in words.
+/// Whether a ratio meets its goal, in words.
 pub(crate) fn verdict(ratio: f64, goal: f64) -> String {
     let word = if ratio <= goal { "kept" } else { "MISSED" };
     format!("  goal {goal:.2}: {word}")
 }
 
-/// Prints what was measured, and whether each contender keeps the goal, if there is one.
+/// Prints the measurements, and whether each contender meets the goal, if there is one.
 pub(crate) fn report(title: &str, measured: &[Measured], goal: impl Into<Option<f64>>) {
     let goal = goal.into();
     println!("\n{title}");

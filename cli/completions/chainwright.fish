@@ -24,23 +24,23 @@ function __fish_chainwright_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c chainwright -n "__fish_chainwright_needs_command" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_needs_command" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_needs_command" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_needs_command" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_needs_command" -s V -l version -d 'Print version'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "chains" -d 'List chains, one a line'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "chains" -d 'List chains, one per line'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "rules" -d 'List rules, by chain'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "sets" -d 'List sets and maps, one a line'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "sets" -d 'List sets and maps, one per line'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "list" -d 'List in nft\'s language, as `nft list` does'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "apply" -d 'Change the ruleset as a text in nft\'s language says, all of it or nothing, as `nft -f` does'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "backup" -d 'Keep the ruleset of nf_tables in a file'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "rollback" -d 'Make the ruleset what a backup shows, in one transaction'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "reconcile" -d 'Make the tables in a backup what the backup shows, by the fewest changes'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "diff" -d 'Show what changed since a backup, or between two'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "apply" -d 'Apply changes in nft\'s language atomically, as `nft -f` does'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "backup" -d 'Save the ruleset of nf_tables in a file'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "rollback" -d 'Restore the ruleset from a backup, in one transaction'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "reconcile" -d 'Make the tables in a backup match the backup, with the fewest changes'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "diff" -d 'Show the changes since a backup, or between two backups'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "graph" -d 'Show which chains lead to which'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "save" -d 'Print iptables\' tables as iptables-save does'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "restore" -d 'Put tables into the kernel as iptables-restore does, all at once or not at all'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "cleanup" -d 'Take out chains that somebody left behind, with all that leads to them'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "restore" -d 'Restore tables atomically, as iptables-restore does'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "cleanup" -d 'Remove leftover chains, and everything that leads to them'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "migrate" -d 'Move iptables\' tables from one backend to the other'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "doctor" -d 'Say what is wrong with iptables\' tables, or will go wrong'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "translate" -d 'Say iptables\' rules in nft\'s language, or nft\'s in iptables\''
@@ -54,14 +54,14 @@ complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "why" -d 'Sh
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "trace-packets" -d 'Tell which rules packets meet'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "completions" -d 'Print completions for a shell'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "man" -d 'Print a manual page'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "iptables" -d 'Be iptables: change or list a table of IPv4'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "iptables-save" -d 'Be iptables-save: print tables of IPv4 as a text'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "iptables-restore" -d 'Be iptables-restore: put tables of IPv4 into the kernel from a text'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "ip6tables" -d 'Be ip6tables: change or list a table of IPv6'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "ip6tables-save" -d 'Be ip6tables-save: print tables of IPv6 as a text'
-complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "ip6tables-restore" -d 'Be ip6tables-restore: put tables of IPv6 into the kernel from a text'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "iptables" -d 'Behave like iptables: change or list a table of IPv4'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "iptables-save" -d 'Behave like iptables-save: print tables of IPv4 as text'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "iptables-restore" -d 'Behave like iptables-restore: restore tables of IPv4 from text'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "ip6tables" -d 'Behave like ip6tables: change or list a table of IPv6'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "ip6tables-save" -d 'Behave like ip6tables-save: print tables of IPv6 as text'
+complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "ip6tables-restore" -d 'Behave like ip6tables-restore: restore tables of IPv6 from text'
 complete -c chainwright -n "__fish_chainwright_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l match -d 'Only chains with a name like this, for instance \'KUBE-S[VE][CP]-*\' or \'{INPUT,OUTPUT}\'' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l match -d 'Only chains whose name matches this pattern, for instance \'KUBE-S[VE][CP]-*\' or \'{INPUT,OUTPUT}\'' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -72,13 +72,13 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l backe
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l rules -d 'Show how many rules each chain has'
+complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l rules -d 'Show the number of rules of each chain'
 complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand chains" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l match -d 'Only chains with a name like this, for instance \'KUBE-S[VE][CP]-*\'' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l match -d 'Only chains whose name matches this pattern, for instance \'KUBE-S[VE][CP]-*\'' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -89,13 +89,13 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l backen
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l bytecode -d 'Print what `nft --debug=netlink list` prints before its own listing (nft 1.0.6): for each table of nf_tables its sets with their elements, then its rules, an expression a line'
+complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l bytecode -d 'Print the output of `nft --debug=netlink list` before its own listing (nft 1.0.6): for each table of nf_tables its sets with their elements, then its rules, one expression per line'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rules" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l match -d 'Only sets with a name like this, for instance \'blocked-*\'' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l match -d 'Only sets whose name matches this pattern, for instance \'blocked-*\'' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -106,33 +106,33 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l backend
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l elements -d 'List the elements, too'
-complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l anonymous -d 'List anonymous sets, too: those that belong to a single rule'
+complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l elements -d 'Also list the elements'
+complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l anonymous -d 'Also list anonymous sets, which belong to a single rule'
 complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand sets" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s a -l handles -d 'With the handles that the kernel gave'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s s -l stateless -d 'Without the numbers of counters and the like'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s t -l terse -d 'Without the elements of sets'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s n -l numeric -d 'All that has a name as a number: priorities, protocols, times in seconds, and every other value'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s y -l numeric-priority -d 'Priorities of chains as numbers'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s p -l numeric-protocol -d 'Protocols above IP as numbers'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s T -l numeric-time -d 'Times as seconds'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s u -l guid -d 'Users and groups by their names'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s S -l service -d 'Ports by the names that /etc/services has for them'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s j -d 'As libnftables\' JSON, which `nft -j` writes: what `--json` says, too'
-complete -c chainwright -n "__fish_chainwright_using_subcommand list" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand list" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s a -l handles -d 'Show the handles assigned by the kernel'
+complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s s -l stateless -d 'Omit the state of stateful objects, such as counters'
+complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s t -l terse -d 'Omit the elements of sets'
+complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s n -l numeric -d 'Show all named values as numbers: priorities, protocols, times in seconds, and every other value'
+complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s y -l numeric-priority -d 'Show priorities of chains as numbers'
+complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s p -l numeric-protocol -d 'Show protocols above IP as numbers'
+complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s T -l numeric-time -d 'Show times in seconds'
+complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s u -l guid -d 'Show users and groups by name'
+complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s S -l service -d 'Show ports by their names in /etc/services'
+complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s j -d 'Write libnftables\' JSON, like `nft -j`; the same as `--json`'
+complete -c chainwright -n "__fish_chainwright_using_subcommand list" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand list" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s I -l include -d 'Files in this directory, and below it, may be included (`include "file"`); may be given more than once. Without it nothing may' -r -F
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s I -l include -d 'Allow the text to include files in and below this directory (`include "file"`); may be given more than once. Without this option, no file can be included' -r -F
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s c -l check -d 'Only check the text, and have the kernel check the changes; change nothing'
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s e -l echo -d 'Print what was added, in nft\'s language, as the kernel tells of it; with --json, in the document'
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s a -l handles -d 'With --echo: with the handles that the kernel gave'
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s j -d 'The text is libnftables\' JSON'
-complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s e -l echo -d 'Print the added objects in nft\'s language, as reported by the kernel; with --json, in the document'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s a -l handles -d 'With --echo: print the handles assigned by the kernel'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s j -d 'The input is libnftables\' JSON'
+complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand apply" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
@@ -144,10 +144,10 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l backe
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand backup" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
@@ -159,14 +159,14 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l bac
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l dry-run -d 'Only show what would be done to which table, and to each object in it as `diff` shows it, and have the kernel check it'
-complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l bytecode -d 'With --dry-run, show what iptables has no words for as bytecode, instead of in nft\'s words'
+complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l dry-run -d 'Only have the kernel check the change, and show the action for each table and the changes of its objects, as `diff` does'
+complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l bytecode -d 'With --dry-run, show rules that iptables cannot express as bytecode, instead of in nft\'s syntax'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand rollback" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l owner -d 'Only what carries this tag in its comment' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l owner -d 'Only objects with this tag in their comment' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -177,13 +177,13 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l ba
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l dry-run -d 'Only show what would be done'
+complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l dry-run -d 'Only show the changes'
 complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand reconcile" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l tries -d 'Try so many packets at most' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l tries -d 'Maximum number of packets to try' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -194,20 +194,20 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l backend
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l counters -d 'Compare counters, quotas and times of last use, too'
-complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l bytecode -d 'Show what iptables has no words for as bytecode, one pair of brackets an expression, instead of in nft\'s words'
-complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l packets -d 'Instead of what differs, show packets that are treated differently: their values are those that the rules name. The files may be texts of iptables-save or in nft\'s language, too'
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l counters -d 'Also compare counters, quotas and times of last use'
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l bytecode -d 'Show rules that iptables cannot express as bytecode, one pair of brackets per expression, instead of in nft\'s syntax'
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l packets -d 'Instead of changes, show packets that the rulesets treat differently, with the values that occur in the rules. The files may also be output of iptables-save, or in nft\'s language'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l format -d 'As what' -r -f -a "text\t'trees of lines'
+complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l format -d 'Output format' -r -f -a "text\t'trees of lines'
 dot\t'Graphviz'
 mermaid\t'Mermaid'
 svg\t'a picture'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l service -d 'Only what leads to and from the chains of this service of Kubernetes: NAME, NAMESPACE/NAME or NAMESPACE/NAME:PORT' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l chain -d 'Only what leads to and from the chains of this name' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l service -d 'Only chains on paths to and from the chains of this Kubernetes service: NAME, NAMESPACE/NAME or NAMESPACE/NAME:PORT' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l chain -d 'Only chains on paths to and from chains with this name' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -218,11 +218,11 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l backen
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l full -d 'Show each chain, however many there are of a kind'
+complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l full -d 'Show every chain, without folding'
 complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand graph" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
@@ -234,19 +234,19 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l backend
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s c -l counters -d 'Print the counters of rules, too; those of policies are always printed'
+complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s c -l counters -d 'Also print the counters of rules; those of policies are always printed'
 complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand save" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand save" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l keep-foreign -d 'Leave chains whose names match, and the jumps to them from other chains, where they are, and change only what differs from the text: how tables are restored while agents run that have chains in them (KUBE-*, CNI-*, cali-*). May be given more than once. What the text itself has of such chains is passed over; rules that stay keep their counters' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s T -l table -d 'Only this table of the text, which must have it (-t is --test, as iptables-restore has it)' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l profile -d 'In nf_tables, write rules as this version of iptables does. Every later version reads what 1.8.7 wrote; earlier ones overlook parts of what later ones write' -r -f -a "1.8.7\t'marks, ports and flags as matches'
-1.8.8\t'marks, ports and flags as nf_tables\' own expressions, which older versions overlook'
-1.8.10\t'as 1.8.8, the protocol of IPv4 in the packet\'s header'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l keep-foreign -d 'Keep chains whose names match, and the jumps to them from other chains, and change only differences from the input: to restore tables while agents run that have chains in them (KUBE-*, CNI-*, cali-*). May be given more than once. Such chains in the input are ignored; unchanged rules keep their counters' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s T -l table -d 'Only this table of the input, which must have it (-t is --test, as in iptables-restore)' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l profile -d 'In nf_tables, write rules in the form of this version of iptables. All later versions read the form of 1.8.7; earlier versions overlook parts of later forms' -r -f -a "1.8.7\t'marks, ports and flags as matches'
+1.8.8\t'marks, ports and flags as native expressions of nf_tables, which older versions overlook'
+1.8.10\t'as 1.8.8, with the protocol of IPv4 from the packet\'s header'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l lock -d 'For legacy tables: which lock. `standard` is the legacy tools\' (the file that XTABLES_LOCKFILE names, else /run/xtables.lock); `none` is for a network namespace of your own; else the path of a file' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -256,17 +256,17 @@ netdev\t'devices (nf_tables)'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s n -l noflush -d 'Do not empty the tables first. A user\'s chain that the text declares (`:CHAIN`) is emptied all the same'
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s c -l counters -d 'Set counters to those in the text, instead of 0'
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s t -l test -d 'Only check the text, and have the kernel check the changes to nf_tables; change nothing'
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s n -l noflush -d 'Do not empty the tables first. A user-defined chain that the input declares (`:CHAIN`) is emptied anyway'
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s c -l counters -d 'Set counters to those in the input, instead of 0'
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s t -l test -d 'Only check the input, and have the kernel check the changes to nf_tables; change nothing'
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand restore" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l comment -d 'Rules with a comment that matches go, too; may be given more than once' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l comment -d 'Also remove rules with a comment that matches; may be given more than once' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l lock -d 'For legacy tables: which lock. `standard` is the legacy tools\' (the file that XTABLES_LOCKFILE names, else /run/xtables.lock); `none` is for a network namespace of your own; else the path of a file' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -277,27 +277,27 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l back
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l dry-run -d 'Only print what would go; exit code 1 if anything would'
+complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l dry-run -d 'Only print the chains and rules that would be removed; exit code 1 if there are any'
 complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand cleanup" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l from -d 'The backend that has the tables' -r -f -a "nft\t'nf_tables, as iptables-nft'
+complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l from -d 'The backend to move the tables from' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l to -d 'The backend that is to have them' -r -f -a "nft\t'nf_tables, as iptables-nft'
+complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l to -d 'The backend to move the tables to' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l keep-foreign -d 'Leave chains whose names match, and the jumps to them, where they are; may be given more than once. Where rules stand beside such a jump in a built-in chain, or its policy is DROP, it needs --force: packets that the kept chain accepts still meet what moved, and the other way round' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l keep-foreign -d 'Keep chains whose names match, and the jumps to them, in the old backend; may be given more than once. If there are other rules next to such a jump in a built-in chain, or its policy is DROP, this needs --force: packets that the kept chain accepts still meet the moved rules, and the other way round' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l lock -d 'For legacy tables: which lock. `standard` is the legacy tools\' (the file that XTABLES_LOCKFILE names, else /run/xtables.lock); `none` is for a network namespace of your own; else the path of a file' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l dry-run -d 'Only look whether it can be done, and say what would move; in nf_tables the kernel looks at it, too'
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l force -d 'Do it even if a kubelet or kube-proxy seems to write to the old backend, or if jumps to chains that are kept would be parted from the rules beside them'
+complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l dry-run -d 'Only check the migration, and show the tables that would move; in nf_tables the kernel checks it, too'
+complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l force -d 'Migrate even if a kubelet or kube-proxy seems to write to the old backend, or if jumps to kept chains would be separated from the rules next to them'
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -s 4 -l ipv4 -d 'Only tables of IPv4'
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -s 6 -l ipv6 -d 'Only tables of IPv6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand migrate" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l versions -d 'The versions of iptables that may read the tables: those on the node and in its agents\' images. By default all that are known' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l versions -d 'The versions of iptables that may read the tables: those on the node and in its agents\' images. By default all known versions' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -308,57 +308,57 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l backe
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l all -d 'Say each fault by itself'
+complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l all -d 'List each problem separately'
 complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l rule -d 'This rule, as it is typed behind `iptables`: \'-t nat -A POSTROUTING -j MASQUERADE\'; or only its options' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l to -d 'Into which language' -r -f -a "nft\t'nft\'s'
+complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l rule -d 'Translate this rule, in the syntax of `iptables` arguments: \'-t nat -A POSTROUTING -j MASQUERADE\'; or only its options' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l to -d 'Target language' -r -f -a "nft\t'nft\'s'
 iptables\t'iptables-save\'s'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -s 4 -l ipv4 -d 'It is of IPv4, which is what is taken if nothing is said'
-complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -s 6 -l ipv6 -d 'It is of IPv6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -s 4 -l ipv4 -d 'The input is for IPv4, which is the default'
+complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -s 6 -l ipv6 -d 'The input is for IPv6'
+complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s f -l file -d 'Read commands from this file; from standard input if it is `-`' -r -F
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s D -l define -d 'Give a variable a value, for the file; may be given more than once' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s I -l includepath -d 'Look for included files in this directory; may be given more than once' -r -F
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s d -l debug -d 'Print the instructions of what is listed, or made, first. Of nft\'s levels only `netlink` is built' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s i -l interactive -d 'Read commands from standard input, a line at a time, until `quit` or the end; a wrong one does not end it. Lines are edited as the terminal does it'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s D -l define -d 'Define a variable for the file; may be given more than once' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s I -l includepath -d 'Search this directory for included files; may be given more than once' -r -F
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s d -l debug -d 'First print the instructions of listed or created rules. Only nft\'s level `netlink` is implemented' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s i -l interactive -d 'Read commands from standard input, one line at a time, until `quit` or the end; errors do not end it. Lines are edited by the terminal'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s c -l check -d 'Have the kernel check the changes; change nothing'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s e -l echo -d 'Print what was added, as the kernel tells of it'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s o -l optimize -d 'Optimize a ruleset: not built'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s a -l handles -d 'With the handles that the kernel gave'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s s -l stateless -d 'Without the numbers of counters and the like'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s t -l terse -d 'Without the elements of sets'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s n -l numeric -d 'All that has a name as a number: priorities, protocols, times in seconds, and every other value'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s y -l numeric-priority -d 'Priorities of chains as numbers'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s p -l numeric-protocol -d 'Protocols above IP as numbers'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s T -l numeric-time -d 'Times as seconds'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s u -l guid -d 'Users and groups by their names'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s S -l service -d 'Ports by the names that /etc/services has for them'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s N -l reversedns -d 'Names of hosts instead of addresses: not built, as a look-up can hang or lie'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s j -d 'Write libnftables\' JSON, and read it where the input is JSON'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s v -l version -d 'Print the version, behind that of the nft whose words these are'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s V -d 'The same, and what is built in'
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s e -l echo -d 'Print the added objects, as reported by the kernel'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s o -l optimize -d 'Optimize a ruleset: not implemented'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s a -l handles -d 'Show the handles assigned by the kernel'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s s -l stateless -d 'Omit the state of stateful objects, such as counters'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s t -l terse -d 'Omit the elements of sets'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s n -l numeric -d 'Show all named values as numbers: priorities, protocols, times in seconds, and every other value'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s y -l numeric-priority -d 'Show priorities of chains as numbers'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s p -l numeric-protocol -d 'Show protocols above IP as numbers'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s T -l numeric-time -d 'Show times in seconds'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s u -l guid -d 'Show users and groups by name'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s S -l service -d 'Show ports by their names in /etc/services'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s N -l reversedns -d 'Print host names instead of addresses: not implemented, because a look-up can hang or lie'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s j -d 'Write libnftables\' JSON, and read it if the input is JSON'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s v -l version -d 'Print the version, after that of the emulated nft'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s V -d 'Print the version, and the built-in features'
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l wait -d 'Wait so long until it is determined: nf_tables tell when it is, legacy tables are looked at' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l follow -d 'Go on, and print each verdict that differs from the one before'
-complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l rules -d 'Count the rules of the chains, too'
-complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -s q -l quiet -d 'Only the verdict: nothing is counted'
-complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l wait -d 'Wait up to this time for a verdict: nf_tables sends notifications, legacy tables are polled' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l follow -d 'Run until stopped, and print each verdict that differs from the previous one'
+complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l rules -d 'Also count the rules of the chains'
+complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -s q -l quiet -d 'Print only the verdict, without the chains'
+complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l file -d 'What is kept: the chains of a text as iptables-save writes it, and the rules that -A and -I put into them, of IPv4, or with -6 of IPv6. Policies are not' -r -F
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l poll -d 'How often legacy tables are looked at' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l quiet -d 'How long nothing must happen for a burst to be over' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l log -d 'Also write the library\'s log to standard error, down to this level: error, warn, info, debug or trace' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l file -d 'Guard the chains in a file in the format of iptables-save, and the rules that -A and -I add to them; for IPv4, or with -6 for IPv6. Policies are ignored' -r -F
+complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l poll -d 'Polling interval of legacy tables' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l quiet -d 'Time without changes after which a burst is over' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l log -d 'Also write the library\'s log to standard error, up to this level: error, warn, info, debug or trace' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l lock -d 'For legacy tables: which lock. `standard` is the legacy tools\' (the file that XTABLES_LOCKFILE names, else /run/xtables.lock); `none` is for a network namespace of your own; else the path of a file' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -368,16 +368,16 @@ netdev\t'devices (nf_tables)'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l up-to-1.26 -d 'Also what kubelets made up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l force -d 'Make them even where the other backend has the hint, or chains of Kubernetes are in the legacy tables only'
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l auto -d 'In the backend that the node\'s components use, as `detect` finds it; where it finds none, nothing is done'
+complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l up-to-1.26 -d 'Also the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
+complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l force -d 'Create them even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
+complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l auto -d 'Use the backend of the node\'s components, as found by `detect`; if it finds none, nothing is done'
 complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand guard" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l lock -d 'For legacy tables: which lock. `standard` is the legacy tools\' (the file that XTABLES_LOCKFILE names, else /run/xtables.lock); `none` is for a network namespace of your own; else the path of a file' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -387,20 +387,20 @@ netdev\t'devices (nf_tables)'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l up-to-1.26 -d 'Also what kubelets made up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l force -d 'Make them even where the other backend has the hint, or chains of Kubernetes are in the legacy tables only'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l auto -d 'In the backend that the node\'s components use, as `detect` finds it; where it finds none, nothing is done'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l up-to-1.26 -d 'Also the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l force -d 'Create them even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l auto -d 'Use the backend of the node\'s components, as found by `detect`; if it finds none, nothing is done'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "ensure" -d 'Make what is missing, in one transaction; of the legacy tables each at once'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "check" -d 'List what is missing; the exit code is 1 if anything is'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "remove" -d 'Remove them, in the same way, except chains that others use'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "ensure" -d 'Create what is missing, in one transaction; each legacy table separately'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "check" -d 'List what is missing; the exit code is 1 if there is anything'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "remove" -d 'Remove them, in the same way, except chains that other programs use'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and not __fish_seen_subcommand_from ensure check remove help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l lock -d 'For legacy tables: which lock. `standard` is the legacy tools\' (the file that XTABLES_LOCKFILE names, else /run/xtables.lock); `none` is for a network namespace of your own; else the path of a file' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -410,16 +410,16 @@ netdev\t'devices (nf_tables)'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l up-to-1.26 -d 'Also what kubelets made up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l force -d 'Make them even where the other backend has the hint, or chains of Kubernetes are in the legacy tables only'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l auto -d 'In the backend that the node\'s components use, as `detect` finds it; where it finds none, nothing is done'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l up-to-1.26 -d 'Also the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l force -d 'Create them even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l auto -d 'Use the backend of the node\'s components, as found by `detect`; if it finds none, nothing is done'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from ensure" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l lock -d 'For legacy tables: which lock. `standard` is the legacy tools\' (the file that XTABLES_LOCKFILE names, else /run/xtables.lock); `none` is for a network namespace of your own; else the path of a file' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -429,16 +429,16 @@ netdev\t'devices (nf_tables)'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l up-to-1.26 -d 'Also what kubelets made up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l force -d 'Make them even where the other backend has the hint, or chains of Kubernetes are in the legacy tables only'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l auto -d 'In the backend that the node\'s components use, as `detect` finds it; where it finds none, nothing is done'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l up-to-1.26 -d 'Also the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l force -d 'Create them even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l auto -d 'Use the backend of the node\'s components, as found by `detect`; if it finds none, nothing is done'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -s w -l wait -d 'For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l lock -d 'For legacy tables: which lock. `standard` is the legacy tools\' (the file that XTABLES_LOCKFILE names, else /run/xtables.lock); `none` is for a network namespace of your own; else the path of a file' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l lock -d 'For legacy tables: the lock. `standard` is the legacy tools\' lock (the file in XTABLES_LOCKFILE, otherwise /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -448,21 +448,21 @@ netdev\t'devices (nf_tables)'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l backend -d 'Only this backend: nft, legacy, or all' -r -f -a "nft\t'nf_tables, as iptables-nft'
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l up-to-1.26 -d 'Also what kubelets made up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l force -d 'Make them even where the other backend has the hint, or chains of Kubernetes are in the legacy tables only'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l auto -d 'In the backend that the node\'s components use, as `detect` finds it; where it finds none, nothing is done'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l up-to-1.26 -d 'Also the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l force -d 'Create them even if the other backend has the hint, or only the legacy tables have chains of Kubernetes'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l auto -d 'Use the backend of the node\'s components, as found by `detect`; if it finds none, nothing is done'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from remove" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "ensure" -d 'Make what is missing, in one transaction; of the legacy tables each at once'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "check" -d 'List what is missing; the exit code is 1 if anything is'
-complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "remove" -d 'Remove them, in the same way, except chains that others use'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "ensure" -d 'Create what is missing, in one transaction; each legacy table separately'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "check" -d 'List what is missing; the exit code is 1 if there is anything'
+complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "remove" -d 'Remove them, in the same way, except chains that other programs use'
 complete -c chainwright -n "__fish_chainwright_using_subcommand kubelet; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l count -d 'End after so many transactions' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l show -d 'Show at most so many objects of a transaction; JSON has them all' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l buffer -d 'How many bytes the kernel may queue while nobody reads, as far as it lets' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l count -d 'Exit after this number of transactions' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l show -d 'Maximum number of shown objects of a transaction; JSON has all' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l buffer -d 'Maximum size of the kernel\'s queue of unread events, in bytes, if the kernel permits it' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -473,29 +473,29 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l backen
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l bytecode -d 'Show what iptables has no words for as bytecode, and the keys of elements as bytes, instead of in nft\'s words'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l bytecode -d 'Show rules that iptables cannot express as bytecode, and the keys of elements as bytes, instead of in nft\'s syntax'
 complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l from -d 'Of a service: where the packet comes from, ADDRESS or ADDRESS:PORT, or `any`. If nothing is said, it is an address outside (of those for documentation: 192.0.2.1, 2001:db8::1)' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l own -d 'With --file: an address of the machine whose rules these are; may be given more than once' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l file -d 'In the rules of this file instead of the kernel\'s: a backup, a text of iptables-save, or one in nft\'s language' -r -F
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l in -d 'It comes in by this interface' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l out -d 'It leaves by this interface' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l mark -d 'Its mark: a number, or 0x and hexadecimal digits' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l state -d 'State of its connection' -r -f -a "new\t''
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l from -d 'For a service: the source of the packet, ADDRESS or ADDRESS:PORT, or `any`. By default an external address (one for documentation: 192.0.2.1, 2001:db8::1)' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l own -d 'With --file: an address of the machine that the rules are from; may be given more than once' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l file -d 'Use the rules of this file instead of the kernel\'s: a backup, output of iptables-save, or a ruleset in nft\'s language' -r -F
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l in -d 'Input interface of the packet' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l out -d 'Output interface of the packet' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l mark -d 'Mark of the packet: a number, or 0x and hexadecimal digits' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l state -d 'State of the packet\'s connection' -r -f -a "new\t''
 established\t''
 related\t''
 invalid\t''
 untracked\t''
-any\t'it is not known'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l direction -d 'Its way: in, forward, out or local' -r -f -a "in\t''
+any\t'unknown'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l direction -d 'Direction of the packet: in, forward, out or local' -r -f -a "in\t''
 forward\t''
 out\t''
 local\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l uid -d 'User whose socket sends it, as a number' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l uid -d 'User ID of the sending socket' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -506,28 +506,28 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l backen
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l all -d 'Show every way, and the ends of chains that accept'
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l as-is -d 'Take sets that rules fill as they are now; otherwise a packet may be in them or not'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l all -d 'Show every path, and the ends of chains that accept'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l as-is -d 'Use the present elements of sets that rules fill; otherwise a packet may be in them or not'
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l file -d 'In the rules of this file instead of the kernel\'s: a backup, a text of iptables-save, or one in nft\'s language' -r -F
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l in -d 'It comes in by this interface' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l out -d 'It leaves by this interface' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l mark -d 'Its mark: a number, or 0x and hexadecimal digits' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l state -d 'State of its connection' -r -f -a "new\t''
+complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l file -d 'Use the rules of this file instead of the kernel\'s: a backup, output of iptables-save, or a ruleset in nft\'s language' -r -F
+complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l in -d 'Input interface of the packet' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l out -d 'Output interface of the packet' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l mark -d 'Mark of the packet: a number, or 0x and hexadecimal digits' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l state -d 'State of the packet\'s connection' -r -f -a "new\t''
 established\t''
 related\t''
 invalid\t''
 untracked\t''
-any\t'it is not known'"
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l direction -d 'Its way: in, forward, out or local' -r -f -a "in\t''
+any\t'unknown'"
+complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l direction -d 'Direction of the packet: in, forward, out or local' -r -f -a "in\t''
 forward\t''
 out\t''
 local\t''"
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l uid -d 'User whose socket sends it, as a number' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l uid -d 'User ID of the sending socket' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -538,13 +538,13 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l backend 
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand why" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand why" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand why" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand why" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand why" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l count -d 'End after so many steps' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l buffer -d 'How many bytes the kernel may queue while nobody reads, as far as it lets' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l count -d 'Exit after this number of steps' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l buffer -d 'Maximum size of the kernel\'s queue of unread events, in bytes, if the kernel permits it' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l family -d 'Only this family: ip, ip6, inet, arp, bridge, netdev' -r -f -a "ip\t'IPv4'
 ip6\t'IPv6'
 inet\t'IPv4 and IPv6 (nf_tables)'
@@ -555,16 +555,16 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -
 legacy\t'the legacy x_tables, as iptables-legacy'
 all\t'both'"
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -s t -l table -d 'Only tables with this name' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -s 4 -l ipv4 -d 'Only IPv4: the same as --family ip'
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -s 6 -l ipv6 -d 'Only IPv6: the same as --family ip6'
-complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand trace-packets" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand completions" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand completions" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand completions" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c chainwright -n "__fish_chainwright_using_subcommand man" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
-complete -c chainwright -n "__fish_chainwright_using_subcommand man" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
+complete -c chainwright -n "__fish_chainwright_using_subcommand man" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for instance /proc/PID/ns/net' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand man" -l json -d 'Write JSON instead of text: one document, or one for each event; see docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand man" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c chainwright -n "__fish_chainwright_using_subcommand iptables" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand iptables" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'

@@ -15,45 +15,47 @@ use crate::progress::Progress;
 use crate::rules::sets;
 use crate::script_report::{added, added_json, complain};
 
-/// Change the ruleset as a text in nft's language says, all of it or nothing, as `nft -f` does
+/// Apply changes in nft's language atomically, as `nft -f` does
 ///
-/// Takes tables with their blocks, commands (add, create, insert, replace, delete, destroy, flush, rename), variables
-/// and comments: what `list` prints, and what `nft -f` takes. All of it is one transaction: if a line is wrong, or the
-/// kernel refuses one, nothing is changed, and standard error shows the place: FILE:LINE:COLUMN. Where the text speaks
-/// of sets, chains or rules that must be there, and somebody else commits meanwhile, it is read again and tried again.
+/// Reads tables with blocks, commands (add, create, insert, replace, delete, destroy, flush, rename), variables and
+/// comments: the output of `list`, and the input of `nft -f`. Everything is one transaction: if a line is wrong, or the
+/// kernel refuses one, nothing is changed, and standard error shows the position: FILE:LINE:COLUMN. If the text refers
+/// to existing sets, chains or rules, and another process commits meanwhile, these are read again and the commit is
+/// retried.
 ///
-/// With `-j` it takes libnftables' JSON (libnftables-json(5)) instead: what `list -j` prints, and what `nft -j -f` takes.
+/// With `-j` it reads libnftables' JSON (libnftables-json(5)) instead: the output of `list -j`, and the input of `nft
+/// -j -f`.
 ///
-/// Nothing is printed when it is done, unless --echo asks for what was added.
+/// Prints nothing on success, unless --echo requests the added objects.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only check the text, and have the kernel check the changes; change nothing
     #[arg(short, long)]
     check: bool,
 
-    /// Print what was added, in nft's language, as the kernel tells of it; with --json, in the document
+    /// Print the added objects in nft's language, as reported by the kernel; with --json, in the document
     #[arg(short, long, conflicts_with = "check")]
     echo: bool,
 
-    /// With --echo: with the handles that the kernel gave
+    /// With --echo: print the handles assigned by the kernel
     #[arg(short = 'a', long, requires = "echo")]
     handles: bool,
 
-    /// Files in this directory, and below it, may be included (`include "file"`); may be given more than once. Without
-    /// it nothing may
+    /// Allow the text to include files in and below this directory (`include "file"`); may be given more than once.
+    /// Without this option, no file can be included
     #[arg(short = 'I', long, value_name = "DIRECTORY")]
     include: Vec<PathBuf>,
 
-    /// The text is libnftables' JSON
+    /// The input is libnftables' JSON
     #[arg(short = 'j', conflicts_with = "include")]
     libnftables_json: bool,
 
-    /// The text; standard input if there is none, or `-`
+    /// Input file; standard input if omitted, or `-`
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 }
 
-/// What was applied, for programs.
+/// The JSON document.
 #[derive(Serialize)]
 struct Record {
     operations: usize,
@@ -78,7 +80,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         true => Script::parse_json(&name, text),
         false => Script::parse_with(&name, text, &includes),
     };
-    // Listings are for `list` and `nft`.
+    // Only `list` and `nft` support listings.
     let only_changes = |script: Script| {
         let question = script.questions().next().map(|each| each.no_change());
         question.map_or(Ok(script), Err)

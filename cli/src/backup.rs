@@ -1,4 +1,4 @@
-//! `chainwright backup`: the ruleset into a file.
+//! `chainwright backup`: saves the ruleset in a file.
 
 use std::path::PathBuf;
 
@@ -11,23 +11,23 @@ use crate::output::{Error, Exit, Output, note};
 use crate::progress::Progress;
 use crate::scope::Scope;
 
-/// Keep the ruleset of nf_tables in a file
+/// Save the ruleset of nf_tables in a file
 ///
-/// All of it, or one family or table. The file holds everything that the kernel lists: tables, chains, rules
-/// with handles, counters and comments, sets and maps with elements, timeouts and counters, stateful objects,
-/// flowtables; also what this program does not know. It does not hold what the kernel does not list (how full a
-/// `limit` is, which connections a `connlimit` counted, where a `numgen inc` stands), nor connections, devices,
-/// and legacy tables (if there are any in use, standard error names them).
+/// Saves the whole ruleset, or one family or table. The file contains everything that the kernel lists: tables, chains,
+/// rules with handles, counters and comments, sets and maps with elements, timeouts and counters, stateful objects,
+/// flowtables; also attributes that this program does not know. It does not contain state that the kernel does not list
+/// (the fill of a `limit`, the connections that a `connlimit` counted, the position of a `numgen inc`), connections,
+/// devices, or legacy tables (if there are any in use, standard error names them).
 ///
-/// The file is replaced in one step: at any moment it is the old one or the new one, whole. Only its owner can
-/// read it. A checksum tells whether it was damaged. It can be read on machines of the same byte order.
+/// The file is replaced atomically: at any moment it is either the complete old one or the complete new one. Only its
+/// owner can read it. A checksum detects damage. It can be read on machines with the same byte order.
 ///
-/// If the ruleset keeps changing, nothing is written and the exit code is 2. `rollback` brings the ruleset
-/// back, `diff` shows what changed since.
+/// If the ruleset keeps changing, nothing is written and the exit code is 2. `rollback` restores the ruleset, `diff`
+/// shows the changes since the backup.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The file. A regular file that is there is replaced; a device, directory, pipe, socket or symbolic link
-    /// is an error
+    /// Output file. An existing regular file is replaced; a device, directory, pipe, socket or symbolic link is an
+    /// error
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     scope: Scope,
 }
 
-/// What was kept, for programs.
+/// The JSON document.
 #[derive(Serialize)]
 struct Kept<'a> {
     file: std::borrow::Cow<'a, str>,
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let snapshot = Connection::open_to_look()?.snapshot(args.scope.filter())?;
     if args.scope.table.is_some() && snapshot.tables().len() == 0 {
         if !json {
-            note("no table found that matches; no file was written");
+            note("no matching table found; no file was written");
         }
         return Ok(Exit::Absent);
     }
@@ -61,8 +61,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let legacy = legacy_tables::in_use(&args.scope);
     if !legacy.is_empty() {
         note(&format!(
-            "warning: legacy tables are in use as well, and are not in this file: {} (`chainwright save \
-             --backend legacy` writes them as a text)",
+            "warning: legacy tables are also in use, but are not in this file: {} (`chainwright save \
+             --backend legacy` saves them as text)",
             legacy.join(", ")
         ));
     }

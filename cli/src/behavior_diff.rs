@@ -11,10 +11,10 @@ use crate::progress::Progress;
 use crate::scope::{Found, NotLookedAt, Scope};
 use crate::trace_output::{Ruleset, lines, options, outcome, percent, reason, say_not_walked};
 
-/// So many kinds of difference are shown.
+/// Maximum number of kinds of difference that are shown.
 const SHOWN: usize = 10;
 
-/// All that `--json` writes.
+/// The JSON document.
 #[derive(Serialize)]
 struct Document<'d> {
     tried: usize,
@@ -26,7 +26,7 @@ struct Document<'d> {
     not_looked_at: &'d [NotLookedAt],
 }
 
-/// Tables and chains that no packet was walked through.
+/// Tables and chains that traces do not cover.
 #[derive(Serialize)]
 struct NotWalked<'d> {
     old: &'d [String],
@@ -41,7 +41,7 @@ struct Record<'d> {
     new: &'d Walk,
 }
 
-/// Compares two files, or a file and what the kernel has.
+/// Compares two files, or a file and the kernel's ruleset.
 pub(crate) fn run(
     old: &Path,
     new: Option<&Path>,
@@ -63,7 +63,7 @@ pub(crate) fn run(
         &new_rules,
         &values,
         most,
-        // No address is the machine's own but those that packets are sent to as such: nothing is left to be assumed.
+        // The machine has only the addresses to which packets are explicitly sent, so that traces make no assumptions.
         &Node {
             addresses: Some(Vec::new()),
             ..Node::default()
@@ -87,7 +87,7 @@ pub(crate) fn run(
     }
     say_not_walked(&old_rules, Some("old"));
     say_not_walked(&new_rules, Some("new"));
-    // Of rulesets that have the same rules and elements nothing is left open.
+    // Rulesets with equal rules and elements have equal results.
     let is_partial = comparison.unmet > 0 || (comparison.unknown > 0 && comparison.changed > 0);
     Ok(match (comparison.different, is_partial) {
         _ if found.is_partial() => Exit::Failed,
@@ -144,15 +144,15 @@ fn people(
     }
     let unknown = match comparison.unknown {
         0 => String::new(),
-        some => format!("; of {some} it cannot be said"),
+        some => format!("; unknown for {some}"),
     };
     let different = match comparison.different {
-        0 => "no difference was found".to_owned(),
+        0 => "no difference found".to_owned(),
         1 => "1 is treated differently".to_owned(),
         many => format!("{many} are treated differently"),
     };
     let all = format!(
-        "{} tried, {different}{unknown}.",
+        "{} tested, {different}{unknown}.",
         counted(comparison.tried, "packet was", "packets were")
     );
     lines(out, "", &all)?;
@@ -162,19 +162,19 @@ fn people(
             out,
             "",
             &format!(
-                "No packet that was tried meets {rules} that only one of the rulesets has: what they change is not known."
+                "No tested packet reaches {rules} that only one of the rulesets has: their effect is unknown."
             ),
         )?;
     }
     lines(
         out,
         "",
-        "They have the values that rules name, those beside them, and two rules' together: what is not found so may be \
-         there all the same.",
+        "The packets use the values in the rules, neighboring values, and combinations of two rules: differences that \
+         they miss are possible.",
     )
 }
 
-/// What one of the two rulesets does with a packet, and by which rules.
+/// Prints the fate of a packet in one of the two rulesets, and the rules that decide it.
 fn side(
     out: &mut Output,
     sign: &str,

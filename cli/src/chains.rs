@@ -1,4 +1,4 @@
-//! `chainwright chains`: one line a chain.
+//! `chainwright chains`: lists chains, one per line.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,22 +16,22 @@ use crate::legacy_tables::{self, family_name};
 use crate::output::{Error, Exit, Output, Printable, Rows, name_text};
 use crate::scope::{Found, Scope, admits};
 
-/// List chains, one a line
+/// List chains, one per line
 ///
-/// Backend, family, table and name; of a base chain also type, hook, priority and policy.
+/// Prints backend, family, table and name; for a base chain also type, hook, priority and policy.
 ///
-/// What is listed is of one generation of the ruleset. When the ruleset changes meanwhile, it is read again.
-/// If it keeps changing, what could be read is listed all the same, standard error says that it may not fit
-/// together, and the exit code is 2.
+/// The listing is of one generation of the ruleset. If the ruleset changes meanwhile, it is read again. If it keeps
+/// changing, the chains are listed anyway, standard error warns that the listing may be inconsistent, and the exit code
+/// is 2.
 ///
 /// Bytes in names that are not UTF-8 are shown as U+FFFD.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only chains with a name like this, for instance 'KUBE-S[VE][CP]-*' or '{INPUT,OUTPUT}'
+    /// Only chains whose name matches this pattern, for instance 'KUBE-S[VE][CP]-*' or '{INPUT,OUTPUT}'
     #[arg(long = "match", value_name = "GLOB")]
     pattern: Option<Glob>,
 
-    /// Show how many rules each chain has
+    /// Show the number of rules of each chain
     #[arg(long)]
     rules: bool,
 
@@ -40,6 +40,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// Returns the equivalent of `--backend BACKEND --match PATTERN --rules`.
     /// Whether a chain's name matches.
     fn admits(&self, chain: &BStr) -> bool {
         admits(self.pattern.as_ref(), chain)
@@ -50,7 +51,7 @@ impl Args {
     }
 }
 
-/// A chain, for people (`Display`) and for programs.
+/// A listed chain, as text (`Display`) and JSON.
 #[derive(Serialize)]
 pub(crate) struct Line<'a> {
     backend: &'static str,
@@ -113,7 +114,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The devices of a netdev chain. Newer kernels list all of them, older ones name the only one.
+/// Returns the devices of a netdev chain. Newer kernels list all of them, older ones only a single one.
 fn devices(hook: &Hook<'_>) -> Vec<String> {
     match (&hook.devices, &hook.device) {
         (Some(list), _) => list.iter().map(|device| device.to_string()).collect(),
@@ -131,7 +132,7 @@ impl fmt::Display for Line<'_> {
             self.family,
             Printable(&self.table)
         )?;
-        // The last column is not padded: no line ends in blanks.
+        // The last column is not padded, so that lines have no trailing spaces.
         let chain = Printable(&self.chain);
         if self.rules.is_some() || self.hook.is_some() {
             write!(f, "{chain:28}")?;
@@ -164,7 +165,7 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// What chains are given to, one at a time.
+/// A callback that receives the chains one by one.
 type Each<'e> = dyn FnMut(&Line<'_>) -> Result<(), Error> + 'e;
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
@@ -184,7 +185,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         let rest = rest.map(|found| ("not_looked_at", &found.not_looked_at));
         rows.end(&mut out, found.is_ok(), rest)?;
     }
-    // What was found before an error is shown before the error.
+    // Prints the chains found before an error before the error itself.
     out.flush()?;
     let backend = args.scope.place.listed();
     Ok(found?.end(any, "chain", args.is_narrowed(), backend, json))
@@ -205,10 +206,10 @@ fn list(args: &Args, each: &mut Each<'_>) -> Result<Found, Error> {
     Ok(found)
 }
 
-/// How long a listing is begun again when changes interrupt it, before it is shown as it comes.
+/// How long to restart a listing that changes interrupt, before it is shown inconsistently.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Lists the chains of nf_tables. The answer is what to say if they are not of one generation.
+/// Lists the chains of nf_tables. Returns a note if they are not of one generation.
 fn list_nft(args: &Args, each: &mut Each<'_>) -> Result<Option<String>, Error> {
     let mut nft = Connection::open_to_look()?.with_retry(Retry::within(PATIENCE));
     let mut chains = List::new(args.scope.filter());
@@ -229,8 +230,8 @@ fn list_nft(args: &Args, each: &mut Each<'_>) -> Result<Option<String>, Error> {
     stream(args, &mut nft, each)
 }
 
-/// Reads the chains and, if asked to, counts the rules of those that match: both of one
-/// generation, else the answer is [`Interrupted`](netlink::Error::Interrupted).
+/// Reads the chains and, if requested, counts the rules of those that match. Returns
+/// [`Interrupted`](netlink::Error::Interrupted) if these are not of one generation.
 fn read(
     args: &Args,
     nft: &mut Connection,
@@ -249,9 +250,9 @@ fn read(
     Ok(rules)
 }
 
-/// Lists the chains as they come, changes or not.
+/// Lists the chains as they arrive, regardless of changes.
 fn stream(args: &Args, nft: &mut Connection, each: &mut Each<'_>) -> Result<Option<String>, Error> {
-    // The first connection is busy with the chains.
+    // The first connection is receiving the chains.
     let mut counting = args.rules.then(Connection::open).transpose()?;
     let before = nft.generation()?;
     let mut chains = nft.chains(args.scope.filter())?;
@@ -278,7 +279,7 @@ fn stream(args: &Args, nft: &mut Connection, each: &mut Each<'_>) -> Result<Opti
     drop(chains);
     let torn = torn || nft.generation()? != before;
     Ok(torn.then(|| {
-        "the ruleset changed again and again while it was being listed: these chains are not of \
+        "the ruleset kept changing while it was listed: these chains are not from \
          one generation, so some may be missing, stale or listed twice"
             .to_owned()
     }))

@@ -1,4 +1,4 @@
-//! `chainwright cleanup`: chains that somebody left behind.
+//! `chainwright cleanup`: removes leftover chains of other programs.
 
 use bstr::BStr;
 use chainwright::iptables::{Backend, CleanedUp, Cleanup, Family, Iptables, tables_in_use};
@@ -9,29 +9,30 @@ use crate::iptables::{Locking, backend_word, family_word};
 use crate::output::{Error, Exit, Output, Printable, note};
 use crate::scope::Scope;
 
-/// Take out chains that somebody left behind, with all that leads to them
+/// Remove leftover chains, and everything that leads to them
 ///
-/// Removes the chains of iptables' tables whose names match, with their rules and all jumps to them: in nf_tables from all
-/// tables at once, from each legacy table at once, under the lock of the legacy tools. Without --backend and
-/// --family it looks in both backends and both families. No table is made; built-in chains stay. Afterwards it is
-/// looked whether they are gone.
+/// Removes the chains of iptables' tables whose names match, with their rules and all jumps to them: in nf_tables from
+/// all tables in one transaction, from each legacy table atomically, under the lock of the legacy tools. Without
+/// --backend and --family it covers both backends and both families. It creates no table; built-in chains remain.
+/// Afterwards it verifies that the chains are gone.
 ///
-/// Patterns: `*` any characters, `?` one, `[a-z]` one of these, `{a,b}` either. AZURE-NPM* are Azure's network
-/// policies, for instance.
+/// Patterns: `*` any characters, `?` one, `[a-z]` one of these, `{a,b}` either. For instance, AZURE-NPM* are Azure's
+/// network policies.
 ///
-/// What goes is printed. What cannot be done is said on standard error, with exit code 2: a chain stays, with all others of
-/// its backend's transaction or table, while a rule leads to it that iptables has no words for.
+/// Prints the removed chains and rules. Failures are reported on standard error, with exit code 2: if a rule that
+/// iptables cannot express leads to a chain, this chain remains, with all others of its backend's transaction or of its
+/// table.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only print what would go; exit code 1 if anything would
+    /// Only print the chains and rules that would be removed; exit code 1 if there are any
     #[arg(long)]
     dry_run: bool,
 
-    /// Rules with a comment that matches go, too; may be given more than once
+    /// Also remove rules with a comment that matches; may be given more than once
     #[arg(long, value_name = "GLOB")]
     comment: Vec<Glob>,
 
-    /// The names of the chains
+    /// Patterns of chain names
     #[arg(value_name = "GLOB", required_unless_present = "comment")]
     chains: Vec<Glob>,
 
@@ -42,7 +43,7 @@ pub(crate) struct Args {
     scope: Scope,
 }
 
-/// All that `--json` writes.
+/// The JSON document.
 #[derive(Serialize)]
 struct Document {
     done: bool,
@@ -50,7 +51,7 @@ struct Document {
     tables: Vec<Record>,
 }
 
-/// What goes from a table.
+/// The removed parts of a table.
 #[derive(Serialize)]
 struct Record {
     backend: &'static str,
@@ -92,7 +93,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         None => vec![Family::Ipv4, Family::Ipv6],
     };
     let matches = |globs: &[Glob], name: &BStr| globs.iter().any(|glob| glob.is_match(name));
-    // A name that is no text is none of iptables' tables.
+    // A name that is not UTF-8 belongs to none of iptables' tables.
     let table = args.scope.table.as_ref().map(|name| name.to_string_lossy());
     let what = Cleanup {
         table: table.as_deref(),
@@ -105,7 +106,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         let gone = clean_up(args, backend, &families, &what);
         match gone {
             Ok(gone) => tables.extend(gone.iter().map(|gone| Record::of(backend, gone))),
-            // The other one is cleaned all the same.
+            // Cleans the other backend anyway.
             Err(error) => {
                 failed.push(backend_word(backend));
                 let nothing_applied = error.nothing_applied();
@@ -136,7 +137,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         return Ok(Exit::Failed);
     }
     if is_empty && !json {
-        note("there is nothing of that");
+        note("nothing to clean up");
     }
     Ok(match args.dry_run && !is_empty {
         true => Exit::Absent,
@@ -144,7 +145,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     })
 }
 
-/// Of one backend. What is not there is not loaded, nor asked for more.
+/// Cleans one backend. Does not load missing modules.
 fn clean_up(
     args: &Args,
     backend: Backend,
@@ -174,7 +175,7 @@ fn print(out: &mut Output, table: &Record) -> Result<(), Error> {
         let said = match (&rule.rule, &rule.not_expressible) {
             (Some(rule), _) => rule.clone(),
             (None, why) => format!(
-                "a rule that iptables has no words for ({})",
+                "a rule that iptables cannot express ({})",
                 why.as_deref().unwrap_or_default()
             ),
         };

@@ -1,4 +1,4 @@
-//! `chainwright detect`: which backend the node's Kubernetes uses.
+//! `chainwright detect`: detects the backend of the node's Kubernetes.
 
 use std::time::Duration;
 
@@ -14,31 +14,31 @@ use crate::iptables::{backend_word, family_word};
 use crate::output::{Error, Exit, Output, Printable, causes, note};
 use crate::scope::NotLookedAt;
 
-/// Tell which backend this node's Kubernetes uses: nf_tables or the legacy tables
+/// Detect the backend that this node's Kubernetes uses: nf_tables or the legacy tables
 ///
-/// By the hint KUBE-IPTABLES-HINT and kubelet's canary in the table mangle, in both backends and both families, as
-/// iptables-wrappers, Calico and azure-npm do; but nothing is made or loaded for it, and there is no default. The
-/// evidence is printed with it: what chains of Kubernetes, CNI plugins, azure-npm and Calico each table has, whether
-/// kube-proxy or chainwright has tables of services in nf_tables, and what could not be looked at.
+/// Looks for the hint KUBE-IPTABLES-HINT and kubelet's canary in the table mangle, in both backends and both families,
+/// like iptables-wrappers, Calico and azure-npm; but it creates no table and loads no module, and there is no default.
+/// It also prints the evidence: the chains of Kubernetes, CNI plugins, azure-npm and Calico in each table, tables of
+/// kube-proxy's or chainwright's services in nf_tables, and anything that could not be read.
 ///
 /// The verdict is nft, legacy, mixed (both have a hint or canary), undetermined (neither has: kubelet has not
-/// initialised, or what it made was flushed) or unavailable (it cannot be known).
+/// initialised, or its chains were flushed) or unavailable (it cannot be determined).
 #[derive(clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Args {
-    /// Wait so long until it is determined: nf_tables tell when it is, legacy tables are looked at
+    /// Wait up to this time for a verdict: nf_tables sends notifications, legacy tables are polled
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     wait: u64,
 
-    /// Go on, and print each verdict that differs from the one before
+    /// Run until stopped, and print each verdict that differs from the previous one
     #[arg(long, conflicts_with = "wait")]
     follow: bool,
 
-    /// Count the rules of the chains, too
+    /// Also count the rules of the chains
     #[arg(long, conflicts_with_all = ["quiet", "follow"])]
     rules: bool,
 
-    /// Only the verdict: nothing is counted
+    /// Print only the verdict, without the chains
     #[arg(short, long)]
     quiet: bool,
 }
@@ -116,7 +116,7 @@ impl OwnedRecord {
     }
 }
 
-/// Each look with its backend and family.
+/// Returns each look with its backend and family.
 fn looks(detection: &Detection) -> impl Iterator<Item = (Backend, Family, &Look)> {
     [Backend::Nft, Backend::Legacy]
         .into_iter()
@@ -141,7 +141,7 @@ fn look_records(detection: &Detection) -> Vec<LookRecord> {
     looks(detection).map(record).collect()
 }
 
-/// What there is of a family's legacy tables: in one word, and which are in use.
+/// Describes the legacy tables of a family: a status, and the tables in use.
 fn status(found: &Result<Status, chainwright::legacy::Error>) -> (&'static str, Vec<String>) {
     match found {
         Ok(Status::NotBuilt) => ("not built", vec![]),
@@ -183,12 +183,12 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     if let Some(evidence) = &evidence {
         is_partial = !evidence.uncounted.is_empty();
         for (backend, error) in &evidence.uncounted {
-            note(&format!("{backend}: not looked at: {}", causes(error)));
+            note(&format!("{backend}: not examined: {}", causes(error)));
         }
     }
     let exit = match detection.verdict() {
         Verdict::Nft | Verdict::Legacy => Exit::Done,
-        // Where not all was looked at there may be something that determines it.
+        // The parts that were not read may determine the backend.
         Verdict::Undetermined if is_partial => Exit::Failed,
         Verdict::Undetermined => Exit::Absent,
         Verdict::Mixed => Exit::Code(3),
@@ -198,7 +198,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     Ok(exit)
 }
 
-/// Says on standard error what stood in the way of looking, where the verdict is that it cannot be known.
+/// If the verdict is unavailable, prints the errors on standard error.
 fn tell_why(detection: &Detection) {
     if detection.verdict() != Verdict::Unavailable {
         return;
@@ -334,14 +334,14 @@ fn tell(
             Printable(&name)
         )?;
     }
-    // Why, standard error says.
+    // Standard error has the reasons.
     for (backend, _) in &evidence.uncounted {
-        writeln!(out, "{backend}: not looked at, or not all of it")?;
+        writeln!(out, "{backend}: not examined, or only in part")?;
     }
     Ok(())
 }
 
-/// The chains of the node's components that were found.
+/// Prints the chains of the node's components.
 fn tell_chains(out: &mut Output, evidence: &Evidence) -> Result<(), Error> {
     if evidence.owned.is_empty() {
         let looked: Vec<_> = [Backend::Nft, Backend::Legacy]
@@ -389,8 +389,8 @@ const fn in_words(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Nft => "this node's Kubernetes uses nf_tables",
         Verdict::Legacy => "this node's Kubernetes uses the legacy tables",
-        Verdict::Mixed => "both backends have a hint or a canary",
-        Verdict::Undetermined => "kubelet has not initialised, or it was flushed",
-        Verdict::Unavailable => "it cannot be known",
+        Verdict::Mixed => "both backends have a hint or a canary chain",
+        Verdict::Undetermined => "kubelet has not created its chains, or they were flushed",
+        Verdict::Unavailable => "cannot be determined",
     }
 }

@@ -1,4 +1,4 @@
-//! `chainwright diff`: what differs between a file and the ruleset, or between two files.
+//! `chainwright diff`: compares a file with the ruleset, or two files.
 
 use std::path::PathBuf;
 
@@ -14,40 +14,40 @@ use crate::output::{Error, Exit, Output, Printable};
 use crate::rules;
 use crate::scope::Scope;
 
-/// Show what changed since a backup, or between two
+/// Show the changes since a backup, or between two backups
 ///
-/// One line an object: `-` and what it was, `+` and what it is; rules and elements as `rules` and
-/// `sets` show them, of a range each end by itself; anything else as nft writes it between braces. JSON has rules that
-/// iptables has no words for as bytecode. The second file stands for the new ruleset; if
-/// there is none, it is what the kernel has now, as far as the first file covers it. The exit code is 1 if
-/// anything differs.
+/// One line per object: `-` with the old one, `+` with the new one. Rules and elements are shown as in `rules` and
+/// `sets`, with the two ends of a range separately; other objects in nft's syntax, as between braces. In JSON, rules
+/// that iptables cannot express are bytecode. The second file is the new ruleset; without it, this is the part of the
+/// kernel's ruleset that the first file covers. The exit code is 1 if there are differences.
 ///
-/// Not compared is what the kernel assigns: handles, numbers of references, positions of rules, owners of
-/// tables, the time that is left of timeouts.
+/// Values that the kernel assigns are not compared: handles, numbers of references, positions of rules, owners of
+/// tables, remaining times of timeouts.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A file that `backup` wrote
+    /// Input file, written by `backup`
     #[arg(value_name = "FILE")]
     old: PathBuf,
 
-    /// A later one, instead of what the kernel has now
+    /// A later backup, instead of the kernel's ruleset
     #[arg(value_name = "FILE")]
     new: Option<PathBuf>,
 
-    /// Compare counters, quotas and times of last use, too
+    /// Also compare counters, quotas and times of last use
     #[arg(long)]
     counters: bool,
 
-    /// Show what iptables has no words for as bytecode, one pair of brackets an expression, instead of in nft's words
+    /// Show rules that iptables cannot express as bytecode, one pair of brackets per expression, instead of in nft's
+    /// syntax
     #[arg(long)]
     bytecode: bool,
 
-    /// Instead of what differs, show packets that are treated differently: their values are those that the rules name.
-    /// The files may be texts of iptables-save or in nft's language, too
+    /// Instead of changes, show packets that the rulesets treat differently, with the values that occur in the rules.
+    /// The files may also be output of iptables-save, or in nft's language
     #[arg(long, conflicts_with_all = ["counters", "bytecode"])]
     packets: bool,
 
-    /// Try so many packets at most
+    /// Maximum number of packets to try
     #[arg(
         long,
         value_name = "NUMBER",
@@ -61,10 +61,10 @@ pub(crate) struct Args {
     scope: Scope,
 }
 
-/// As `rules` and `sets` show them.
+/// Formats objects like `rules` and `sets`.
 struct AsListed<'o> {
     sets: rules::Sets,
-    /// nft's, unless it is to be bytecode.
+    /// nft's syntax; `None` for bytecode.
     words: Option<chainwright_lang::Words<'o>>,
 }
 
@@ -107,7 +107,7 @@ impl Words for AsListed<'_> {
     }
 }
 
-/// What differs, in the words of `rules` and `sets`, or as bytecode where these are nft's.
+/// Compares two snapshots; formats rules that iptables cannot express in nft's syntax or as bytecode.
 pub(crate) fn between(
     old: &Snapshot,
     new: &Snapshot,
@@ -122,7 +122,7 @@ pub(crate) fn between(
     Ok(old.diff_in_words(new, options, &words)?)
 }
 
-/// All that `--json` writes.
+/// The JSON document.
 #[derive(Serialize)]
 struct Document<'d> {
     changes: &'d Diff,
@@ -150,7 +150,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     };
     let mut options = DiffOptions::default();
     options.counters = args.counters;
-    // What programs are given stays what it is.
+    // The JSON format does not change.
     let diff = between(&old, &new, options, args.bytecode || json)?;
     let mut out = Output::new();
     if json {
@@ -166,7 +166,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     })
 }
 
-/// Each change in one line, or two.
+/// Prints each change on one line, or two.
 pub(crate) fn people(out: &mut Output, diff: &Diff) -> Result<(), Error> {
     for change in &diff.changes {
         let path = Printable(&change.path);

@@ -1,4 +1,4 @@
-//! `chainwright doctor`: what is wrong with iptables' tables, or will go wrong.
+//! `chainwright doctor`: finds problems in iptables' tables.
 
 use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeMap, HashMap};
@@ -18,26 +18,24 @@ use crate::iptables::{backend_word, family_word};
 use crate::output::{Error, Exit, Output, Printable, causes, counted, note};
 use crate::scope::{Backend as Backends, NotLookedAt, Scope};
 
-/// Say what is wrong with iptables' tables, or will go wrong
+/// Find present and future problems in iptables' tables
 ///
-/// Looks at iptables' tables of both backends and both families, and changes nothing. nft's own tables are named, but not
-/// examined. It finds rules that a version of
-/// iptables-nft reads otherwise than they are, and so would restore them; tables that a version does not show at
-/// all; rules that are none of iptables'; rules in both backends; rules and chains that no packet meets; the same rule
-/// twice; legacy tables without rules.
+/// Examines iptables' tables of both backends and both families, and changes nothing. nft's own tables are listed, but
+/// not examined. It finds rules that a version of iptables-nft misreads, and so would restore as other rules; tables
+/// that a version does not show; rules that iptables cannot express; rules in both backends; rules and chains that no
+/// packet reaches; duplicate rules; legacy tables without rules.
 ///
-/// What is a risk comes first: packets are let through or dropped otherwise than readers of the rules will think, or
-/// will be after a save and a restore. Exit code 1 if there is a risk, 2 if there is none in what was looked at, but not all
-/// could be. Faults of one kind are said together, with
-/// the first of their rules; --all says each.
+/// Risks come first: the filter accepts or drops other packets than its rules suggest, or will do so after a save and a
+/// restore. The exit code is 1 if there is a risk, 2 if there is none but some tables could not be examined. Similar
+/// problems are listed together, with the first of their rules; --all lists each one.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The versions of iptables that may read the tables: those on the node and in its agents' images. By default all
-    /// that are known
+    /// known versions
     #[arg(long, value_name = "VERSION", value_delimiter = ',')]
     versions: Vec<Version>,
 
-    /// Say each fault by itself
+    /// List each problem separately
     #[arg(long)]
     all: bool,
 
@@ -45,7 +43,7 @@ pub(crate) struct Args {
     scope: Scope,
 }
 
-/// All that `--json` writes.
+/// The JSON document.
 #[derive(Serialize)]
 struct Document<'a> {
     risk: bool,
@@ -55,7 +53,7 @@ struct Document<'a> {
     not_examined: &'a [NotExamined],
 }
 
-/// A table of nf_tables that is none of iptables'.
+/// A table of nf_tables that does not belong to iptables.
 #[derive(Serialize)]
 struct NotExamined {
     family: String,
@@ -86,7 +84,7 @@ struct Record {
     effect: Option<String>,
 }
 
-/// A table that was looked at.
+/// An examined table.
 #[derive(Serialize)]
 struct TableRecord {
     family: &'static str,
@@ -94,7 +92,7 @@ struct TableRecord {
     table: String,
     chains: usize,
     rules: usize,
-    /// By who seems to have written them.
+    /// Number of rules by presumed writer.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     writers: BTreeMap<String, usize>,
 }
@@ -185,7 +183,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         let family = one.family.map(|family| format!(", {family}"));
         let family = family.unwrap_or_default();
         let (backend, reason) = (one.backend, &one.reason);
-        note(&format!("not looked at: {backend}{family}: {reason}"));
+        note(&format!("not examined: {backend}{family}: {reason}"));
     }
     if !json {
         conclude(&all, &findings, is_partial, &not_examined);
@@ -197,7 +195,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     })
 }
 
-/// Reads iptables' tables of a family. What is not there is not loaded by looking.
+/// Reads iptables' tables of a family. Does not load missing modules.
 fn look(backend: Backend, family: Family) -> Result<Option<Tables>, iptables::Error> {
     if tables_in_use(backend, family)?.is_empty() {
         return Ok(None);
@@ -205,7 +203,7 @@ fn look(backend: Backend, family: Family) -> Result<Option<Tables>, iptables::Er
     Iptables::open_to_look(backend)?.read(family, &[]).map(Some)
 }
 
-/// The tables of nf_tables that are none of iptables'.
+/// Returns the tables of nf_tables that do not belong to iptables.
 fn nfts_own(args: &Args) -> Result<Vec<NotExamined>, netlink::Error> {
     let mut connection = match Connection::open_to_look() {
         Ok(connection) => connection,
@@ -229,7 +227,7 @@ fn nfts_own(args: &Args) -> Result<Vec<NotExamined>, netlink::Error> {
     Ok(tables)
 }
 
-/// Says on standard error what the result covers.
+/// Prints on standard error what the result covers.
 fn conclude(all: &[Tables], findings: &[Finding], is_partial: bool, not_examined: &[NotExamined]) {
     if !not_examined.is_empty() {
         let names = not_examined.iter().take(NAMED);
@@ -241,15 +239,15 @@ fn conclude(all: &[Tables], findings: &[Finding], is_partial: bool, not_examined
             more => format!(" and {more} more"),
         };
         note(&format!(
-            "not examined, since they are nft's own and not iptables': {}{more}",
+            "not examined, because they are native nft tables, not iptables': {}{more}",
             names.join(", ")
         ));
     }
     match (all.is_empty(), findings.is_empty()) {
-        (true, _) if is_partial => note("no table of iptables' was found in what was looked at"),
-        (true, _) => note("iptables has no tables here"),
-        (false, true) if !is_partial && not_examined.is_empty() => note("nothing is wrong"),
-        (false, true) => note("nothing is wrong in the tables that were looked at"),
+        (true, _) if is_partial => note("no iptables table found in what was examined"),
+        (true, _) => note("no iptables tables found"),
+        (false, true) if !is_partial && not_examined.is_empty() => note("no problems found"),
+        (false, true) => note("no problems found in the examined tables"),
         (false, false) => {}
     }
 }
@@ -286,7 +284,7 @@ const fn word(severity: Severity) -> &'static str {
     }
 }
 
-/// Rules by their numbers, of chains in which something was found.
+/// Rules by number, for chains with findings.
 struct Numbered<'t> {
     all: &'t [Tables],
     chains: HashMap<(Backend, Family, &'t BStr, &'t BStr), Vec<RuleView<'t>>>,
@@ -300,7 +298,7 @@ impl<'t> Numbered<'t> {
         }
     }
 
-    /// The rule that something was found of, as `iptables-save` says it.
+    /// Returns the rule of a finding, in the syntax of `iptables-save`.
     fn rule(&mut self, finding: &'t Finding) -> Option<String> {
         let place = &finding.place;
         let (backend, number) = (place.backend?, place.rule?);
@@ -326,7 +324,7 @@ impl<'t> Numbered<'t> {
     }
 }
 
-/// What versions take its rule for.
+/// Returns how versions misread the rule of a finding.
 fn read_as(finding: &Finding) -> Option<String> {
     match &finding.fault {
         Fault::Misread { reading, .. } => {
@@ -338,7 +336,7 @@ fn read_as(finding: &Finding) -> Option<String> {
     }
 }
 
-/// What the rule does when it was restored as what versions take it for.
+/// Returns the effect of the rule after versions that misread it restored it.
 const fn effect(finding: &Finding) -> Option<Effect> {
     match &finding.fault {
         Fault::Misread { reading, .. } => Some(reading.effect),
@@ -346,7 +344,7 @@ const fn effect(finding: &Finding) -> Option<Effect> {
     }
 }
 
-/// Faults of one kind in one table together, in the order of the first of each.
+/// Groups findings of one kind in one table, in the order of the first of each.
 fn grouped(findings: &[Finding]) -> Vec<Vec<&Finding>> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     let mut places = BTreeMap::new();
@@ -374,7 +372,7 @@ fn grouped(findings: &[Finding]) -> Vec<Vec<&Finding>> {
     groups
 }
 
-/// Says what is wrong, once, and where else it is.
+/// Prints a group of findings: the problem once, and its further places.
 fn say<'t>(
     out: &mut Output,
     group: &[&'t Finding],
@@ -405,18 +403,18 @@ fn say<'t>(
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        paragraph(out, "    ", &format!("so, too: {}{more}", named.join(", ")))?;
+        paragraph(out, "    ", &format!("also: {}{more}", named.join(", ")))?;
     }
     Ok(())
 }
 
-/// How many places of a fault are named beside the first.
+/// Maximum number of further places that are printed.
 const NAMED: usize = 5;
 
-/// As wide as terminals are at least.
+/// The minimum width of terminals.
 const WIDTH: usize = 80;
 
-/// Writes what fits into a terminal's width; a word that does not is left whole, to be copied.
+/// Wraps text to the terminal's width; longer words stay in one piece, so that they can be copied.
 fn paragraph(out: &mut Output, indent: &str, text: &str) -> Result<(), Error> {
     let text = Printable(text).to_string();
     let further = format!("{indent}    ");
@@ -431,7 +429,7 @@ fn paragraph(out: &mut Output, indent: &str, text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The tables that were looked at.
+/// Returns the examined tables.
 fn tables(args: &Args, all: &[Tables]) -> Vec<TableRecord> {
     let mut records = Vec::new();
     for tables in all {
@@ -463,7 +461,7 @@ fn tables(args: &Args, all: &[Tables]) -> Vec<TableRecord> {
     records
 }
 
-/// Says what was looked at.
+/// Prints an examined table.
 fn summary(out: &mut Output, table: &TableRecord) -> Result<(), Error> {
     let TableRecord {
         family,
@@ -475,7 +473,7 @@ fn summary(out: &mut Output, table: &TableRecord) -> Result<(), Error> {
     } = table;
     let chains = counted(*chains, "chain", "chains");
     let rules = counted(*rules, "rule", "rules");
-    let mut text = format!("looked at: table {family} {name} ({backend}): {chains}, {rules}");
+    let mut text = format!("examined: table {family} {name} ({backend}): {chains}, {rules}");
     for (position, (writer, number)) in writers.iter().enumerate() {
         let before = if position == 0 { "; written by " } else { ", " };
         text += &format!("{before}{writer}: {number}");

@@ -4,14 +4,14 @@ use std::str::FromStr;
 
 use bstr::{BStr, ByteSlice};
 
-/// A pattern that the names of chains and sets are matched with: `*` any bytes, `?` one, `[a-z]` and
-/// `[!a-z]` one of these or none of them, `{a,b}` either, and `\` takes the meaning of what follows. A name
-/// is a name: no byte of it separates parts, and all of it must match.
+/// A pattern for the names of chains and sets: `*` matches any bytes, `?` one, `[a-z]` and `[!a-z]` one inside or
+/// outside of the range, `{a,b}` either, and `\` escapes the next character. It must match the whole name, in which no
+/// byte is a separator.
 #[derive(Debug, Clone)]
 pub(crate) struct Glob(Vec<u8>);
 
-/// `fast_glob` keeps `/` apart, as it stands between the parts of a path. In names it stands for nothing, so
-/// that it is put as a byte that no name can have.
+/// `fast_glob` treats `/` as the separator of a path. In names it has no meaning, so it is replaced by a byte that no
+/// name can contain.
 const SLASH: u8 = 0;
 
 impl FromStr for Glob {
@@ -20,15 +20,15 @@ impl FromStr for Glob {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         fast_glob::validate(text)?;
         let mut pattern = Vec::with_capacity(text.len() + 1);
-        // At the beginning it would stand for "all but".
+        // At the beginning it would negate the pattern.
         if text.starts_with('!') {
             pattern.push(b'\\');
         }
         let mut escaped = false;
         for byte in text.bytes() {
-            // Two of them would stand for parts of a path.
+            // Two of them would match several parts of a path.
             let again = byte == b'*' && !escaped && pattern.last() == Some(&b'*');
-            // An escaped `*` is no first one of two.
+            // An escaped `*` does not count as the first one.
             let after_escaped = again && pattern.ends_with(br"\*");
             if !again || after_escaped {
                 pattern.push(if byte == b'/' { SLASH } else { byte });
@@ -40,7 +40,7 @@ impl FromStr for Glob {
 }
 
 impl Glob {
-    /// The only name that it matches, if nothing in it stands for anything else.
+    /// Returns the only name that the pattern matches, if it has no special characters.
     pub(crate) fn name(&self) -> Option<&[u8]> {
         let is_plain = |byte: &u8| !br"*?[]{}\!,".contains(byte) && *byte != SLASH;
         self.0.iter().all(is_plain).then_some(&self.0)

@@ -1,4 +1,4 @@
-//! `chainwright graph`: which chains lead to which.
+//! `chainwright graph`: the graph of chains.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -20,34 +20,35 @@ use crate::trace_output::wrapped;
 
 /// Show which chains lead to which
 ///
-/// Jumps and gotos of rules and of maps, from where packets enter: as a tree for a terminal, for Graphviz (dot), for
-/// Mermaid, or as a picture (SVG). Many chains of one kind, as kube-proxy's of services, are shown as one, unless --full
-/// asks for each of them. Also what there is to be wary of: chains that nothing leads to, and, in a file, jumps to chains
-/// that are not there and chains that lead round in a ring.
+/// Follows the jumps and gotos of rules and maps, starting at base chains. Prints a tree for a terminal, or the input
+/// of Graphviz (dot) or Mermaid, or a picture (SVG). Many similar chains, such as kube-proxy's chains of services, are
+/// folded into one, unless --full is given. Also lists problems: chains to which nothing leads, and, in a file, jumps
+/// to missing chains and loops of chains.
 ///
-/// Kubernetes' chains are shown with the services that they are of.
+/// Chains of Kubernetes are shown with their services.
 ///
 /// Exit codes: 1 if there is nothing to show.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// As what
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     format: Format,
 
-    /// Only what leads to and from the chains of this service of Kubernetes: NAME, NAMESPACE/NAME or NAMESPACE/NAME:PORT
+    /// Only chains on paths to and from the chains of this Kubernetes service: NAME, NAMESPACE/NAME or
+    /// NAMESPACE/NAME:PORT
     #[arg(long, value_name = "SERVICE", conflicts_with = "chain")]
     service: Option<String>,
 
-    /// Only what leads to and from the chains of this name
+    /// Only chains on paths to and from chains with this name
     #[arg(long, value_name = "CHAIN")]
     chain: Option<OsString>,
 
-    /// Show each chain, however many there are of a kind
+    /// Show every chain, without folding
     #[arg(long)]
     full: bool,
 
-    /// Of this file instead of the kernel: a backup, a text of iptables-save, or one in nft's language; standard input if
-    /// it is `-`
+    /// Read this file instead of the kernel's tables: a backup, output of iptables-save, or a ruleset in nft's
+    /// language; standard input if it is `-`
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
@@ -67,7 +68,7 @@ enum Format {
     Svg,
 }
 
-/// The graph, for programs: nodes by their places in `nodes`.
+/// The graph in JSON: nodes are indexes into `nodes`.
 #[derive(Serialize)]
 struct Document<'g> {
     tables: &'g [chainwright_trace::graph::Table],
@@ -109,7 +110,7 @@ struct EdgeRecord {
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     args.scope.check()?;
     let mut found = Found::default();
-    let progress = Progress::new("looking at the ruleset");
+    let progress = Progress::new("reading the ruleset");
     let graph = match &args.file {
         Some(file) => of_file(&Source::read(file, &args.scope)?, args)?,
         None => of_kernel(args, &mut found)?,
@@ -151,11 +152,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     Ok(found.end(any, "chain", narrowed || args.file.is_some(), backend, json))
 }
 
-/// How long lines may be.
+/// Maximum length of lines.
 const WIDTH: usize = 80;
 
 impl Args {
-    /// What is to be shown, or that there is no such thing.
+    /// Returns the selected chains, or an error message if there are none.
     fn selected(&self, graph: &Graph) -> Result<Option<Selected>, String> {
         let meant = |node: &Node| match (&self.service, &self.chain) {
             (Some(asked), _) => part(node)
@@ -175,7 +176,7 @@ impl Args {
             .map(|(place, _)| place)
             .collect();
         match nodes.is_empty() {
-            true => Err(format!("there is no {what}")),
+            true => Err(format!("no such {what}")),
             false => Ok(Some(Selected::Nodes(nodes))),
         }
     }
@@ -188,7 +189,7 @@ impl Args {
     }
 }
 
-/// What a chain of Kubernetes' is for.
+/// Returns the purpose of a Kubernetes chain.
 fn part(node: &Node) -> Option<Part> {
     Part::of(
         &node.name,
@@ -196,10 +197,10 @@ fn part(node: &Node) -> Option<Part> {
     )
 }
 
-/// The same in words, where its name does not say it.
+/// Describes the purpose of a Kubernetes chain, if its name does not.
 fn label(node: &Node) -> Option<String> {
     let part = part(node)?;
-    // Those of a kind that there is but one of say it by their names.
+    // Chains that exist only once have descriptive names.
     part.port.as_ref()?;
     let in_name = part.endpoint.is_some() || node.name.contains(&b'/');
     (!in_name).then(|| part.port.unwrap_or_default())
@@ -218,12 +219,10 @@ fn of_kernel(args: &Args, found: &mut Found) -> Result<Graph, Error> {
     Ok(graph)
 }
 
-/// The graph of a file. One that the kernel would refuse is shown as it is, and it is said why.
+/// Returns the graph of a file. If the kernel would refuse the file, shows it anyway, with the reason.
 fn of_file(source: &Source, args: &Args) -> Result<Graph, Error> {
     if args.scope.place.listed() == Backend::Legacy {
-        return Err(Error::Other(
-            "a file is of no backend: --backend is for what the kernel has".into(),
-        ));
+        return Err(Error::Other("--backend cannot be used with a file".into()));
     }
     let mut graph = Graph::new();
     let refused = match source.snapshot() {
@@ -246,9 +245,9 @@ fn of_file(source: &Source, args: &Args) -> Result<Graph, Error> {
         let of_family = [Family::UNSPEC, table.family].contains(&filter.family);
         of_family && args.scope.admits_table(&table.name)
     });
-    note("the kernel would refuse this:");
+    note("the kernel would reject this:");
     for line in refused.lines() {
-        // Where a line shows a place, blanks count.
+        // In a line that shows a position, spaces matter.
         match line.chars().count() > WIDTH {
             true => wrapped("", line).iter().for_each(|line| say(line)),
             false => say(line),
@@ -259,7 +258,7 @@ fn of_file(source: &Source, args: &Args) -> Result<Graph, Error> {
 
 fn document<'g>(view: &chainwright_trace::graph::View<'g>, found: &'g Found) -> Document<'g> {
     let graph = view.graph();
-    // What is shown, in its order.
+    // The shown nodes, in order.
     let mut place_of = vec![None; graph.nodes().len()];
     let mut nodes = Vec::new();
     for group in view.groups() {

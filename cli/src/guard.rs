@@ -1,4 +1,4 @@
-//! `chainwright guard`: chains and rules that are made again when somebody takes them away.
+//! `chainwright guard`: restores chains and rules that other programs remove.
 
 use std::fs::File;
 use std::io;
@@ -27,38 +27,39 @@ use crate::kubelet::{Record, Which, records};
 use crate::output::{Error, Exit, Output, Printable, causes, note};
 use crate::scope::Selection;
 
-/// Keep chains and rules: what somebody takes away is made again at once
+/// Guard chains and rules: restore them immediately when somebody removes them
 ///
-/// Makes what is missing, and watches: each chain, jump and rule, not one canary. In nf_tables what vanishes is made
-/// again at once, and once more at the end of a burst of changes; legacy tables, of whose changes only the
-/// audit log tells, are looked at in intervals, too. It prints what had vanished, and who took it away: of legacy tables
-/// where netfilter is audited. Who takes away again and again what is made has their way for a minute, and it says so. At rest it uses no processor.
+/// Creates what is missing, and watches each chain, jump and rule, not only a canary. In nf_tables it restores removed
+/// items immediately, and again at the end of a burst of changes; it also polls legacy tables, whose changes only the
+/// audit log reports. It prints the removed items and the process that removed them: for legacy tables only if
+/// netfilter is audited. If somebody keeps removing them, it backs off for a minute, and reports this. While idle it
+/// uses no CPU time.
 ///
-/// Runs until SIGTERM or SIGINT; what it made stays. To systemd it tells when everything is there (Type=notify), and
-/// that it lives (WatchdogSec=); docs/guard.md has a unit.
+/// Runs until SIGTERM or SIGINT, and leaves the chains in place. It notifies systemd when everything exists
+/// (Type=notify), and of its watchdog (WatchdogSec=); docs/guard.md has a unit.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What is kept: the chains that a kubelet makes
+    /// Guard the chains that a kubelet creates
     #[arg(value_enum, required_unless_present = "file")]
     what: Option<What>,
 
-    /// What is kept: the chains of a text as iptables-save writes it, and the rules that -A and -I put into them, of
-    /// IPv4, or with -6 of IPv6. Policies are not
+    /// Guard the chains in a file in the format of iptables-save, and the rules that -A and -I add to them; for IPv4,
+    /// or with -6 for IPv6. Policies are ignored
     #[arg(long, value_name = "RULES.save")]
     file: Option<PathBuf>,
 
     #[command(flatten)]
     which: Which,
 
-    /// How often legacy tables are looked at
+    /// Polling interval of legacy tables
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     poll: u64,
 
-    /// How long nothing must happen for a burst to be over
+    /// Time without changes after which a burst is over
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 100)]
     quiet: u64,
 
-    /// Also write the library's log to standard error, down to this level: error, warn, info, debug or trace
+    /// Also write the library's log to standard error, up to this level: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "off")]
     log: LevelFilter,
 
@@ -71,22 +72,22 @@ pub(crate) struct Args {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum What {
-    /// The chains that a kubelet makes when it starts
+    /// The chains that a kubelet creates when it starts
     Kubelet,
 }
 
-/// The signals that end it.
+/// The signals that end the process.
 fn signals() -> SigSet {
     [Signal::SIGTERM, Signal::SIGINT].into_iter().collect()
 }
 
-/// Keeps them from ending the process: they are read.
+/// Blocks these signals, so that they do not end the process but can be read.
 pub(crate) fn hold_signals() -> Result<(), Error> {
     let held = signals().thread_block();
-    held.map_err(|errno| Error::Other(format!("signals cannot be held: {errno}")))
+    held.map_err(|errno| Error::Other(format!("cannot block signals: {errno}")))
 }
 
-/// A notice for programs.
+/// An event of the guard in JSON.
 #[derive(Serialize)]
 struct Formatted {
     time: String,
@@ -186,7 +187,7 @@ impl Formatted {
     }
 }
 
-/// Says it to people: what, by whom, and under it each object.
+/// Prints an event as text: the event, the processes, and each object.
 fn say(out: &mut Output, notice: &Notice) -> Result<(), Error> {
     let event = notice.event.to_string();
     writeln!(out, "{} {}", time(notice.at), Printable(&event))?;
@@ -206,7 +207,7 @@ fn say(out: &mut Output, notice: &Notice) -> Result<(), Error> {
     Ok(())
 }
 
-/// Prints notices until the guard stops, and tells systemd when it is ready.
+/// Prints events until the guard stops, and notifies systemd when it is ready.
 fn print(notices: &Receiver<Notice>, json: bool) -> Result<(), Error> {
     let mut out = Output::new();
     for notice in notices {
@@ -222,10 +223,10 @@ fn print(notices: &Receiver<Notice>, json: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// How long systemd has to take what it is told.
+/// How long systemd may take to receive a notification.
 const NOTIFY: Duration = Duration::from_secs(5);
 
-/// Tells systemd, if it started this.
+/// Notifies systemd, if it started this process.
 fn notify(state: &str) {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET") else {
         return;
@@ -236,17 +237,17 @@ fn notify(state: &str) {
             None => SocketAddr::from_pathname(Path::new(&name))?,
         };
         let socket = UnixDatagram::unbound()?;
-        // Where nobody takes it the guard has other things to do.
+        // The guard must not wait for systemd forever.
         socket.set_write_timeout(Some(NOTIFY))?;
         socket.send_to_addr(state.as_bytes(), &address)?;
         Ok(())
     };
     if let Err(error) = send() {
-        note(&format!("systemd cannot be told {state}: {error}"));
+        note(&format!("cannot notify systemd of {state}: {error}"));
     }
 }
 
-/// How often systemd is to be told that this lives: twice in the time after which it would be taken for dead.
+/// Returns the interval of watchdog notifications: half of systemd's timeout.
 fn watchdog() -> Option<Duration> {
     let of_this = std::env::var("WATCHDOG_PID").ok();
     let own = std::process::id().to_string();
@@ -258,7 +259,7 @@ fn watchdog() -> Option<Duration> {
 }
 
 impl Args {
-    /// What is kept.
+    /// Returns the guarded chains and rules.
     fn declared(&self) -> Result<Declared, Error> {
         let mut declared = match self.what {
             Some(What::Kubelet) => self.which.kubelet(&self.place)?.declared(),
@@ -282,9 +283,7 @@ impl Args {
             declared = declared.and(of_text);
         }
         if declared.is_empty() {
-            return Err(Error::Other(
-                "there is nothing to be kept in the text".into(),
-            ));
+            return Err(Error::Other("no chains to guard in the input".into()));
         }
         Ok(declared)
     }
@@ -298,7 +297,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let declared = args.declared()?;
     let backend = args
         .which
-        .backend(&args.place, "what is kept is in one backend")?;
+        .backend(&args.place, "a guard works on one backend")?;
     if args.what.is_some() && !args.which.is_for(backend) {
         return Ok(Exit::Failed);
     }
@@ -319,10 +318,10 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
 
     let (sender, notices) = channel();
-    // Its end tells that there are no more notices: the guard has stopped.
+    // Closing it signals that there are no more events: the guard has stopped.
     let (printer, alive) = UnixStream::pair().map_err(Error::Output)?;
     let printing = std::thread::spawn(move || {
-        // What cannot be printed any more is no reason to end.
+        // A failure to print does not end the guard.
         if let Err(error) = print(&notices, json) {
             error.report();
             notices.iter().for_each(drop);
@@ -332,18 +331,20 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let running = guard.start(move |notice| drop(sender.send(notice)))?;
     let exit = keep(running, &alive);
     notify("STOPPING=1");
-    // The guard is gone, and so is the sender.
+    // The guard is dropped, and with it the sender.
     drop(printing.join());
     exit
 }
 
-/// Who replaces legacy tables is told by the audit log alone: where it tells nothing, that is said.
+/// Opens the audit log, which alone names processes that replace legacy tables; if it is not usable, prints a note.
 fn audit_log() -> Option<AuditLog> {
-    let unknown = "who replaces a legacy table will not be known";
+    let unknown = "processes that replace legacy tables will not be reported";
     match AuditLog::open() {
         Ok(log) => {
             if AuditLog::is_on() == Some(false) {
-                note(&format!("{unknown}: nothing is audited (auditctl -e 1)"));
+                note(&format!(
+                    "{unknown}: auditing is off (auditctl -e 1 enables it)"
+                ));
             }
             Some(log)
         }
@@ -354,7 +355,7 @@ fn audit_log() -> Option<AuditLog> {
     }
 }
 
-/// Waits for the signal that ends it, and tells systemd that the guard lives.
+/// Waits for a signal that ends the process, and notifies systemd's watchdog.
 fn keep(mut running: Running, alive: &UnixStream) -> Result<Exit, Error> {
     let signals = SignalFd::with_flags(&signals(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK);
     let signals = signals.map_err(|errno| Error::Output(errno.into()))?;
@@ -377,7 +378,7 @@ fn keep(mut running: Running, alive: &UnixStream) -> Result<Exit, Error> {
             return Ok(Exit::Done);
         }
         if end {
-            return Err(Error::Other("the guard has stopped by itself".into()));
+            return Err(Error::Other("the guard has stopped unexpectedly".into()));
         }
         if let Some(interval) = interval
             && running.is_alive(interval)

@@ -1,4 +1,4 @@
-//! What the verbs of iptables' language share: whose tables, in which backend, and how programs get them.
+//! Shared code of the verbs that use iptables' language: selecting tables, locks, and JSON records.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::output::{Error, note};
 use crate::scope::Selection;
 
-/// Tables that a text is of: of one family in one backend.
+/// Tables of one family in one backend.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Whose {
     pub(crate) family: iptables::Family,
@@ -19,7 +19,7 @@ pub(crate) struct Whose {
 }
 
 impl Whose {
-    /// If nothing is said, IPv4's in nf_tables.
+    /// Returns the selection; by default IPv4 in nf_tables.
     pub(crate) fn of(place: &Selection) -> Result<Self, Error> {
         Ok(Self {
             family: place.iptables()?.unwrap_or(iptables::Family::Ipv4),
@@ -31,12 +31,12 @@ impl Whose {
         Ok(Iptables::open(self.backend)?)
     }
 
-    /// As [`open`](Self::open), for who only looks: nothing is loaded for it.
+    /// Like [`open`](Self::open), but for reading only: loads no module.
     pub(crate) fn open_to_look(self) -> Result<Iptables, Error> {
         Ok(Iptables::open_to_look(self.backend)?)
     }
 
-    /// What they are, in words.
+    /// Describes the tables.
     pub(crate) const fn describe(self) -> &'static str {
         match (self.backend, self.family) {
             (iptables::Backend::Nft, iptables::Family::Ipv4) => "IPv4 tables in nf_tables",
@@ -46,8 +46,8 @@ impl Whose {
         }
     }
 
-    /// Says on standard error which tables the other backend has in use. What cannot be looked at is
-    /// not spoken of: it was not asked for.
+    /// Prints on standard error the tables that the other backend has in use. Ignores tables that cannot be read,
+    /// because they were not requested.
     pub(crate) fn warn_of_the_other(self) {
         let (other, option) = match self.backend {
             iptables::Backend::Nft => (iptables::Backend::Legacy, "legacy"),
@@ -57,7 +57,7 @@ impl Whose {
         if !tables.is_empty() {
             let family = self.family;
             note(&format!(
-                "warning: the other backend has {family} tables in use as well: {} (see --backend \
+                "warning: the other backend also has {family} tables in use: {} (see --backend \
                  {option})",
                 tables.join(", ")
             ));
@@ -65,7 +65,7 @@ impl Whose {
     }
 }
 
-/// How changes of legacy tables are kept apart.
+/// Locking options for legacy tables.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Locking {
     /// For legacy tables: how long to wait for the lock of the legacy tools; 0 does not wait
@@ -78,20 +78,20 @@ pub(crate) struct Locking {
     )]
     wait: u64,
 
-    /// For legacy tables: which lock. `standard` is the legacy tools' (the file that XTABLES_LOCKFILE names,
-    /// else /run/xtables.lock); `none` is for a network namespace of your own; else the path of a file
+    /// For legacy tables: the lock. `standard` is the legacy tools' lock (the file in XTABLES_LOCKFILE, otherwise
+    /// /run/xtables.lock); `none` is for a private network namespace; anything else is the path of a file
     #[arg(long, global = true, value_name = "none|standard|PATH", value_parser = lock, default_value = "standard")]
     lock: LockPolicy,
 }
 
 impl Locking {
-    /// The same tables, changed so.
+    /// Returns the same tables with these locking options.
     pub(crate) fn of(&self, iptables: Iptables) -> Iptables {
         let (policy, wait) = self.policy();
         iptables.with_lock(policy, wait)
     }
 
-    /// Which lock is taken, and how long it is waited for.
+    /// Returns the lock, and how long to wait for it.
     pub(crate) fn policy(&self) -> (LockPolicy, Retry) {
         let wait = match self.wait {
             0 => Retry::ONCE,
@@ -103,14 +103,14 @@ impl Locking {
 
 fn lock(text: &str) -> Result<LockPolicy, &'static str> {
     match text {
-        "" => Err("`none`, `standard` or a file's path"),
+        "" => Err("expected `none`, `standard` or a file path"),
         "none" => Ok(LockPolicy::None),
         "standard" => Ok(LockPolicy::Standard),
         path => Ok(LockPolicy::Path(path.into())),
     }
 }
 
-/// As `--backend` has it.
+/// Returns the name for `--backend`.
 pub(crate) const fn backend_word(backend: iptables::Backend) -> &'static str {
     match backend {
         iptables::Backend::Nft => "nft",
@@ -118,20 +118,20 @@ pub(crate) const fn backend_word(backend: iptables::Backend) -> &'static str {
     }
 }
 
-/// As nft has it.
+/// Returns nft's name.
 pub(crate) fn family_word(family: iptables::Family) -> &'static str {
     let family = chainwright::nft::Family::from(family);
     family.name().unwrap_or_default()
 }
 
-/// A table for programs.
+/// A table in JSON.
 #[derive(Serialize)]
 pub(crate) struct TableRecord<'t> {
     pub(crate) table: Cow<'t, str>,
     pub(crate) chains: Vec<ChainRecord<'t>>,
 }
 
-/// A chain for programs.
+/// A chain in JSON.
 #[derive(Default, Serialize)]
 pub(crate) struct ChainRecord<'t> {
     pub(crate) chain: Cow<'t, str>,
@@ -152,7 +152,7 @@ pub(crate) struct CountersRecord {
     bytes: u64,
 }
 
-/// A rule for programs: in iptables' language, or why it cannot be said in it.
+/// A rule in JSON: in iptables' syntax, or the reason why iptables cannot express it.
 #[derive(Serialize)]
 pub(crate) struct RuleRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -183,7 +183,7 @@ impl RuleRecord {
         record
     }
 
-    /// The same, with its number in its chain.
+    /// Returns the same record, with the rule's number in its chain.
     pub(crate) fn at(mut self, number: usize) -> Self {
         self.number = Some(number);
         self

@@ -1,4 +1,4 @@
-//! `iptables-apply`: tables from a text, which are taken back unless somebody confirms in time.
+//! `iptables-apply`: restores tables from a text, and reverts them unless the user confirms in time.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,7 +15,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::SignalFd;
 
-/// How long to wait where no time is given, in seconds.
+/// The default timeout, in seconds.
 const TIMEOUT: u64 = 10;
 
 /// Why a command is not run.
@@ -27,15 +27,15 @@ const DONE: u8 = 0;
 const FAILED: u8 = 1;
 const TAKEN_BACK: u8 = 255;
 
-/// What the words behind the name ask for.
+/// The parsed arguments.
 struct Asked {
     timeout: Duration,
-    /// Where the rules are saved when they are confirmed.
+    /// Where to save the rules after confirmation.
     save: Option<PathBuf>,
     rules: PathBuf,
 }
 
-/// The exit code of `iptables-apply` or `ip6tables-apply`.
+/// Runs `iptables-apply` or `ip6tables-apply`; returns the exit code.
 pub(crate) fn run(name: &str, words: &[OsString]) -> u8 {
     let plain = name.strip_suffix("-apply").unwrap_or("iptables");
     let asked = match parse(name, plain, words) {
@@ -73,7 +73,7 @@ fn parse(name: &str, plain: &str, words: &[OsString]) -> Result<Option<Asked>, S
                 std::slice::from_ref(letter),
                 (!value.is_empty()).then_some(value),
             ),
-            _ if rules.is_some() => return Err("one file only is applied".to_owned()),
+            _ if rules.is_some() => return Err("only one file can be applied".to_owned()),
             _ => {
                 rules = Some(PathBuf::from(word));
                 continue;
@@ -88,7 +88,7 @@ fn parse(name: &str, plain: &str, words: &[OsString]) -> Result<Option<Asked>, S
             b"t" | b"timeout" => {
                 let value = value()?;
                 let seconds = value.to_str().ok().and_then(|text| text.parse().ok());
-                timeout = seconds.ok_or("the timeout is not a number of seconds")?;
+                timeout = seconds.ok_or("the timeout must be a number of seconds")?;
             }
             b"w" | b"write" => {
                 let value = value()?;
@@ -105,10 +105,10 @@ fn parse(name: &str, plain: &str, words: &[OsString]) -> Result<Option<Asked>, S
                     "Usage: {name} [-hV] [-t timeout] [-w savefile] [rulesfile]\n\n\
                      Applies the tables in rulesfile ({default} if none is given), in the form of {plain}-save,\n\
                      and asks whether to keep them. Without a `y` before the timeout ({TIMEOUT} seconds if none is\n\
-                     given), all is as it was before. Exit codes: {DONE} kept, {FAILED} failed, {TAKEN_BACK} taken back.\n\n\
+                     given), the previous rules are restored. Exit codes: {DONE} kept, {FAILED} failed, {TAKEN_BACK} restored.\n\n\
                      -t, --timeout seconds    how long to wait for the answer\n\
-                     -w, --write savefile     save the tables there once they are confirmed\n\
-                     -c, --command            not carried out: no other program is run\n\
+                     -w, --write savefile     save the tables to this file after confirmation\n\
+                     -c, --command            not supported: no other program is run\n\
                      -h, --help; -V, --version\n"
                 ));
                 return Ok(None);
@@ -141,11 +141,11 @@ fn apply(plain: &str, asked: &Asked) -> Result<u8, String> {
         let lost = format!("# Table `{table}' is incompatible, use 'nft' tool.");
         if before.lines().any(|line| line == lost.as_bytes()) {
             return Err(format!(
-                "the table {table} has rules that iptables cannot express, so that it could not be put back: nothing was changed"
+                "table {table} has rules that iptables cannot express, so it could not be restored: nothing was changed"
             ));
         }
     }
-    // From here on a signal takes the rules back instead of ending the process: so does a connection that breaks.
+    // From here on, a signal reverts the rules instead of ending the process; a broken connection sends one, too.
     let mut signals = SigSet::empty();
     for signal in [
         Signal::SIGHUP,
@@ -165,10 +165,10 @@ fn apply(plain: &str, asked: &Asked) -> Result<u8, String> {
     }
     print("done.\nCan you establish NEW connections to the machine? (y/N) ");
     if !confirmed(&signals, asked.timeout) {
-        print("\nNo confirmation. Going back to the former rules... ");
+        print("\nNo confirmation. Restoring the previous rules... ");
         return take_back(plain, &before, &rules, TAKEN_BACK);
     }
-    print("\nThe rules stay.\n");
+    print("\nThe rules are kept.\n");
     if let Some(path) = &asked.save {
         fs::write(path, saved(plain)?)
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
@@ -176,13 +176,13 @@ fn apply(plain: &str, asked: &Asked) -> Result<u8, String> {
     Ok(DONE)
 }
 
-/// The tables that a text has.
+/// Returns the names of the tables in a text.
 fn tables(text: &[u8]) -> impl Iterator<Item = &str> {
     let names = text.lines().filter_map(|line| line.strip_prefix(b"*"));
     names.filter_map(|name| name.trim_ascii().to_str().ok())
 }
 
-/// Puts back what was there, and empties the tables that were not; then the exit code.
+/// Restores the previous tables, and empties those that did not exist; then returns the exit code.
 fn take_back(plain: &str, before: &[u8], rules: &[u8], code: u8) -> Result<u8, String> {
     let mut text = before.to_vec();
     let mut made: Vec<_> = tables(rules).collect();
@@ -197,11 +197,11 @@ fn take_back(plain: &str, before: &[u8], rules: &[u8], code: u8) -> Result<u8, S
             print("done.\n");
             Ok(code)
         }
-        _ => Err("the former rules could not be put back".to_owned()),
+        _ => Err("cannot restore the previous rules".to_owned()),
     }
 }
 
-/// Whether a `y` comes from standard input before the time is over, and no signal.
+/// Whether standard input has a `y` before the timeout, and no signal arrives.
 fn confirmed(signals: &SignalFd, timeout: Duration) -> bool {
     let start = Instant::now();
     let stdin = io::stdin();
@@ -226,12 +226,12 @@ fn confirmed(signals: &SignalFd, timeout: Duration) -> bool {
     }
 }
 
-/// What `iptables-save -c` prints.
+/// Returns the output of `iptables-save -c`.
 fn saved(plain: &str) -> Result<Vec<u8>, String> {
     let mut output = Vec::new();
     match program(plain, "save", &["-c"], &[], &mut output) {
         DONE => Ok(output),
-        _ => Err("the tables could not be read".to_owned()),
+        _ => Err("cannot read the tables".to_owned()),
     }
 }
 
@@ -251,7 +251,7 @@ fn program(plain: &str, tool: &str, words: &[&str], input: &[u8], output: &mut V
     program.run(words, streams, chainwright_lang::translate::for_program)
 }
 
-/// Where nobody reads it, the exit code has to do.
+/// If nobody reads it, the exit code has to suffice.
 fn print(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

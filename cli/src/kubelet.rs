@@ -1,4 +1,4 @@
-//! `chainwright kubelet`: the chains that a kubelet makes when it starts.
+//! `chainwright kubelet`: the chains that a kubelet creates when it starts.
 
 use chainwright::iptables::{Backend, Iptables};
 use chainwright::nft::{self, Connection};
@@ -12,13 +12,13 @@ use crate::iptables::Locking;
 use crate::output::{Error, Exit, Output, causes, note};
 use crate::scope::Selection;
 
-/// Make, check or remove the chains that a kubelet makes when it starts
+/// Create, check or remove the chains that a kubelet creates when it starts
 ///
-/// KUBE-IPTABLES-HINT, KUBE-KUBELET-CANARY and KUBE-FIREWALL with their rules, in nf_tables or the legacy tables, as
-/// iptables writes them. Those that are there are recognised, whichever version of iptables wrote them. What is not a
-/// kubelet's stays. Where the other backend has the hint, `ensure` makes no second one, and says so; nor does it make
-/// anything in nf_tables on a node that has chains of Kubernetes in the legacy tables only: what runs there does not
-/// look into nf_tables.
+/// These are KUBE-IPTABLES-HINT, KUBE-KUBELET-CANARY and KUBE-FIREWALL with their rules, in nf_tables or the legacy
+/// tables, in iptables' form. Existing ones are recognised, regardless of the version of iptables that wrote them.
+/// Other chains and rules are not touched. If the other backend has the hint, `ensure` creates no second one, and
+/// reports this; nor does it create anything in nf_tables on a node that has chains of Kubernetes only in the legacy
+/// tables: its programs do not use nf_tables.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -34,18 +34,18 @@ pub(crate) struct Args {
     place: Selection,
 }
 
-/// Which chains, and where.
+/// Selects the chains and the backend.
 #[derive(clap::Args)]
 pub(crate) struct Which {
-    /// Also what kubelets made up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING
+    /// Also the chains of kubelets up to Kubernetes 1.26: KUBE-MARK-DROP, KUBE-MARK-MASQ and KUBE-POSTROUTING
     #[arg(long = "up-to-1.26", global = true)]
     up_to_1_26: bool,
 
-    /// Make them even where the other backend has the hint, or chains of Kubernetes are in the legacy tables only
+    /// Create them even if the other backend has the hint, or only the legacy tables have chains of Kubernetes
     #[arg(long, global = true, alias = "even-on-legacy")]
     force: bool,
 
-    /// In the backend that the node's components use, as `detect` finds it; where it finds none, nothing is done
+    /// Use the backend of the node's components, as found by `detect`; if it finds none, nothing is done
     #[arg(long, global = true, conflicts_with = "backend")]
     auto: bool,
 }
@@ -61,7 +61,7 @@ impl Which {
         })
     }
 
-    /// The backend that was asked for, or is in use. `what` is done in one.
+    /// Returns the selected backend, or the detected one. `what` is the error message if both are selected.
     pub(crate) fn backend(&self, place: &Selection, what: &str) -> Result<Backend, Error> {
         if !self.auto {
             return place.one_for(what);
@@ -69,27 +69,27 @@ impl Which {
         let verdict = Detector::open().look().verdict();
         verdict.backend().ok_or_else(|| {
             Error::Other(format!(
-                "which backend this node uses is {verdict} (see `chainwright detect`): --backend nft or --backend \
+                "this node's backend is {verdict} (see `chainwright detect`): use --backend nft or --backend \
                  legacy"
             ))
         })
     }
 
-    /// Whether the chains may be made there: in nf_tables not on a node that works with the legacy tables, where
-    /// the hint would send others to the wrong backend.
+    /// Whether the chains may be created there: in nf_tables not on a node that uses the legacy tables, because the
+    /// hint would lead other programs to the wrong backend.
     pub(crate) fn is_for(&self, backend: Backend) -> bool {
         if self.force || backend == Backend::Legacy {
             return true;
         }
         let mut detector = Detector::open();
-        // Where the hint is in nf_tables nothing need be counted.
+        // If nf_tables has the hint, counting is not necessary.
         if matches!(detector.look().verdict(), Verdict::Nft | Verdict::Mixed) {
             return true;
         }
         let evidence = detector.evidence_of_chains();
         for (backend, error) in &evidence.uncounted {
             note(&format!(
-                "warning: it cannot be known whether this node's Kubernetes uses {backend}: {}",
+                "warning: cannot determine whether this node's Kubernetes uses {backend}: {}",
                 causes(error)
             ));
         }
@@ -105,8 +105,8 @@ impl Which {
             .collect();
         note(&format!(
             "this node's Kubernetes uses the legacy tables: {} there, and no KUBE- chain in nf_tables. \
-             KUBE-IPTABLES-HINT in nf_tables would send others to the wrong backend; nothing was made (--force makes \
-             it all the same)",
+             KUBE-IPTABLES-HINT in nf_tables would direct others to the wrong backend; nothing was created (--force creates \
+             it anyway)",
             chains.join(", ")
         ));
         false
@@ -115,15 +115,15 @@ impl Which {
 
 #[derive(Subcommand, Clone, Copy)]
 enum Action {
-    /// Make what is missing, in one transaction; of the legacy tables each at once
+    /// Create what is missing, in one transaction; each legacy table separately
     Ensure,
-    /// List what is missing; the exit code is 1 if anything is
+    /// List what is missing; the exit code is 1 if there is anything
     Check,
-    /// Remove them, in the same way, except chains that others use
+    /// Remove them, in the same way, except chains that other programs use
     Remove,
 }
 
-/// An [`Item`] for programs.
+/// An [`Item`] in JSON.
 #[derive(Serialize)]
 pub(crate) struct Record {
     family: &'static str,
@@ -166,7 +166,7 @@ struct Removed {
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let kubelet = args.which.kubelet(&args.place)?;
-    let what = "a kubelet's chains are in one backend";
+    let what = "kubelet's chains are in one backend";
     let backend = args.which.backend(&args.place, what)?;
     if matches!(args.action, Action::Ensure) && !args.which.is_for(backend) {
         return Ok(Exit::Failed);
@@ -194,7 +194,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                 let made = records(&made);
                 out.json("kubelet", &Made { made })?;
             } else if made.is_empty() {
-                writeln!(out, "nothing to do: everything is there")?;
+                writeln!(out, "nothing to do: everything is present")?;
             } else {
                 list(&mut out, "made", &made)?;
             }
@@ -206,7 +206,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                 let missing = records(&missing);
                 out.json("kubelet", &Missing { missing })?;
             } else if missing.is_empty() {
-                writeln!(out, "everything is there")?;
+                writeln!(out, "everything is present")?;
             } else {
                 list(&mut out, "missing", &missing)?;
             }
@@ -227,13 +227,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                     },
                 )?;
             } else if outcome.removed.is_empty() && outcome.left.is_empty() {
-                writeln!(out, "nothing to do: nothing of it is there")?;
+                writeln!(out, "nothing to do: none of it is present")?;
             } else {
                 list(&mut out, "removed", &outcome.removed)?;
                 for item in &outcome.left {
                     writeln!(
                         out,
-                        "left     {item} (it has rules that are not a kubelet's, or such rules \
+                        "left     {item} (it has rules that are not kubelet's, or such rules \
                          jump to it)"
                     )?;
                 }

@@ -1,4 +1,4 @@
-//! The legacy tables in use, as verbs list them.
+//! The legacy tables in use.
 
 use chainwright::legacy::{self, Lookup, Status};
 use chainwright::nft;
@@ -6,13 +6,13 @@ use chainwright::nft;
 use crate::output::{Error, causes};
 use crate::scope::{Backend, Found, NotLookedAt, Scope};
 
-/// A family by the name that nf_tables' has.
+/// Returns a family's name in nf_tables.
 pub(crate) fn family_name(family: legacy::Family) -> &'static str {
     nft::Family::from(family).name().unwrap_or_default()
 }
 
-/// Gives each table in use that was asked for to `each`. None is made, and no module is loaded. A family
-/// that could not be looked at is an error only where legacy tables alone were asked for.
+/// Passes each selected table in use to `each`. Creates no table and loads no module. If a family cannot be read, this
+/// is an error only if just the legacy tables are selected.
 pub(crate) fn look(
     scope: &Scope,
     found: &mut Found,
@@ -40,7 +40,7 @@ pub(crate) fn look(
         }
     }
     if alone && refused.len() == families.len() {
-        // Not one of the families that were asked for is built into the kernel.
+        // The kernel has none of the selected families.
         return match refused.into_iter().next() {
             Some(error) => Err(error.into()),
             None => Ok(()),
@@ -57,7 +57,7 @@ pub(crate) fn look(
     Ok(())
 }
 
-/// The tables in use among those that were asked for: `ip filter`. What cannot be looked at is not spoken of.
+/// Returns the selected tables in use: `ip filter`. Ignores tables that cannot be read.
 pub(crate) fn in_use(scope: &Scope) -> Vec<String> {
     let mut tables = Vec::new();
     for family in scope.place.legacy() {
@@ -76,7 +76,7 @@ const fn is_not_built(error: &legacy::Error) -> bool {
     matches!(error, legacy::Error::NotBuilt { .. })
 }
 
-/// Reads the tables of one family. The inner error says why they could not be looked at, the outer one is of
+/// Reads the tables of one family. The inner error is the reason why they could not be read, the outer one is from
 /// `each`.
 fn look_at(
     scope: &Scope,
@@ -103,7 +103,7 @@ fn look_at(
     Ok(Ok(()))
 }
 
-/// Says which families of the legacy tables could not be looked at and why, one line a reason.
+/// Formats the families of legacy tables that could not be read, one line per reason.
 fn not_looked_at(refused: &[legacy::Error]) -> Vec<String> {
     let mut said = Vec::new();
     let families = |of: &dyn Fn(&legacy::Error) -> Option<legacy::Family>| {
@@ -115,7 +115,7 @@ fn not_looked_at(refused: &[legacy::Error]) -> Vec<String> {
         _ => None,
     }) {
         said.push(format!(
-            "legacy tables ({names}) not looked at: this kernel has none (not built in, or their \
+            "legacy tables ({names}) not examined: this kernel has none (not built in, or their \
              module is not loaded)"
         ));
     }
@@ -125,7 +125,7 @@ fn not_looked_at(refused: &[legacy::Error]) -> Vec<String> {
             _ => None,
         }) {
             said.push(format!(
-                "legacy tables ({names}) not looked at: no permission: {wanted}"
+                "legacy tables ({names}) not examined: permission denied: {wanted}"
             ));
         }
     }
@@ -134,7 +134,7 @@ fn not_looked_at(refused: &[legacy::Error]) -> Vec<String> {
             error,
             legacy::Error::NotBuilt { .. } | legacy::Error::NoPermission { .. }
         ) {
-            said.push(format!("legacy tables not looked at: {}", causes(error)));
+            said.push(format!("legacy tables not examined: {}", causes(error)));
         }
     }
     said

@@ -12,19 +12,25 @@ use crate::output::{Error, Exit, Output, note};
 
 /// List in nft's language, as `nft list` does
 ///
-/// What is listed is named as nft has it:
+/// WHAT is one of the following, as in nft:
 ///
-///   ruleset [FAMILY]
-///   tables [FAMILY] | table [FAMILY] TABLE
-///   chains, sets, maps, meters, flowtables, counters, quotas, limits, synproxys, secmarks, tunnels [FAMILY]
-///   ct helpers, ct timeouts, ct expectations [FAMILY]
-///   any of these with: table [FAMILY] TABLE
-///   chain, set, map, meter, flowtable, counter, quota, limit, synproxy, secmark, tunnel, ct helper, ct timeout, ct expectation [FAMILY] TABLE NAME
-///   hooks [FAMILY] [device DEVICE]: all that the kernel calls there, chains or not
+/// ruleset [FAMILY]
 ///
-/// FAMILY is ip where nothing else is said of one table, and all of them where there may be many. It is what
-/// nft 1.0.6 prints, but for what that version writes of a rule and would read back as another. A rule that nft has
-/// no words for is a comment with its instructions; in JSON it is an object that nft refuses.
+/// tables [FAMILY]
+///
+/// table [FAMILY] TABLE
+///
+/// chains, sets, maps, meters, flowtables, counters, quotas, limits, synproxys, secmarks, tunnels, ct helpers, ct
+/// timeouts, ct expectations [FAMILY], or followed by: table [FAMILY] TABLE
+///
+/// chain, set, map, meter, flowtable, counter, quota, limit, synproxy, secmark, tunnel, ct helper, ct timeout, ct
+/// expectation [FAMILY] TABLE NAME
+///
+/// hooks [FAMILY] [device DEVICE]: all functions that the kernel calls there, not only chains
+///
+/// The default FAMILY is ip for a single table, and all families otherwise. The output is that of nft 1.0.6, except for
+/// rules that this version writes in a form that it reads back as another rule. A rule that nft cannot express is a
+/// comment with its instructions; in JSON it is an object that nft rejects.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// What to list
@@ -34,53 +40,53 @@ pub(crate) struct Args {
     #[command(flatten)]
     format: Format,
 
-    /// As libnftables' JSON, which `nft -j` writes: what `--json` says, too
+    /// Write libnftables' JSON, like `nft -j`; the same as `--json`
     #[arg(short = 'j')]
     libnftables_json: bool,
 }
 
-/// How it is written: as nft has it.
+/// Format options, the same as nft's.
 #[derive(clap::Args)]
 pub(crate) struct Format {
-    /// With the handles that the kernel gave
+    /// Show the handles assigned by the kernel
     #[arg(short = 'a', long, alias = "handle")]
     pub(crate) handles: bool,
 
-    /// Without the numbers of counters and the like
+    /// Omit the state of stateful objects, such as counters
     #[arg(short = 's', long)]
     stateless: bool,
 
-    /// Without the elements of sets
+    /// Omit the elements of sets
     #[arg(short = 't', long)]
     terse: bool,
 
-    /// All that has a name as a number: priorities, protocols, times in seconds, and every other value
+    /// Show all named values as numbers: priorities, protocols, times in seconds, and every other value
     #[arg(short = 'n', long)]
     numeric: bool,
 
-    /// Priorities of chains as numbers
+    /// Show priorities of chains as numbers
     #[arg(short = 'y', long)]
     numeric_priority: bool,
 
-    /// Protocols above IP as numbers
+    /// Show protocols above IP as numbers
     #[arg(short = 'p', long)]
     numeric_protocol: bool,
 
-    /// Times as seconds
+    /// Show times in seconds
     #[arg(short = 'T', long)]
     numeric_time: bool,
 
-    /// Users and groups by their names
+    /// Show users and groups by name
     #[arg(short = 'u', long)]
     guid: bool,
 
-    /// Ports by the names that /etc/services has for them
+    /// Show ports by their names in /etc/services
     #[arg(short = 'S', long)]
     service: bool,
 }
 
 impl Format {
-    /// With the names that there are here.
+    /// Returns the options, with names from this machine.
     pub(crate) fn options(&self) -> Options {
         let mut options = Options::here_when_needed();
         options.handles = self.handles;
@@ -102,17 +108,17 @@ impl Format {
     }
 }
 
-/// What was asked for.
+/// The requested objects.
 struct Asked<'a> {
     family: Family,
     table: Option<&'a [u8]>,
     part: Part<'a>,
 }
 
-/// `list hooks`: what is no ruleset.
+/// Runs `list hooks`, which lists no ruleset.
 fn hooks(args: &Args, json: bool) -> Result<Exit, Error> {
     if json || args.libnftables_json {
-        let why = "list hooks has no form in JSON";
+        let why = "list hooks has no JSON output";
         return Err(Error::Other(why.to_owned()));
     }
     let words = args.what.join(OsStr::new(" "));
@@ -142,7 +148,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let answer = Answer::read(&mut nft, &scope, asked.part, &options)?;
     let listing = answer.listing(&options);
     if asked.table.is_some() && listing.is_empty() {
-        note("there is no such table, or nothing of this name in it");
+        note("no such table, or it has no object of this name");
         return Ok(Exit::Absent);
     }
     let mut out = Output::new();
@@ -154,7 +160,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// Reads the words.
+/// Parses the arguments.
 fn asked(what: &[OsString]) -> Result<Asked<'_>, Error> {
     let mut words = what.iter().map(|word| word.as_os_str()).peekable();
     let first = words.next().unwrap_or(OsStr::new("ruleset"));
@@ -174,14 +180,14 @@ fn asked(what: &[OsString]) -> Result<Asked<'_>, Error> {
     let wrong = |why: &str| Error::Other(format!("list {kind}: {why}; see --help"));
     let mut name = |what: &str| {
         let word = words.next().map(OsStr::as_bytes);
-        word.ok_or_else(|| wrong(&format!("the {what}'s name is missing")))
+        word.ok_or_else(|| wrong(&format!("missing {what} name")))
     };
     let (table, part) = match &kind[..] {
         of_many if of_table => {
-            // nft has no plural of some.
+            // nft has no plural for some kinds.
             let part = many(of_many).or_else(|| Some(Part::Objects(object(of_many)?)));
-            let part =
-                part.ok_or_else(|| wrong("it is one of a table, and has a name of its own"))?;
+            let part = part
+                .ok_or_else(|| wrong("expected an object type that a table can have several of"))?;
             (Some(name("table")?), part)
         }
         "ruleset" => (None, Part::All),
@@ -195,12 +201,12 @@ fn asked(what: &[OsString]) -> Result<Asked<'_>, Error> {
         other => match (object(other), many(other)) {
             (Some(object), _) => (Some(name("table")?), Part::Object(object, name("object")?)),
             (None, Some(part)) => (None, part),
-            (None, None) => return Err(wrong("there is nothing of this kind")),
+            (None, None) => return Err(wrong("unknown object type")),
         },
     };
     if let Some(more) = words.next() {
         return Err(wrong(&format!(
-            "{:?} is more than is asked for",
+            "unexpected argument {:?}",
             more.as_bytes().as_bstr()
         )));
     }
@@ -215,7 +221,7 @@ fn asked(what: &[OsString]) -> Result<Asked<'_>, Error> {
     })
 }
 
-/// All of a kind.
+/// Returns all objects of a kind.
 fn many(word: &str) -> Option<Part<'static>> {
     Some(match word {
         "chains" => Part::Chains,
@@ -227,7 +233,7 @@ fn many(word: &str) -> Option<Part<'static>> {
     })
 }
 
-/// The type of stateful objects that nft calls so.
+/// Returns the type of stateful objects with this name in nft.
 fn object(word: &str) -> Option<ObjectType> {
     Some(match word {
         "counter" => ObjectType::COUNTER,

@@ -1,6 +1,6 @@
-//! The command `chainwright`: arguments in, text or JSON out.
+//! The command `chainwright`: parses its arguments, and prints text or JSON.
 //!
-//! Its exit codes: 0 done, 1 absent or different, 2 could not be done.
+//! Its exit codes: 0 success, 1 absent or different, 2 failed.
 
 #![forbid(unsafe_code)]
 
@@ -61,24 +61,24 @@ Exit codes:
   1  not found, or different
   2  failed, or done only in part; standard error says why";
 
-/// List, keep, compare and repair a Linux node's packet-filter tables
+/// List, save, compare and repair a Linux node's packet-filter tables
 ///
-/// Talks to the kernel itself: to nf_tables over netlink, to the legacy x_tables by getsockopt and
-/// setsockopt, and starts no other program. Looking changes nothing: no
-/// table is made, no module is loaded. Looking and changing both need CAP_NET_ADMIN over the network
-/// namespace: root has it, and so has anybody in a namespace of their own.
+/// Talks to the kernel directly: to nf_tables over netlink, to the legacy x_tables with getsockopt and setsockopt. Only
+/// `bench` runs other programs, for comparison. Read-only verbs change nothing: they create no table and load no
+/// module. Reading and changing both require CAP_NET_ADMIN over the network namespace: root has it, and so has every
+/// user in their own namespace.
 #[derive(Parser)]
 #[command(name = "chainwright", version, after_help = EXIT_CODES, max_term_width = 100)]
 struct Command {
     #[command(subcommand)]
     verb: Verb,
 
-    /// Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it),
-    /// for instance /proc/PID/ns/net
+    /// Work in this network namespace: a name that `ip netns` lists, or a path (anything that contains a slash), for
+    /// instance /proc/PID/ns/net
     #[arg(long, global = true, value_name = "NAME|PATH")]
     netns: Option<OsString>,
 
-    /// Write JSON instead of text: one document, or one for each event, described in docs/json.md
+    /// Write JSON instead of text: one document, or one for each event; see docs/json.md
     #[arg(long, global = true)]
     json: bool,
 }
@@ -124,7 +124,7 @@ fn main() -> ExitCode {
     let command = match Command::try_parse_from(called.arguments) {
         Ok(command) => command,
         Err(error) => {
-            // Where the output is closed there is nobody left to be told.
+            // If the output is closed, nobody can read the error.
             let _ = error.print();
             let code = if error.use_stderr() {
                 called.misused
@@ -142,14 +142,14 @@ fn main() -> ExitCode {
 }
 
 fn run(command: &Command) -> Result<Exit, Error> {
-    // Opened before this process may become another user: that one may not see the same files.
+    // Opened before this process may become another user, who may not see the same files.
     let netns = command
         .netns
         .as_ref()
         .map(Netns::from_name_or_path)
         .transpose()?;
     if matches!(command.verb, Verb::Guard(_)) {
-        // In every thread, so before there is another.
+        // Threads inherit the signal mask, so this must happen before other threads are started.
         guard::hold_signals()?;
     }
     match netns {
@@ -203,8 +203,8 @@ mod tests {
         super::Command::command().debug_assert();
     }
 
-    /// The options for which tables a verb is about are the same in each that is about tables. `-t` is
-    /// iptables-restore's `--test` in `restore`; a kubelet's chains are in tables of their own.
+    /// Checks that the table options are the same in every verb that has them. In `restore`, `-t` is iptables-restore's
+    /// `--test`; a kubelet's chains are in fixed tables.
     #[test]
     fn the_same_options_say_which_tables() {
         let command = super::Command::command();
@@ -224,7 +224,7 @@ mod tests {
         };
         let mut tried = 0;
         for verb in command.get_subcommands().map(clap::Command::get_name) {
-            // `list` and `apply` have theirs from nft, others from iptables.
+            // `list` and `apply` have nft's options, others have iptables'.
             if chainwright::iptables::program::Program::named(verb).is_some() {
                 continue;
             }
@@ -234,7 +234,7 @@ mod tests {
                 "completions",
                 "list",
                 "man",
-                // From one backend to the other.
+                // Migrates from one backend to the other.
                 "migrate",
                 "nft",
                 "help",
@@ -259,8 +259,8 @@ mod tests {
         assert_eq!(tried, 18 * 5);
     }
 
-    /// Whether a file of the package is what is made of the definition of the arguments. If the environment has
-    /// `CHAINWRIGHT_WRITE_DOCS`, it is written.
+    /// Checks that a file of the package matches the output generated from the argument definitions. If the environment
+    /// has `CHAINWRIGHT_WRITE_DOCS`, writes the file instead.
     #[track_caller]
     pub(crate) fn check_file(name: &str, made: &[u8]) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);

@@ -1,4 +1,4 @@
-//! `chainwright migrate`: tables from one backend to the other.
+//! `chainwright migrate`: moves tables from one backend to the other.
 
 use bstr::BStr;
 use chainwright::iptables::{
@@ -14,37 +14,38 @@ use crate::output::{Error, Exit, Output, Printable, counted, note, say};
 
 /// Move iptables' tables from one backend to the other
 ///
-/// Reads all of iptables' tables in the one backend, writes them with their counters to the other, compares what they
-/// mean, and only then takes them out of the first: in between a packet meets both, and never neither. In
-/// nf_tables all tables change at once; legacy tables one after the other, and they stay, empty.
+/// Reads all of iptables' tables in one backend, writes them with their counters to the other, compares their meaning,
+/// and only then removes them from the first: in between, a packet meets both, and never neither. In nf_tables all
+/// tables change in one transaction; legacy tables change one after the other, and remain as empty tables.
 ///
-/// What the other backend cannot hold, and rules of its own in the same tables, are said before anything is changed. It is
-/// refused while chains in the old backend say that a kubelet or kube-proxy writes there (KUBE-IPTABLES-HINT,
-/// KUBE-KUBELET-CANARY, KUBE-PROXY-CANARY), which would make its rules again.
+/// Before anything is changed, it reports everything that the other backend cannot express, and the rules of the other
+/// backend in the same tables. It refuses to run if chains in the old backend show that a kubelet or kube-proxy writes
+/// there (KUBE-IPTABLES-HINT, KUBE-KUBELET-CANARY, KUBE-PROXY-CANARY), which would recreate its rules.
 ///
-/// When it is broken off, it can be run again: tables that mean the same in both backends are only taken out.
+/// After an interruption it can be run again: tables with the same meaning in both backends are only removed from the
+/// first.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The backend that has the tables
+    /// The backend to move the tables from
     #[arg(long, value_enum, value_name = "BACKEND")]
     from: Which,
 
-    /// The backend that is to have them
+    /// The backend to move the tables to
     #[arg(long, value_enum, value_name = "BACKEND")]
     to: Which,
 
-    /// Only look whether it can be done, and say what would move; in nf_tables the kernel looks at it, too
+    /// Only check the migration, and show the tables that would move; in nf_tables the kernel checks it, too
     #[arg(long)]
     dry_run: bool,
 
-    /// Do it even if a kubelet or kube-proxy seems to write to the old backend, or if jumps to chains that are kept would
-    /// be parted from the rules beside them
+    /// Migrate even if a kubelet or kube-proxy seems to write to the old backend, or if jumps to kept chains would be
+    /// separated from the rules next to them
     #[arg(long)]
     force: bool,
 
-    /// Leave chains whose names match, and the jumps to them, where they are; may be given more than once. Where rules stand
-    /// beside such a jump in a built-in chain, or its policy is DROP, it needs --force: packets that the kept chain
-    /// accepts still meet what moved, and the other way round
+    /// Keep chains whose names match, and the jumps to them, in the old backend; may be given more than once. If there
+    /// are other rules next to such a jump in a built-in chain, or its policy is DROP, this needs --force: packets that
+    /// the kept chain accepts still meet the moved rules, and the other way round
     #[arg(long, value_name = "GLOB", num_args = 1)]
     keep_foreign: Vec<Glob>,
 
@@ -77,7 +78,7 @@ impl From<Which> for Backend {
     }
 }
 
-/// All that `--json` writes.
+/// The JSON document.
 #[derive(Serialize)]
 struct Document {
     done: bool,
@@ -142,7 +143,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             out.json("migrate", &nothing)?;
             out.flush()?;
         }
-        note(&format!("there are no tables in {from}"));
+        note(&format!("no tables in {from}"));
         return Ok(Exit::Done);
     }
     let [mut old, mut new] =
@@ -181,11 +182,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             let (family, table) = (family_word(moved.family), Printable(&moved.table));
             let (chains, rules) = (moved.chains, moved.rules);
             let there = if moved.was_there {
-                ", there already"
+                ", already present"
             } else {
                 ""
             };
-            let chains = counted(chains, "chain of a user", "chains of users");
+            let chains = counted(chains, "user chain", "user chains");
             let rules = counted(rules, "rule", "rules");
             writeln!(out, "table {family} {table}: {chains}, {rules}{there}")?;
         }
@@ -196,15 +197,15 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
     if !obstacles.is_empty() {
         note(
-            "nothing was changed; --keep-foreign leaves chains where they are, --force moves those of agents",
+            "nothing was changed; --keep-foreign leaves such chains in place, --force moves agents' chains",
         );
         return Ok(Exit::Failed);
     }
     if moved.is_empty() {
-        note(&format!("there is nothing to move in {from}"));
+        note(&format!("nothing to move in {from}"));
     } else if !args.dry_run && from == Backend::Legacy {
         note(
-            "the legacy tables stay, empty: they are gone with the network namespace, or with their modules",
+            "the empty legacy tables remain until the network namespace is deleted or their modules are unloaded",
         );
     }
     Ok(Exit::Done)

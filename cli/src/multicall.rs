@@ -1,33 +1,33 @@
-//! Links to this program that are called like a verb's other name. Those of iptables' programs, whose words are none that
-//! verbs take, are in `programs`.
+//! Links to this program with the alternative name of a verb. Links with the names of iptables' programs, whose
+//! arguments are not those of verbs, are in `programs`.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// A program that this one can stand in for: a link of this name is this verb.
+/// A program that this one can replace: a link with its name runs this verb.
 struct Program {
     name: &'static str,
     verb: &'static str,
-    /// Its exit code where it cannot read its arguments.
+    /// Its exit code for invalid arguments.
     misused: u8,
 }
 
-/// One line a name.
+/// One line per name.
 const PROGRAMS: &[Program] = &[Program {
     name: "nft",
     verb: "nft",
     misused: 1,
 }];
 
-/// The arguments that this program was called with.
+/// The arguments of this program.
 pub(crate) struct Called {
-    /// With the name of the verb, if it is a link's.
+    /// With the name of the verb, if a link was used.
     pub(crate) arguments: Vec<OsString>,
-    /// The exit code where they cannot be read.
+    /// The exit code for invalid arguments.
     pub(crate) misused: u8,
 }
 
-/// What this program's own verbs end with where their arguments cannot be read.
+/// The exit code of this program's own verbs for invalid arguments.
 const MISUSED: u8 = 2;
 
 impl Called {
@@ -49,7 +49,7 @@ impl Called {
     }
 }
 
-/// The verb among arguments: options of the whole command may stand before it.
+/// Returns the verb among the arguments: options of the whole command may precede it.
 fn verb(arguments: &[OsString]) -> Option<&OsStr> {
     let mut words = arguments.iter().skip(1);
     loop {

@@ -1,4 +1,4 @@
-//! `chainwright nft`, and links of that name: what `nft` does.
+//! `chainwright nft`, and links of that name: behaves like `nft`.
 
 pub(crate) mod monitor;
 
@@ -19,26 +19,26 @@ use crate::output::{Error, Exit, Output, Printable, note, say};
 use crate::rules::{Sets, sets};
 use crate::script_report::{added, added_json};
 
-/// The version of nft whose words these are.
+/// The version of nft that this emulates.
 const NFT: &str = "1.0.6";
-/// What says in the place of its release's name that it is not that program.
+/// Replaces the release name, to show that this is not the original program.
 const OWN: &str = concat!("chainwright ", env!("CARGO_PKG_VERSION"));
-/// Where nft looks for files that are included, too.
+/// A further directory in which nft looks for included files.
 const INCLUDED_FROM: &str = "/etc";
 
-/// Behave as the program `nft` does: also what a link to this command does that is called nft
+/// Behave like the program `nft`, also through a link with the name nft
 ///
-/// Takes commands in nft's language as arguments, from a file, or line by line: changes (add, create, insert, replace,
-/// delete, destroy, flush, rename), listings (list), resets of counters and quotas (reset), looks at elements (get
-/// element), explanations (describe) and monitor. All changes of one input are one transaction; what it asks for is
-/// printed behind that, as it is then. If a line is wrong, if the kernel refuses one, or if something that is asked for
-/// will not be there, nothing is changed.
+/// Reads commands in nft's language from arguments, from a file, or line by line: changes (add, create, insert,
+/// replace, delete, destroy, flush, rename), listings (list), resets of counters and quotas (reset), look-ups of
+/// elements (get element), descriptions (describe) and monitor. All changes of one input are one transaction; requested
+/// listings show the state after it. If a line is wrong, if the kernel refuses one, or if a requested object will not
+/// exist, nothing is changed.
 ///
-/// Options stand before the commands. Files may include any file, as nft has it: absolute paths and those that begin
-/// with ./ as they are, others from the directories of -I and from /etc.
+/// Options must precede the commands. Files may include any file, as in nft: absolute paths and those that begin with
+/// ./ are used directly, others are searched in the directories of -I and in /etc.
 ///
-/// It is nft 1.0.6, but for its messages on standard error and for what docs/nft.md names. Exit codes are nft's: 0, and
-/// 1 for any error.
+/// It behaves like nft 1.0.6, except for its messages on standard error and the differences in docs/nft.md. The exit
+/// code is 0, or 1 for any error, as for nft.
 #[derive(clap::Args)]
 #[command(args_override_self = true, infer_long_args = true)]
 pub(crate) struct Args {
@@ -46,16 +46,16 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Give a variable a value, for the file; may be given more than once
+    /// Define a variable for the file; may be given more than once
     #[arg(short = 'D', long, value_name = "NAME=VALUE")]
     define: Vec<String>,
 
-    /// Read commands from standard input, a line at a time, until `quit` or the end; a wrong one does not end it. Lines
-    /// are edited as the terminal does it
+    /// Read commands from standard input, one line at a time, until `quit` or the end; errors do not end it. Lines are
+    /// edited by the terminal
     #[arg(short, long)]
     interactive: bool,
 
-    /// Look for included files in this directory; may be given more than once
+    /// Search this directory for included files; may be given more than once
     #[arg(short = 'I', long, value_name = "DIRECTORY")]
     includepath: Vec<PathBuf>,
 
@@ -63,38 +63,38 @@ pub(crate) struct Args {
     #[arg(short, long)]
     check: bool,
 
-    /// Print what was added, as the kernel tells of it
+    /// Print the added objects, as reported by the kernel
     #[arg(short, long)]
     echo: bool,
 
-    /// Optimize a ruleset: not built
+    /// Optimize a ruleset: not implemented
     #[arg(short, long)]
     optimize: bool,
 
     #[command(flatten)]
     format: Format,
 
-    /// Names of hosts instead of addresses: not built, as a look-up can hang or lie
+    /// Print host names instead of addresses: not implemented, because a look-up can hang or lie
     #[arg(short = 'N', long)]
     reversedns: bool,
 
-    /// Write libnftables' JSON, and read it where the input is JSON
+    /// Write libnftables' JSON, and read it if the input is JSON
     #[arg(short = 'j')]
     libnftables_json: bool,
 
-    /// Print the instructions of what is listed, or made, first. Of nft's levels only `netlink` is built
+    /// First print the instructions of listed or created rules. Only nft's level `netlink` is implemented
     #[arg(short, long, value_name = "LEVEL[,LEVEL]")]
     debug: Option<String>,
 
-    /// Print the version, behind that of the nft whose words these are
+    /// Print the version, after that of the emulated nft
     #[arg(short, long)]
     version: bool,
 
-    /// The same, and what is built in
+    /// Print the version, and the built-in features
     #[arg(short = 'V')]
     long_version: bool,
 
-    /// Commands in nft's language; several arguments are one text, with blanks between
+    /// Commands in nft's language; several arguments are joined with spaces
     #[arg(value_name = "COMMAND", trailing_var_arg = true)]
     commands: Vec<OsString>,
 }
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     })
 }
 
-/// Prints an error: the lines that nft has for it, where it is a request that the kernel refused, and what we say of it.
+/// Prints an error: nft's lines if the kernel refused a request, and chainwright's message.
 fn report(error: &Error) {
     if let Some(errno) = error.errno() {
         let text = Errno::new(errno).strerror();
@@ -131,11 +131,10 @@ fn report(error: &Error) {
     error.report();
 }
 
-/// Prints why a script was not carried out, as nft does where there is a place to name; and that nothing was changed, if it
-/// was to change something.
+/// Prints the reason why a script failed, in nft's form if it has a position, and that nothing was changed, if the
+/// script has changes.
 ///
-/// # Errors
-/// One without a place.
+/// # Errors Returns errors without a position.
 fn complain(error: RunError, changes: bool) -> Result<(), Error> {
     let is_unchanged = match &error {
         RunError::Script(error) => {
@@ -157,22 +156,22 @@ fn complain(error: RunError, changes: bool) -> Result<(), Error> {
 }
 
 impl Args {
-    /// What is wrong with the options.
+    /// Returns an error if the options are wrong.
     fn wrong(&self) -> Option<Error> {
         let mut words = self.commands.iter().map(|word| word.as_bytes());
         let words = words.by_ref().take_while(|word| !word.starts_with(b"{"));
-        // As nft has it, which takes options for these words otherwise.
+        // As in nft, which reads options after commands differently.
         let late = words.skip(1).find(|word| word.starts_with(b"-"));
         let why = if let Some(word) = late {
             let word = String::from_utf8_lossy(word);
             format!("{word}: options must stand before commands")
         } else if self.optimize {
-            "--optimize is not built: rules are not merged into sets and maps".to_owned()
+            "--optimize is not supported: rules are not merged into sets and maps".to_owned()
         } else if self.reversedns {
-            "--reversedns is not built: names of hosts are not looked up, as that asks others and can hang or lie"
+            "--reversedns is not supported: host names are not looked up, because DNS can hang or return wrong names"
                 .to_owned()
         } else if !self.define.is_empty() && self.file.is_none() {
-            "--define is for the commands of --file only".to_owned()
+            "--define can only be used with --file".to_owned()
         } else {
             return self.wrong_level();
         };
@@ -196,14 +195,14 @@ impl Args {
         ];
         let level = self.levels().find(|level| *level != "netlink")?;
         Some(Error::Other(match LEVELS.contains(&level) {
-            true => format!(
-                "--debug {level} is not built: it traces how another program works inside; of the levels only netlink is"
-            ),
+            true => {
+                format!("--debug {level} is not supported: the only supported level is netlink")
+            }
             false => format!("invalid debug parameter {:?}", Printable(level).to_string()),
         }))
     }
 
-    /// Whether all went well.
+    /// Runs the commands; returns whether they succeeded.
     fn run(&self, json: bool) -> Result<bool, Error> {
         if self.version || self.long_version {
             return version(self.long_version).map(|()| true);
@@ -237,7 +236,7 @@ impl Args {
         if self.interactive {
             return session.interact().map(|()| true);
         }
-        Err(Error::Other("no command is given; see --help".to_owned()))
+        Err(Error::Other("no command given; see --help".to_owned()))
     }
 }
 
@@ -253,7 +252,7 @@ fn version(is_long: bool) -> Result<(), Error> {
     out.flush()
 }
 
-/// A file, and what it is called.
+/// Reads a file, and returns its name and text.
 fn read(file: &Path) -> Result<(String, Vec<u8>), Error> {
     let is_stdin = file == Path::new("-") || file == Path::new("/dev/stdin");
     let name = match is_stdin {
@@ -268,7 +267,7 @@ fn read(file: &Path) -> Result<(String, Vec<u8>), Error> {
     Ok((name.into_owned(), text))
 }
 
-/// What inputs have in common.
+/// The state shared by all inputs.
 struct Session<'a> {
     args: &'a Args,
     json: bool,
@@ -276,7 +275,7 @@ struct Session<'a> {
     includes: Includes,
     definitions: Definitions,
     sets: Sets,
-    /// The connection over which all inputs are carried out, so that a table that it owns lives until they end.
+    /// The connection for all inputs, so that a table that it owns lives until they end.
     connection: Option<Connection>,
     out: Output,
 }
@@ -288,7 +287,7 @@ impl Session<'_> {
             Err(Error::Other(format!("--define {definition}: {why}")))
         };
         let Some((name, value)) = definition.split_once('=') else {
-            return wrong("it is NAME=VALUE");
+            return wrong("expected NAME=VALUE");
         };
         match self.definitions.define(name, value) {
             Ok(()) => Ok(()),
@@ -296,7 +295,7 @@ impl Session<'_> {
         }
     }
 
-    /// Carries an input out: whether it went well.
+    /// Executes an input; returns whether it succeeded.
     fn input(&mut self, name: &str, text: Vec<u8>) -> Result<bool, Error> {
         let is_json = self.json && text.trim_ascii_start().starts_with(b"{");
         let script = match is_json {
@@ -366,14 +365,14 @@ impl Session<'_> {
             let nft = opened(connection, Connection::open_to_look)?;
             if let Some((family, device)) = question.hooks() {
                 if self.json {
-                    let why = "list hooks has no form in JSON";
+                    let why = "list hooks has no JSON output";
                     return Err(Error::Other(why.to_owned()).into());
                 }
                 write!(self.out, "{}", HookListing::read(nft, family, device)?)?;
                 continue;
             }
             let answer = match question.answer_from(nft, &mut known) {
-                // Only planned.
+                // With --check, an object that the input only plans does not exist.
                 Err(RunError::Script(_)) if mode == Mode::Check && changes => {
                     continue;
                 }
@@ -389,7 +388,7 @@ impl Session<'_> {
             }
         }
         if let Some(document) = document.filter(|_| self.args.echo) {
-            write!(self.out, "{document}")?; // and no end of the line, as nft has it
+            write!(self.out, "{document}")?; // without a newline, as in nft
         } else if let Some(echo) = echo {
             match self.json {
                 true => {
@@ -408,7 +407,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Lines from standard input, until they end.
+    /// Executes lines from standard input until its end.
     fn interact(&mut self) -> Result<(), Error> {
         let mut input = io::stdin().lock();
         let has_prompt = input.is_terminal();
@@ -417,14 +416,14 @@ impl Session<'_> {
             if has_prompt {
                 let prompt = if text.is_empty() { "nft> " } else { ".... " };
                 let mut out = io::stdout().lock();
-                // Whoever reads nothing need not be asked.
+                // If the prompt cannot be written, its reader does not need it.
                 let _ = out.write_all(prompt.as_bytes()).and_then(|()| out.flush());
             }
             let read = input
                 .read_until(b'\n', &mut text)
                 .map_err(|error| Error::Other(format!("cannot read <stdin>: {error}")))?;
             if read > 0 && text.ends_with(b"\\\n") {
-                continue; // the line goes on
+                continue; // the next line continues it
             }
             let line = std::mem::take(&mut text);
             if line.trim_ascii() == b"quit" {
@@ -440,7 +439,7 @@ impl Session<'_> {
     }
 }
 
-/// The connection, opened by the first who needs it.
+/// Returns the connection; the first use opens it.
 fn opened(
     connection: &mut Option<Connection>,
     open: impl FnOnce() -> Result<Connection, netlink::Error>,
@@ -451,7 +450,7 @@ fn opened(
     }
 }
 
-/// Why an input was not carried out to its end.
+/// The reason why an input failed.
 enum Failure {
     Run(RunError),
     Other(Error),

@@ -1,4 +1,4 @@
-//! Where verbs write to, how they end, and how errors are put to people.
+//! Output, exit codes, and error messages of verbs.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
@@ -15,16 +15,16 @@ use chainwright::{iptables, netlink, netns};
 use chainwright_kube as kube;
 use serde::Serialize;
 
-/// How a verb ended.
+/// The result of a verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Done: exit code 0.
+    /// Success: exit code 0.
     Done,
-    /// What was asked for is absent, or different: exit code 1.
+    /// The requested object is absent, or different: exit code 1.
     Absent,
-    /// It could not be done, or only in part, and standard error says why: exit code 2.
+    /// The verb failed, completely or partly, and standard error has the reason: exit code 2.
     Failed,
-    /// What another program ends with, where the verb stands in for that.
+    /// The exit code of another program that the verb replaces.
     Code(u8),
 }
 
@@ -39,19 +39,19 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a verb could not do its work.
+/// Errors of verbs.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// Of the library.
+    /// An error of the library.
     #[error(transparent)]
     Work(chainwright::Error),
-    /// Of Kubernetes' chains.
+    /// An error of `chainwright_kube`.
     #[error(transparent)]
     Kube(kube::Error),
-    /// Standard output does not take any more.
+    /// Writing to standard output failed.
     #[error("cannot write to standard output")]
     Output(#[source] io::Error),
-    /// Anything else, in words.
+    /// Any other error, as text.
     #[error("{0}")]
     Other(String),
 }
@@ -66,7 +66,7 @@ impl<E: Into<kube::Error>> From<E> for Error {
 }
 
 impl Error {
-    /// The netlink error behind it, if there is one.
+    /// Returns the netlink error that caused this error, if there is one.
     pub(crate) fn netlink(&self) -> Option<&netlink::Error> {
         match self {
             Self::Work(
@@ -91,7 +91,7 @@ impl Error {
         }
     }
 
-    /// The number of the error behind it, if there is one.
+    /// Returns the error number that caused this error, if there is one.
     pub(crate) fn errno(&self) -> Option<i32> {
         match self {
             Self::Work(chainwright::Error::Netns(
@@ -101,42 +101,42 @@ impl Error {
         }
     }
 
-    /// Whether the caller may not do it.
+    /// Whether the caller lacks a permission.
     pub(crate) fn is_permission(&self) -> bool {
         matches!(self.errno(), Some(libc::EPERM | libc::EACCES))
     }
 
-    /// Whether the kernel has no nf_tables at all.
+    /// Whether the kernel has no nf_tables.
     pub(crate) fn is_nft_not_built(&self) -> bool {
         match self.netlink() {
             Some(netlink::Error::Open { source, .. }) => matches!(
                 source.raw_os_error(),
                 Some(libc::EPROTONOSUPPORT | libc::EAFNOSUPPORT)
             ),
-            // nfnetlink's answer for a subsystem that nobody registered.
+            // nfnetlink returns this for an unregistered subsystem.
             Some(netlink::Error::Refused { errno, .. }) => errno.number() == libc::EINVAL,
             Some(netlink::Error::NotLoaded) => true,
             _ => false,
         }
     }
 
-    /// What to do about it.
+    /// Returns advice for the user.
     fn hint(&self) -> Option<&'static str> {
         if self.netlink().is_none() {
             return (self.is_permission()).then_some(
-                "another user's network namespace takes root (CAP_SYS_ADMIN and CAP_NET_ADMIN)",
+                "another user's network namespace requires root (CAP_SYS_ADMIN and CAP_NET_ADMIN)",
             );
         }
         if self.is_permission() {
             Some(
-                "nf_tables takes CAP_NET_ADMIN over this network namespace: run this as root, or \
+                "nf_tables requires CAP_NET_ADMIN in this network namespace: run this as root, or \
                  in a namespace of your own (unshare --user --map-root-user unshare --net)",
             )
         } else if matches!(self.netlink(), Some(netlink::Error::NotLoaded)) {
-            None // it says so itself
+            None // the error contains the advice
         } else if self.is_nft_not_built() {
             Some(
-                "this kernel seems to have no nf_tables: not built in, or the module nf_tables is \
+                "this kernel does not seem to support nf_tables: not built in, or the nf_tables module is \
                  not loaded",
             )
         } else {
@@ -144,7 +144,7 @@ impl Error {
         }
     }
 
-    /// Says on standard error what went wrong, why, and what to do about it.
+    /// Prints the error, its causes, and advice on standard error.
     pub(crate) fn report(&self) {
         note(&causes(self));
         if let Some(hint) = self.hint() {
@@ -153,7 +153,7 @@ impl Error {
     }
 }
 
-/// An error and its causes, in one text. Causes whose text is part of their effect's are left out.
+/// Joins an error and its causes. Omits causes that the text already contains.
 pub(crate) fn causes(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -168,21 +168,21 @@ pub(crate) fn causes(error: &dyn StdError) -> String {
     text
 }
 
-/// `1 rule`, `2 rules`.
+/// Formats a number with a noun: `1 rule`, `2 rules`.
 pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// Says something on standard error, for people.
+/// Prints a message for users on standard error.
 pub(crate) fn note(text: &str) {
-    // Where standard error is closed there is nobody left to be told.
+    // If standard error is closed, nobody can read the message.
     let _ = writeln!(
         Harmless::new(io::stderr(), io::stderr().is_terminal()),
         "chainwright: {text}"
     );
 }
 
-/// Whether colors are wanted there: on a terminal that has them, and not if the environment says `NO_COLOR`.
+/// Whether to print colors: on a terminal that supports them, unless the environment has `NO_COLOR`.
 fn is_colored(stream: &impl RawStream) -> bool {
     AutoStream::choice(stream) != ColorChoice::Never
 }
@@ -194,21 +194,21 @@ fn style(colored: bool, color: AnsiColor) -> Style {
     }
 }
 
-/// This color on standard error, where colors are wanted there.
+/// Returns the style of a color on standard error; no style if colors are disabled there.
 pub(crate) fn color_of_errors(color: AnsiColor) -> Style {
     style(is_colored(&io::stderr()), color)
 }
 
-/// Writes text to standard error as it is.
+/// Writes text to standard error without escaping it.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// The version of what is written with `--json` (`docs/json.md`). It goes up when a key goes, or comes to mean
-/// something else; not when one comes.
+/// The version of the `--json` format (`docs/json.md`). It increases when a key is removed or changes its meaning, not
+/// when a key is added.
 const VERSION: u32 = 1;
 
-/// A document whose parts are written as they come, one a line.
+/// A document with a list that is streamed, one element per line.
 pub(crate) struct Rows {
     verb: &'static str,
     key: &'static str,
@@ -216,7 +216,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// The document of this verb, in which the parts stand under this key.
+    /// Creates the document of a verb, with the list under this key.
     pub(crate) const fn new(verb: &'static str, key: &'static str) -> Self {
         Self {
             verb,
@@ -241,7 +241,7 @@ impl Rows {
         out.value(part)
     }
 
-    /// Ends the document, with what else it has. Of a verb that failed before there was anything to say there is none.
+    /// Ends the document, with further keys. If the verb failed before the first element, there is no document.
     pub(crate) fn end<T: Serialize>(
         mut self,
         out: &mut Output,
@@ -263,14 +263,13 @@ impl Rows {
     }
 }
 
-/// Standard output, buffered. `write!` and `writeln!` work on it.
+/// Standard output, buffered; used with `write!` and `writeln!`.
 pub(crate) struct Output {
     colored: bool,
     inner: BufWriter<WhileRead<StdoutLock<'static>>>,
 }
 
-/// A pipe that takes everything, also when its reader had enough of it and has gone, as `head` does:
-/// that is no failure, and changes nothing in how a verb ends.
+/// A pipe that ignores a closed reader, such as `head`: this is no failure, and does not change the result of a verb.
 struct WhileRead<W> {
     pipe: W,
     gone: bool,
@@ -319,17 +318,17 @@ impl Output {
         }
     }
 
-    /// This color, where colors are wanted; else what changes nothing.
+    /// Returns the style of a color; no style if colors are disabled.
     pub(crate) fn color(&self, color: AnsiColor) -> Style {
         style(self.colored, color)
     }
 
-    /// What `write!` calls.
+    /// Implements `write!`.
     pub(crate) fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> Result<(), Error> {
         self.inner.write_fmt(text).map_err(Error::Output)
     }
 
-    /// Writes all that a verb has to say to programs: one document, in one line.
+    /// Writes the JSON document of a verb, on one line.
     pub(crate) fn json(&mut self, verb: &str, body: &impl Serialize) -> Result<(), Error> {
         #[derive(Serialize)]
         struct Document<'d, B> {
@@ -351,29 +350,29 @@ impl Output {
         serde_json::to_writer(&mut self.inner, value).map_err(|error| Error::Output(error.into()))
     }
 
-    /// Takes text that holds names as they are, for files and other programs; a terminal gets escapes in place of
-    /// control characters. Its errors are for [`Error::Output`].
+    /// Returns a writer for text with unescaped names, for files and other programs; if the output is a terminal,
+    /// control characters are escaped. Callers wrap its errors in [`Error::Output`].
     pub(crate) fn text(&mut self) -> impl Write {
         Harmless::new(&mut self.inner, io::stdout().is_terminal())
     }
 
-    /// Whether there is still somebody who reads: known after something was written out.
+    /// Whether the reader still exists; known only after a flush.
     pub(crate) fn is_read(&self) -> bool {
         !self.inner.get_ref().gone
     }
 
-    /// Writes out what is buffered. To be called at the end: dropping does not report errors.
+    /// Flushes the buffer. Callers must do this at the end, because dropping does not report errors.
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
         self.inner.flush().map_err(Error::Output)
     }
 }
 
-/// Passes text on. Where a terminal shows it, control characters other than the end of a line and the tab become escapes,
-/// as they could drive the terminal.
+/// A writer that passes text on. For a terminal it escapes control characters except newlines and tabs, because they
+/// could control the terminal.
 pub(crate) struct Harmless<W> {
     to: W,
     for_terminal: bool,
-    /// Whether the last byte was 0xc2, which begins the control characters from U+0080 on.
+    /// Whether the last byte was 0xc2, the first byte of the control characters from U+0080 on.
     pending: bool,
 }
 
@@ -419,7 +418,7 @@ impl<W: Write> Write for Harmless<W> {
     }
 }
 
-/// A name as documents have it: bytes that are not UTF-8, and backslashes, are escaped (`\xFF`, `\\`), as in the library's
+/// Formats a name for documents: escapes bytes that are not UTF-8, and backslashes (`\xFF`, `\\`), as in the library's
 /// objects.
 pub(crate) fn name_text(name: &[u8]) -> Cow<'_, str> {
     match name.to_str() {
@@ -428,8 +427,7 @@ pub(crate) fn name_text(name: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// A name for a line of text: control characters, which could forge lines or drive a terminal, are
-/// shown as escapes.
+/// A name in a line of text, with control characters escaped: these could forge lines or control a terminal.
 pub(crate) struct Printable<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Printable<'_> {

@@ -1,4 +1,4 @@
-//! Packets as they are said on the command line, and the machine that they come to.
+//! Packets on the command line, and the machine that they come to.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
@@ -12,39 +12,40 @@ use nix::net::if_::if_nametoindex;
 
 use crate::output::Error;
 
-/// What else is known of a packet.
+/// Further properties of a packet.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct More {
-    /// It comes in by this interface
+    /// Input interface of the packet
     #[arg(long = "in", value_name = "INTERFACE", help_heading = HEADING)]
     in_interface: Option<String>,
 
-    /// It leaves by this interface
+    /// Output interface of the packet
     #[arg(long = "out", value_name = "INTERFACE", help_heading = HEADING)]
     out_interface: Option<String>,
 
-    /// Its mark: a number, or 0x and hexadecimal digits
+    /// Mark of the packet: a number, or 0x and hexadecimal digits
     #[arg(long, value_name = "MARK", value_parser = number, default_value = "0", help_heading = HEADING)]
     mark: u32,
 
-    /// State of its connection
+    /// State of the packet's connection
     #[arg(long, value_enum, value_name = "STATE", default_value_t = Words::New, hide_possible_values = true,
-        help_heading = HEADING, long_help = "State of its connection: new, established, related, invalid, untracked, or \
-        any")]
+        help_heading = HEADING, long_help = "State of the packet's connection: new, established, related, invalid, \
+        untracked, or any")]
     state: Words,
 
-    /// Its way: in, forward, out or local
+    /// Direction of the packet: in, forward, out or local
     #[arg(long, value_enum, value_name = "WAY", hide_possible_values = true, help_heading = HEADING,
-        long_help = "Its way: in (to this machine), forward (through it), out (from it), or local (from it to itself). If \
-        nothing is said, its addresses say it; of a file's machine they are not known, and it is forward")]
+        long_help = "Direction of the packet: in (to this machine), forward (through it), out (from it), or local (from \
+        it to itself). By default it depends on the addresses; for a file, whose machine's addresses are unknown, it \
+        is forward")]
     direction: Option<Way>,
 
-    /// User whose socket sends it, as a number
+    /// User ID of the sending socket
     #[arg(long, value_name = "UID", help_heading = HEADING)]
     uid: Option<u32>,
 }
 
-/// The heading of these options.
+/// Help heading of these options.
 const HEADING: &str = "The packet";
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -55,7 +56,7 @@ enum Words {
     Related,
     Invalid,
     Untracked,
-    /// it is not known
+    /// unknown
     Any,
 }
 
@@ -72,10 +73,10 @@ fn number(text: &str) -> Result<u32, String> {
         Some(digits) => u32::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    parsed.map_err(|_| format!("{text:?} is no number of 32 bits"))
+    parsed.map_err(|_| format!("{text:?} is not a 32-bit number"))
 }
 
-/// Where a packet comes from or goes to, as far as that is said.
+/// The known parts of a packet's source or destination.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct End {
     pub(crate) address: Option<IpAddr>,
@@ -102,8 +103,8 @@ impl End {
         }
         let wrong = || {
             format!(
-                "{text:?} is no address: 10.0.0.5, 10.0.0.5:1234, fd00::1, [fd00::1]:80, any or any:80 \
-                 (names of hosts are not looked up)"
+                "{text:?} is not an address: expected 10.0.0.5, 10.0.0.5:1234, fd00::1, [fd00::1]:80, any or any:80 \
+                 (host names are not looked up)"
             )
         };
         match text.strip_prefix("any").ok_or_else(wrong)? {
@@ -120,7 +121,7 @@ impl End {
     }
 }
 
-/// Protocols that have names here.
+/// Protocols with names.
 const PROTOCOLS: [(&str, u8); 11] = [
     ("tcp", 6),
     ("udp", 17),
@@ -135,7 +136,7 @@ const PROTOCOLS: [(&str, u8); 11] = [
     ("ipip", 4),
 ];
 
-/// `tcp`, `udp`, …, or a number.
+/// Parses `tcp`, `udp`, …, or a number.
 fn protocol(text: &str) -> Result<u8, String> {
     let name = match text {
         "ipv6-icmp" => "icmpv6",
@@ -145,11 +146,11 @@ fn protocol(text: &str) -> Result<u8, String> {
     let number = known.map_or_else(|| text.parse().ok(), |(_, number)| Some(*number));
     number.ok_or_else(|| {
         let names = PROTOCOLS.map(|(name, _)| name).join(", ");
-        format!("{text:?} is no protocol: {names} or a number")
+        format!("{text:?} is not a protocol: expected {names} or a number")
     })
 }
 
-/// Name of a protocol, or its number.
+/// Returns the name of a protocol, or its number.
 pub(crate) fn protocol_name(number: u8) -> String {
     let known = PROTOCOLS.iter().find(|(_, known)| *known == number);
     known.map_or_else(
@@ -162,11 +163,11 @@ const fn has_ports(protocol: u8) -> bool {
     matches!(protocol, 6 | 17 | 33 | 132 | 136)
 }
 
-/// The packet that three words say: protocol, source, destination.
+/// Parses a packet from three words: protocol, source, destination.
 pub(crate) fn parse(words: &[String], more: &More, node: &Node) -> Result<Packet, Error> {
     let [protocol_word, source, destination] = words else {
         return Err(Error::Other(
-            "a packet is said by three words: tcp 10.0.0.5:1234 10.96.0.1:443".into(),
+            "a packet takes three arguments: tcp 10.0.0.5:1234 10.96.0.1:443".into(),
         ));
     };
     let number = protocol(protocol_word).map_err(Error::Other)?;
@@ -175,7 +176,7 @@ pub(crate) fn parse(words: &[String], more: &More, node: &Node) -> Result<Packet
     packet(number, source, destination, None, more, node).map_err(Error::Other)
 }
 
-/// A packet of this protocol.
+/// Creates a packet of this protocol.
 pub(crate) fn packet(
     protocol: u8,
     source: End,
@@ -187,7 +188,7 @@ pub(crate) fn packet(
     let of = |address: Option<IpAddr>| address.map(|address| address.is_ipv6());
     let (from, to) = (of(source.address), of(destination.address));
     if from.is_some() && to.is_some() && from != to {
-        return Err("source and destination are of two families".into());
+        return Err("source and destination have different families".into());
     }
     let said = from.or(to);
     let family = match (said, family) {
@@ -223,7 +224,7 @@ pub(crate) fn packet(
     };
     if more.state == Words::New {
         packet.connection.is_reply = Some(false);
-        // SYN alone begins a connection.
+        // A SYN without other flags opens a connection.
         packet.tcp_flags = (protocol == 6).then_some(2);
         match protocol {
             1 => (packet.icmp_type, packet.icmp_code) = (Some(8), Some(0)),
@@ -253,7 +254,7 @@ impl More {
         }
     }
 
-    /// The same packet another way, unless one was said.
+    /// Sets the direction of a packet, unless the options specify one.
     pub(crate) fn unless_said(&self, packet: &mut Packet, way: Direction) {
         if self.direction.is_none() {
             packet.direction = way;
@@ -261,13 +262,13 @@ impl More {
     }
 }
 
-/// What is known of this machine.
+/// Returns the known properties of this machine.
 pub(crate) fn node() -> Node {
     let mut node = Node::default();
     let mut all = Vec::new();
-    // A node has thousands of them, with several addresses each.
+    // A node has thousands of interfaces, with several addresses each.
     let mut places: HashMap<String, usize> = HashMap::new();
-    // Where they cannot be told, nothing is known of them.
+    // If the addresses cannot be read, they are unknown.
     let Ok(addresses) = getifaddrs() else {
         return node;
     };
@@ -294,7 +295,7 @@ pub(crate) fn node() -> Node {
     node
 }
 
-/// A packet in one line: `tcp 10.0.0.5:1234 → 10.96.0.1:443, through this machine, new`.
+/// Formats a packet on one line: `tcp 10.0.0.5:1234 → 10.96.0.1:443, through this machine, new`.
 pub(crate) fn said(packet: &Packet) -> String {
     let end = |address: Option<IpAddr>, port: Option<u16>| match (address, port) {
         (Some(address), Some(port)) => SocketAddr::new(address, port).to_string(),
@@ -380,12 +381,12 @@ mod tests {
             assert_eq!(said_by(words).as_deref(), Ok(line), "{words}");
         }
         for (words, part) in [
-            ("tpc any any", "\"tpc\" is no protocol"),
-            ("tcp host any", "\"host\" is no address"),
-            ("tcp any:x any", "is no address"),
-            ("tcp 10.0.0.1 fd00::1", "two families"),
+            ("tpc any any", "\"tpc\" is not a protocol"),
+            ("tcp host any", "\"host\" is not an address"),
+            ("tcp any:x any", "is not an address"),
+            ("tcp 10.0.0.1 fd00::1", "different families"),
             ("icmp any:1 any", "icmp has no ports"),
-            ("tcp any", "three words"),
+            ("tcp any", "three arguments"),
         ] {
             let error = said_by(words).unwrap_err();
             assert!(error.contains(part), "{words}: {error}");

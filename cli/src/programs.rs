@@ -1,4 +1,4 @@
-//! The programs of iptables': links to this one under their names, and verbs of the same names.
+//! iptables' programs: links to this program with their names, and verbs with the same names.
 
 use std::ffi::OsString;
 use std::io::{BufWriter, IsTerminal, Write as _, stderr, stdin, stdout};
@@ -13,8 +13,8 @@ use clap::Subcommand;
 use crate::output::Harmless;
 use crate::{iptables_apply, xtables_monitor};
 
-/// The exit code, if this process was called by the name of a program of iptables', or that stands first
-/// behind its own name.
+/// Runs a program of iptables, if this process was started with its name, or if the first argument is its name. Returns
+/// the exit code.
 pub(crate) fn called(words: &[OsString]) -> Option<ExitCode> {
     let (first, rest) = words.split_first()?;
     let name = Path::new(first).file_name()?.to_str()?;
@@ -26,7 +26,7 @@ pub(crate) fn called(words: &[OsString]) -> Option<ExitCode> {
     Some(by_name(name, rest)?.into())
 }
 
-/// The exit code of the program of that name, if there is one.
+/// Runs the program of that name, if there is one; returns the exit code.
 fn by_name(name: &str, words: &[OsString]) -> Option<u8> {
     if let Some(program) = Program::named(name) {
         return Some(run(&program, words));
@@ -39,7 +39,7 @@ fn by_name(name: &str, words: &[OsString]) -> Option<u8> {
     }
     let why = match name {
         _ if name.starts_with("arptables") || name.starts_with("ebtables") => {
-            "chainwright has no tables of arptables and ebtables; `nft` has the families arp and bridge"
+            "chainwright does not support arptables and ebtables tables; `nft` has the families arp and bridge"
         }
         _ => return None,
     };
@@ -57,37 +57,37 @@ fn run(program: &Program, words: &[OsString]) -> u8 {
     program.run(&words, streams, for_program)
 }
 
-/// The verbs that are programs of iptables'.
+/// The verbs that are programs of iptables.
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// Be iptables: change or list a table of IPv4
+    /// Behave like iptables: change or list a table of IPv4
     ///
-    /// Takes the options of iptables 1.8.9 and has its output, its exit codes and the texts on standard error
-    /// that programs look at: as `chainwright iptables`, `iptables-nft` or `iptables-legacy`, and so for the
-    /// other programs, and by links of these names to chainwright. A plain name means nf_tables.
+    /// Supports the options of iptables 1.8.9, with its output, its exit codes, and the messages on standard error that
+    /// other programs parse. Works as `chainwright iptables`, `iptables-nft` or `iptables-legacy`, and the same for the
+    /// other programs, or through links with these names. A name without suffix uses nf_tables.
     #[command(disable_help_flag = true, after_help = Tool::Iptables.options())]
     Iptables(Words),
-    /// Be iptables-save: print tables of IPv4 as a text
+    /// Behave like iptables-save: print tables of IPv4 as text
     #[command(disable_help_flag = true, after_help = Tool::Save.options())]
     IptablesSave(Words),
-    /// Be iptables-restore: put tables of IPv4 into the kernel from a text
+    /// Behave like iptables-restore: restore tables of IPv4 from text
     #[command(disable_help_flag = true, after_help = Tool::Restore.options())]
     IptablesRestore(Words),
-    /// Be ip6tables: change or list a table of IPv6
+    /// Behave like ip6tables: change or list a table of IPv6
     #[command(name = "ip6tables", disable_help_flag = true, after_help = Tool::Iptables.options())]
     Ip6tables(Words),
-    /// Be ip6tables-save: print tables of IPv6 as a text
+    /// Behave like ip6tables-save: print tables of IPv6 as text
     #[command(name = "ip6tables-save", disable_help_flag = true, after_help = Tool::Save.options())]
     Ip6tablesSave(Words),
-    /// Be ip6tables-restore: put tables of IPv6 into the kernel from a text
+    /// Behave like ip6tables-restore: restore tables of IPv6 from text
     #[command(name = "ip6tables-restore", disable_help_flag = true, after_help = Tool::Restore.options())]
     Ip6tablesRestore(Words),
 }
 
-/// What stands behind the program's name.
+/// The arguments after the program's name.
 #[derive(clap::Args)]
 pub(crate) struct Words {
-    /// Its options, as the program takes them
+    /// Options of the program
     #[arg(
         value_name = "OPTION",
         trailing_var_arg = true,
@@ -97,7 +97,7 @@ pub(crate) struct Words {
 }
 
 impl Verb {
-    /// The exit code.
+    /// Runs the program; returns the exit code.
     pub(crate) fn run(&self) -> u8 {
         let (name, Words { words }) = match self {
             Self::Iptables(words) => ("iptables", words),
@@ -107,7 +107,7 @@ impl Verb {
             Self::Ip6tablesSave(words) => ("ip6tables-save", words),
             Self::Ip6tablesRestore(words) => ("ip6tables-restore", words),
         };
-        // Each is the name of one.
+        // Each verb is the name of a program.
         Program::named(name).map_or(2, |program| run(&program, words))
     }
 }

@@ -1,4 +1,4 @@
-//! What takes its time says so: a line on the terminal, which goes when it is done.
+//! A progress line on the terminal for long operations.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use crate::output::Printable;
 
-/// How long nothing is said.
+/// Delay before the line appears.
 const QUIET: Duration = Duration::from_millis(700);
-/// How often the line is written anew.
+/// How often the line is updated.
 const TICK: Duration = Duration::from_millis(250);
 
-/// A line on the terminal that says what is being done and for how long, until it is dropped: `restoring
-/// rules.save: 12 s`. Nothing where standard error is no terminal.
+/// A line on the terminal with the current operation and its duration, until it is dropped: `restoring rules.save: 12
+/// s`. Prints nothing if standard error is no terminal.
 pub(crate) struct Progress {
     shared: Arc<Shared>,
     shown: Option<JoinHandle<()>>,
@@ -21,13 +21,13 @@ pub(crate) struct Progress {
 
 #[derive(Default)]
 struct Shared {
-    /// What is being done; `None` when that has come to its end.
+    /// The current operation; `None` at the end.
     what: Mutex<Option<String>>,
     changed: Condvar,
 }
 
 impl Progress {
-    /// Begins with this.
+    /// Starts with this operation.
     pub(crate) fn new(what: impl Into<String>) -> Self {
         let shared = Arc::new(Shared {
             what: Mutex::new(Some(what.into())),
@@ -45,7 +45,7 @@ impl Progress {
         }
     }
 
-    /// Goes on to this.
+    /// Continues with another operation.
     pub(crate) fn now(&self, what: impl Into<String>) {
         self.shared.say(Some(what.into()));
     }
@@ -55,7 +55,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.shared.say(None);
         if let Some(shown) = self.shown.take() {
-            // The line is gone when this is done.
+            // After this, the line is erased.
             let _ = shown.join();
         }
     }
@@ -67,7 +67,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Shows it until it has come to its end.
+    /// Updates the line until the end.
     fn show(&self) {
         let start = Instant::now();
         let mut is_shown = false;
@@ -76,7 +76,7 @@ impl Shared {
             let passed = start.elapsed();
             if passed >= QUIET {
                 let words = Printable(words);
-                // A terminal that is gone is not waited for.
+                // Ignores a terminal that no longer exists.
                 let _ = write!(io::stderr(), "\r\x1b[K{words}: {} s", passed.as_secs());
                 is_shown = true;
             }

@@ -1,4 +1,4 @@
-//! `chainwright reconcile`: the tables of a file as the file shows them, by the fewest changes.
+//! `chainwright reconcile`: changes tables to match a file, with the fewest changes.
 
 use std::path::PathBuf;
 
@@ -9,34 +9,34 @@ use crate::output::{Error, Exit, Output, Printable, name_text, note};
 use crate::progress::Progress;
 use crate::scope::Scope;
 
-/// Make the tables in a backup what the backup shows, by the fewest changes
+/// Make the tables in a backup match the backup, with the fewest changes
 ///
-/// What is the same already is not touched: rules keep their handles and counters, sets their elements. All
-/// changes are one transaction, which happens whole or not at all. Tables that are not in the file, or outside of
-/// what the options name, stay as they are; so do elements that rules added to sets (`flags dynamic`). To have
-/// everything as in the file, others' tables and counters included, use rollback.
+/// Objects that are equal already are not touched: rules keep their handles and counters, sets their elements. All
+/// changes are one atomic transaction. Tables that are not in the file, or that the options do not select, are left
+/// alone; so are elements that rules added to sets (`flags dynamic`). To restore everything, including counters and
+/// other programs' tables, use rollback.
 ///
-/// What the kernel cannot change (the hook of a chain, the type of a set, a stateful object) is deleted and made
-/// anew, with what refers to it; the output says so.
+/// If the kernel cannot change something (the hook of a chain, the type of a set, a stateful object), it is deleted and
+/// recreated, with everything that refers to it; the output reports this.
 ///
-/// With --owner TAG it is about the objects alone whose comment is the tag or begins with it and a colon: in tables
-/// that others use, chains, sets, stateful objects and rules with the tag are made what the backup shows, and what does
-/// not carry it is neither changed nor deleted.
+/// --owner TAG restricts this to objects whose comment is the tag, or starts with the tag and a colon: in shared
+/// tables, chains, sets, stateful objects and rules with the tag are changed to match the backup, and objects without
+/// it are neither changed nor deleted.
 ///
-/// With --dry-run no table is changed, and the exit code is 1 if there is something to do. The kernel is then asked
-/// whether it has all that is needed for it, for which it may load modules; what it lacks is named, with the option
-/// that it is built with, and the exit code is 2.
+/// With --dry-run no table is changed, and the exit code is 1 if there are changes. The kernel is then queried for all
+/// features that the changes need, for which it may load modules. If it lacks some, they are listed with their kernel
+/// configuration options, and the exit code is 2.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A file that `backup` wrote
+    /// Input file, written by `backup`
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Only show what would be done
+    /// Only show the changes
     #[arg(long)]
     dry_run: bool,
 
-    /// Only what carries this tag in its comment
+    /// Only objects with this tag in their comment
     #[arg(long, value_name = "TAG")]
     owner: Option<OwnerTag>,
 
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     scope: Scope,
 }
 
-/// All that `--json` writes.
+/// The JSON document.
 #[derive(Serialize)]
 struct Document {
     done: bool,
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
         for object in &plan.replaced {
             let object = object.to_string();
-            writeln!(out, "made anew: {}", Printable(&object))?;
+            writeln!(out, "recreated: {}", Printable(&object))?;
         }
         match (plan.is_empty(), args.dry_run) {
             (true, _) => writeln!(out, "nothing to do")?,
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             .map(|name| Printable(name).to_string())
             .collect();
         note(&format!(
-            "left as they are, because other processes own them: {}",
+            "left unchanged, because other processes own them: {}",
             owned.join(", ")
         ));
         return Ok(Exit::Failed);

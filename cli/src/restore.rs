@@ -1,4 +1,4 @@
-//! `chainwright restore`: tables from the text of `iptables-save`.
+//! `chainwright restore`: restores tables from the output of `iptables-save`.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -19,51 +19,49 @@ use crate::output::{Error, Exit, Output, Printable, color_of_errors, note, say};
 use crate::progress::Progress;
 use crate::scope::Selection;
 
-/// Put tables into the kernel as iptables-restore does, all at once or not at all
+/// Restore tables atomically, as iptables-restore does
 ///
-/// Takes the text of `save` or iptables-save, and whatever else iptables-restore takes: -A, -I, -D, -R, -N, -X,
-/// -F, -Z, -P, -E and -C lines. Tables in the text are emptied first, unless --noflush is given; other tables
-/// stay.
+/// Reads the output of `save` or iptables-save, and all other input of iptables-restore: lines with -A, -I, -D, -R, -N,
+/// -X, -F, -Z, -P, -E and -C. Tables in the input are emptied first, unless --noflush is given; other tables are not
+/// changed.
 ///
-/// In nf_tables all tables of the text change in one transaction. Legacy tables are replaced one after the
-/// other, each at once, under the lock of the legacy tools. If a line is wrong, or the kernel refuses one,
-/// nothing is changed, and standard error shows the place: FILE:LINE:COLUMN. Nothing is printed when it is
-/// done, but warnings: of texts that are too long, and shortened as iptables does.
+/// In nf_tables all tables of the input change in one transaction. Legacy tables are replaced one after the other, each
+/// atomically, under the lock of the legacy tools. If a line is wrong, or the kernel refuses one, nothing is changed,
+/// and standard error shows the position: FILE:LINE:COLUMN. On success it prints only warnings: about texts that are
+/// too long, and truncated like in iptables.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Do not empty the tables first. A user's chain that the text declares (`:CHAIN`) is emptied all the
-    /// same
+    /// Do not empty the tables first. A user-defined chain that the input declares (`:CHAIN`) is emptied anyway
     #[arg(short, long)]
     noflush: bool,
 
-    /// Set counters to those in the text, instead of 0
+    /// Set counters to those in the input, instead of 0
     #[arg(short, long)]
     counters: bool,
 
-    /// Only check the text, and have the kernel check the changes to nf_tables; change nothing
+    /// Only check the input, and have the kernel check the changes to nf_tables; change nothing
     #[arg(short, long)]
     test: bool,
 
-    /// Leave chains whose names match, and the jumps to them from other chains, where they are, and change only what differs
-    /// from the text: how tables are restored while agents run that have chains in them (KUBE-*, CNI-*, cali-*).
-    /// May be given more than once. What the text itself has of such chains is passed over; rules that stay keep their
-    /// counters
+    /// Keep chains whose names match, and the jumps to them from other chains, and change only differences from the
+    /// input: to restore tables while agents run that have chains in them (KUBE-*, CNI-*, cali-*). May be given more
+    /// than once. Such chains in the input are ignored; unchanged rules keep their counters
     #[arg(long, value_name = "GLOB", num_args = 1, conflicts_with_all = ["noflush", "counters"])]
     keep_foreign: Vec<Glob>,
 
-    /// Only this table of the text, which must have it (-t is --test, as iptables-restore has it)
+    /// Only this table of the input, which must have it (-t is --test, as in iptables-restore)
     #[arg(short = 'T', long, value_name = "NAME")]
     table: Option<String>,
 
-    /// In nf_tables, write rules as this version of iptables does. Every later version reads what 1.8.7
-    /// wrote; earlier ones overlook parts of what later ones write
+    /// In nf_tables, write rules in the form of this version of iptables. All later versions read the form of 1.8.7;
+    /// earlier versions overlook parts of later forms
     #[arg(long, value_enum, value_name = "VERSION", default_value_t = Version::V1_8_7)]
     profile: Version,
 
     #[command(flatten)]
     locking: Locking,
 
-    /// The text; standard input if there is none, or `-`
+    /// Input file; standard input if omitted, or `-`
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
@@ -71,16 +69,16 @@ pub(crate) struct Args {
     place: Selection,
 }
 
-/// A version of iptables after which another form of rules came.
+/// A version of iptables that introduced another form of rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Version {
     /// marks, ports and flags as matches
     #[value(name = "1.8.7")]
     V1_8_7,
-    /// marks, ports and flags as nf_tables' own expressions, which older versions overlook
+    /// marks, ports and flags as native expressions of nf_tables, which older versions overlook
     #[value(name = "1.8.8")]
     V1_8_8,
-    /// as 1.8.8, the protocol of IPv4 in the packet's header
+    /// as 1.8.8, with the protocol of IPv4 from the packet's header
     #[value(name = "1.8.10")]
     V1_8_10,
 }
@@ -95,7 +93,7 @@ impl From<Version> for Profile {
     }
 }
 
-/// What was restored, for programs.
+/// The JSON document.
 #[derive(Serialize)]
 struct Record {
     tables: usize,
@@ -106,7 +104,7 @@ struct Record {
     kept: Option<KeptRecord>,
 }
 
-/// What `--keep-foreign` did.
+/// The effects of `--keep-foreign`.
 #[derive(Serialize)]
 struct KeptRecord {
     chains: usize,
@@ -130,7 +128,7 @@ impl From<&text::Kept> for KeptRecord {
     }
 }
 
-/// A text that was too long.
+/// A truncated text.
 #[derive(Serialize)]
 struct Cut {
     line: usize,
@@ -150,10 +148,10 @@ impl From<&ShortenedLine> for Cut {
     }
 }
 
-/// How many warnings of one kind are written.
+/// Maximum number of printed warnings of one kind.
 const WARNINGS: usize = 10;
 
-/// Says which texts were too long.
+/// Warns about truncated texts.
 fn warn(name: &str, shortened: &[ShortenedLine]) {
     for one in shortened.iter().take(WARNINGS) {
         let (name, line) = (Printable(name), one.line);
@@ -161,7 +159,7 @@ fn warn(name: &str, shortened: &[ShortenedLine]) {
     }
     if let Some(more) = shortened.len().checked_sub(WARNINGS + 1) {
         note(&format!(
-            "warning: {} more texts are shortened like these",
+            "warning: {} more texts are truncated in the same way",
             more + 1
         ));
     }
@@ -171,7 +169,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let whose = Whose::of(&args.place)?;
     let file = args.file.as_deref().filter(|file| *file != Path::new("-"));
     let name = file.map_or(Cow::Borrowed("<stdin>"), |file| file.to_string_lossy());
-    // Somebody who types sees what is being done.
+    // No progress line while the user types the input.
     let is_typed = file.is_none() && io::stdin().is_terminal();
     let progress = (!is_typed).then(|| Progress::new(format!("reading {name}")));
     let text = match file {
@@ -211,7 +209,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                 && passed > 0
             {
                 note(&format!(
-                    "{passed} chains and rules of {} are about chains that are kept as they are: passed over",
+                    "skipped {passed} chains and rules of {} for chains that are kept unchanged",
                     Printable(&name)
                 ));
             }
@@ -245,17 +243,17 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
 }
 
-/// Where in the text something is wrong, and what.
+/// The position and message of an error in the input.
 #[derive(Debug)]
 struct Place {
-    /// From 1.
+    /// Counted from 1.
     line: usize,
-    /// In bytes from 1, if it is not the whole line.
+    /// In bytes from 1; `None` for the whole line.
     column: Option<usize>,
     message: String,
 }
 
-/// How many characters of a line are shown before the place, and from it on.
+/// Maximum number of characters of a line before the position, and from it on.
 const BEFORE: usize = 60;
 const AFTER: usize = 100;
 
@@ -284,7 +282,7 @@ impl Place {
         }
     }
 
-    /// `FILE:LINE:COLUMN: message`, the line, and what it is about underlined.
+    /// Formats `FILE:LINE:COLUMN: message`, the line, and an underline below the position.
     fn show(&self, file: &str, text: &[u8], color: Style) -> String {
         let line = text
             .lines()
@@ -302,7 +300,7 @@ impl Place {
         let (before, rest) = line.split_at(start);
         let (marked, after) = rest.split_at(length);
         let [before, marked, after] = [before, marked, after].map(shown);
-        // Of a long line only what is near.
+        // Shows only the surroundings of the position in a long line.
         let skipped = before.chars().count().saturating_sub(BEFORE);
         let before = match skipped {
             0 => before,
@@ -340,7 +338,7 @@ impl Place {
     }
 }
 
-/// Bytes of a line as they can be printed: each character takes one column, but for escapes.
+/// Escapes a line for printing: each character takes one column, except escapes.
 fn shown(bytes: &[u8]) -> String {
     let text = bytes.to_str_lossy().replace('\t', " ");
     Printable(&text).to_string()
@@ -365,7 +363,7 @@ mod tests {
             shown_at(Some(9), "*nat\n-A\tX -j DORP -m x\n"),
             "f:2:9: wrong\n    2 | -A X -j DORP -m x\n      |         ^^^^"
         );
-        // Behind the last word, and where no line is.
+        // After the last word, and beyond the last line.
         assert_eq!(
             shown_at(Some(6), "*nat\n-A X "),
             "f:2:6: wrong\n    2 | -A X \n      |      ^"

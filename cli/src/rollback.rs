@@ -1,4 +1,4 @@
-//! `chainwright rollback`: a file back into the ruleset.
+//! `chainwright rollback`: restores the ruleset from a file.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,32 +15,32 @@ use crate::output::{Error, Exit, Output, Printable, name_text, note};
 use crate::progress::Progress;
 use crate::scope::{Scope, describe};
 
-/// Make the ruleset what a backup shows, in one transaction
+/// Restore the ruleset from a backup, in one transaction
 ///
-/// Replaces what the file is a backup of (the whole ruleset, a family, or a table), or that part of it which
-/// the options name: what differs is changed, tables that are not in the file are removed. All of it happens, or
-/// nothing, and packets never see anything in between. Tables outside of that part stay as they are.
+/// Replaces everything that the backup covers (the whole ruleset, a family, or a table), or the part of it that the
+/// options select: changes what differs, and removes tables that are not in the file. This is atomic: packets never see
+/// an intermediate state. Tables outside of the selected part are not changed.
 ///
-/// Before anything is changed the kernel checks the whole; if it refuses, standard error says which operations,
-/// and nothing is changed. --dry-run ends there.
+/// The kernel checks the whole change first; if it refuses, standard error names the refused operations, and nothing is
+/// changed. --dry-run ends after this check.
 ///
-/// What is the same is not touched; what is new has new handles. Counters and quotas go on from the numbers in the file, and timeouts from the time that was
-/// left. `limit`, `connlimit` and `numgen inc` begin anew.
+/// Objects that are equal already are not touched; new objects have new handles. Counters and quotas continue from the
+/// numbers in the file, and timeouts from the remaining time. `limit`, `connlimit` and `numgen inc` start over.
 ///
-/// A table that another process owns cannot be changed by anybody else: it stays as it is, and the exit code is
-/// 2. A table that was owned when it was kept comes back without an owner.
+/// A table that another process owns cannot be changed: it is left alone, and the exit code is 2. A table that had an
+/// owner when it was saved is restored without an owner.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A file that `backup` wrote
+    /// Input file, written by `backup`
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Only show what would be done to which table, and to each object in it as `diff` shows it, and have the kernel
-    /// check it
+    /// Only have the kernel check the change, and show the action for each table and the changes of its objects, as
+    /// `diff` does
     #[arg(long)]
     dry_run: bool,
 
-    /// With --dry-run, show what iptables has no words for as bytecode, instead of in nft's words
+    /// With --dry-run, show rules that iptables cannot express as bytecode, instead of in nft's syntax
     #[arg(long, requires = "dry_run")]
     bytecode: bool,
 
@@ -48,15 +48,15 @@ pub(crate) struct Args {
     scope: Scope,
 }
 
-/// What becomes of a table.
+/// The action for a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Action {
-    /// It is there, and becomes what the file shows.
+    /// The table exists, and is changed to match the file.
     Replace,
-    /// It is in the file only.
+    /// Only the file has the table.
     Add,
-    /// It is not in the file.
+    /// The file does not have the table.
     Remove,
     /// Another process owns it.
     Leave,
@@ -76,7 +76,7 @@ impl fmt::Display for Action {
 /// Family and name.
 type Key = (nft::Family, BString);
 
-/// A table, for programs.
+/// A table in JSON.
 #[derive(Serialize)]
 struct Record<'a> {
     family: String,
@@ -95,7 +95,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// All that `--json` writes.
+/// The JSON document.
 #[derive(Serialize)]
 struct Document<'a> {
     done: bool,
@@ -111,15 +111,15 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let Some(snapshot) = args.scope.load(&args.file)? else {
         return Ok(Exit::Absent);
     };
-    let progress = Progress::new("having the kernel check the ruleset");
+    let progress = Progress::new("checking the ruleset in the kernel");
     let mut nft = match args.dry_run {
         true => Connection::open_to_look()?,
         false => Connection::open()?,
     };
     let mut restored = snapshot.check(&mut nft)?;
     if !args.dry_run {
-        progress.now("putting the ruleset into the kernel");
-        // What was so when it was done, not when it was checked.
+        progress.now("loading the ruleset into the kernel");
+        // Uses the state at the time of the commit, not of the check.
         restored = snapshot.restore(&mut nft)?;
     }
     drop(progress);
@@ -188,7 +188,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
     note(&format!(
-        "left as they are, because other processes own them: {}",
+        "left unchanged, because other processes own them: {}",
         left.join(", ")
     ));
     Ok(Exit::Failed)
@@ -198,7 +198,7 @@ fn named((family, table): &Key) -> String {
     format!("{family} {}", Printable(&name_text(table)))
 }
 
-/// Whether what has this path is in a table that stays as it is.
+/// Whether the object with this path is in a table that is left alone.
 fn is_left(actions: &BTreeMap<Key, Action>, path: &str) -> bool {
     let mut left = actions
         .iter()
@@ -231,7 +231,7 @@ fn people(
         match action {
             Action::Leave => write!(out, " (another process owns it)")?,
             _ if no_longer_owned.contains(key) => {
-                write!(out, " (it had an owner, and has none any more)")?;
+                write!(out, " (it had an owner, and no longer has one)")?;
             }
             _ => {}
         }
@@ -240,13 +240,13 @@ fn people(
     Ok(())
 }
 
-/// A time as `date --utc` can read it.
+/// Formats a time so that `date --utc` can parse it.
 fn date(time: SystemTime) -> String {
     let mut text = String::new();
-    // It knows no year after 9999; a file can say whatever it likes.
+    // The formatter supports no year after 9999, but a file can contain any time.
     match write!(text, "{}", humantime::format_rfc3339_seconds(time)) {
         Ok(()) => text,
-        Err(_) => "at a time that cannot be".into(),
+        Err(_) => "at an invalid time".into(),
     }
 }
 
@@ -260,6 +260,6 @@ mod tests {
     fn dates() {
         let at = |seconds| date(UNIX_EPOCH + Duration::from_secs(seconds));
         assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
-        assert_eq!(at(i64::MAX as u64 / 2), "at a time that cannot be");
+        assert_eq!(at(i64::MAX as u64 / 2), "at an invalid time");
     }
 }

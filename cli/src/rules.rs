@@ -1,4 +1,4 @@
-//! `chainwright rules`: the rules of chains.
+//! `chainwright rules`: lists the rules of chains.
 
 use std::cell::LazyCell;
 use std::fmt::Write as _;
@@ -23,22 +23,22 @@ use crate::scope::{Backend, Found, NotLookedAt, Scope, admits};
 
 /// List rules, by chain
 ///
-/// Below the line of each chain (as `chains` has it) its rules: the handle, or the number in a chain of a
-/// legacy table; what the rule does; its comment. A rule that iptables can express is shown in iptables'
-/// words, with counters as `iptables-save -c` prints them. Any other rule of nf_tables is shown in nft's words; if
-/// it has none, as bytecode, one pair of brackets an expression. Any other legacy rule is shown by its bytes.
+/// Below the line of each chain (the same as in `chains`), prints its rules: the handle, or the number of a rule in a
+/// legacy chain; the rule; its comment. Rules that iptables can express are shown in iptables' syntax, with counters as
+/// in `iptables-save -c`. Other rules of nf_tables are shown in nft's syntax; if nft cannot express them, as bytecode,
+/// with one pair of brackets per expression. Other legacy rules are shown as bytes.
 ///
-/// What is listed is of one generation of the ruleset. When the ruleset changes meanwhile, it is read again.
-/// If it keeps changing, what could be read is listed all the same, standard error says that it may not fit
-/// together, and the exit code is 2.
+/// The listing is of one generation of the ruleset. If the ruleset changes meanwhile, it is read again. If it keeps
+/// changing, the rules are listed anyway, standard error warns that the listing may be inconsistent, and the exit code
+/// is 2.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only chains with a name like this, for instance 'KUBE-S[VE][CP]-*'
+    /// Only chains whose name matches this pattern, for instance 'KUBE-S[VE][CP]-*'
     #[arg(long = "match", value_name = "GLOB")]
     pattern: Option<Glob>,
 
-    /// Print what `nft --debug=netlink list` prints before its own listing (nft 1.0.6): for each table of
-    /// nf_tables its sets with their elements, then its rules, an expression a line
+    /// Print the output of `nft --debug=netlink list` before its own listing (nft 1.0.6): for each table of nf_tables
+    /// its sets with their elements, then its rules, one expression per line
     #[arg(long, conflicts_with = "json")]
     bytecode: bool,
 
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     scope: Scope,
 }
 
-/// All that `--json` writes.
+/// The JSON document.
 #[derive(Serialize)]
 struct Document<'s> {
     generation: Option<u32>,
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 }
 
 impl Args {
-    /// Reads what is printed.
+    /// Reads the selected tables and chains.
     fn read(
         &self,
         nft: &mut Connection,
@@ -161,7 +161,7 @@ impl Args {
         read.map(PartialSnapshot::from)
     }
 
-    /// The chains of a table that were asked for.
+    /// Returns the selected chains of a table.
     fn chains<'s>(&self, table: &SnapshotTable<'s>) -> Vec<SnapshotChain<'s>> {
         table
             .chains()
@@ -173,7 +173,7 @@ impl Args {
         admits(self.pattern.as_ref(), chain)
     }
 
-    /// A legacy table for programs, if it has chains that were asked for.
+    /// Returns the JSON of a legacy table, if it has selected chains.
     fn legacy_record(&self, table: &legacy::Table, sets: &Sets) -> Option<LegacyRecord> {
         let chains: Vec<_> = table
             .chains()
@@ -199,7 +199,7 @@ impl Args {
     }
 }
 
-/// As `nft` has it: of the tables the sets, of the chains the rules.
+/// Prints bytecode like `nft`: the sets of tables, then the rules of chains.
 fn bytecode(
     out: &mut Output,
     args: &Args,
@@ -223,14 +223,15 @@ fn bytecode(
     Ok(())
 }
 
-/// The way to the names of sets, opened when the first rule refers to one; `None` if there is none.
+/// The connection that looks up the names of sets, opened when the first rule refers to a set; `None` if it cannot be
+/// opened.
 pub(crate) type Sets = LazyCell<Option<ipset::Connection>>;
 
 pub(crate) fn sets() -> Sets {
     LazyCell::new(|| ipset::Connection::open().ok())
 }
 
-/// A chain with its rules, for people.
+/// Prints a chain with its rules as text.
 fn people(
     out: &mut Output,
     table: &SnapshotTable<'_>,
@@ -249,7 +250,7 @@ fn people(
     Ok(())
 }
 
-/// A chain of a legacy table with its rules, for people.
+/// Prints a chain of a legacy table with its rules as text.
 fn legacy_people(out: &mut Output, chain: &legacy::ChainRef<'_>, sets: &Sets) -> Result<(), Error> {
     writeln!(out, "{}", Line::legacy(chain, true))?;
     for (number, rule) in (1..).zip(chain.rules()) {
@@ -269,18 +270,18 @@ fn legacy_people(out: &mut Output, chain: &legacy::ChainRef<'_>, sets: &Sets) ->
     Ok(())
 }
 
-/// A legacy rule in iptables' language, its sets by their names.
+/// Decodes a legacy rule, with the names of its sets.
 pub(crate) fn entry(rule: &legacy::RuleRef<'_>, sets: &Sets) -> Result<Entry, String> {
     let mut entry = iptables::legacy::decode(rule).map_err(|why| why.to_string())?;
     if entry.rule.has_set_indexes() {
-        let unknown = || "it refers to a set whose name cannot be found".to_owned();
+        let unknown = || "it refers to a set whose name is unknown".to_owned();
         let mut sets = sets.as_ref().ok_or_else(unknown)?;
         entry.rule.name_sets(&mut sets).map_err(|_| unknown())?;
     }
     Ok(entry)
 }
 
-/// What a rule does, in one line.
+/// Formats a rule on one line.
 pub(crate) fn said(rule: &RuleRef<'_>, sets: &Sets) -> String {
     if let Some(options) = options(rule, sets) {
         return options;
@@ -308,7 +309,7 @@ pub(crate) fn said(rule: &RuleRef<'_>, sets: &Sets) -> String {
     line
 }
 
-/// The text of a match `comment`, as iptables-nft keeps it.
+/// Returns the text of a match `comment`, which iptables-nft uses.
 fn comment_of(expression: &Decoded<'_>) -> Option<String> {
     let Decoded::Match(one) = expression else {
         return None;
@@ -321,10 +322,10 @@ fn comment_of(expression: &Decoded<'_>) -> Option<String> {
     Some(name_text(text).into_owned())
 }
 
-/// The tables of iptables.
+/// The names of iptables' tables.
 const IPTABLES: [&str; 5] = ["filter", "nat", "mangle", "raw", "security"];
 
-/// The rule in iptables' language, if it can be said whole.
+/// Formats the rule in iptables' syntax, if this can express it completely.
 pub(crate) fn options(rule: &RuleRef<'_>, sets: &Sets) -> Option<String> {
     if !IPTABLES.iter().any(|name| rule.table() == *name) {
         return None;

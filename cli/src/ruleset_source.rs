@@ -1,4 +1,4 @@
-//! Rulesets that are looked at, wherever they are: in the kernel, in a backup, in a text of iptables' or of nft's.
+//! Sources of rulesets: a backup, or a text in the language of iptables or nft.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,21 +14,21 @@ use chainwright_testing::FakeKernel;
 use crate::output::{Error, Printable, causes};
 use crate::scope::Scope;
 
-/// What a file holds.
+/// The contents of a file.
 pub(crate) enum Source {
-    /// What `backup` wrote.
+    /// Written by `backup`.
     Backup(Box<Snapshot>),
-    /// A text of iptables-save, of this family.
+    /// The output of iptables-save, for this family.
     Iptables(Family, Vec<u8>),
     /// A text in nft's language.
     Script(Script),
 }
 
 impl Source {
-    /// Reads a file, or standard input if it is `-`; a text may also come through a pipe.
+    /// Reads a file, or standard input if it is `-`; a text may also come from a pipe.
     pub(crate) fn read(file: &Path, scope: &Scope) -> Result<Self, Error> {
         let name = file.to_string_lossy();
-        // Anything else can be read but once, and is no backup.
+        // Other files can be read only once, and are no backups.
         if fs::metadata(file).is_ok_and(|there| there.is_file()) {
             match Snapshot::load(file) {
                 Ok(snapshot) => return Ok(Self::Backup(Box::new(snapshot))),
@@ -55,9 +55,9 @@ impl Source {
         .map_err(|error| Error::Other(error.to_string()))
     }
 
-    /// The ruleset that it makes where nothing is, in memory; or why there is none, in words.
+    /// Returns the ruleset after loading the source into an empty one, in memory; or an error message.
     pub(crate) fn snapshot(&self) -> Result<Snapshot, String> {
-        // Its devices need not be this machine's.
+        // The devices may belong to another machine.
         let model = FakeKernel::new().with_any_device();
         let connect =
             || -> Result<Connection, String> { model.connect().map_err(|error| error.to_string()) };

@@ -1,4 +1,4 @@
-//! `chainwright save`: tables as `iptables-save` prints them.
+//! `chainwright save`: tables in the format of `iptables-save`.
 
 use chainwright::iptables::text::{Omissions, SaveOptions};
 use chainwright::iptables::{Backend, Chain, ChainKind, Policy, RuleView, Tables};
@@ -10,19 +10,17 @@ use crate::scope::Scope;
 
 /// Print iptables' tables as iptables-save does
 ///
-/// The text is for `restore` or iptables-restore: of one family, IPv4 unless told otherwise, in one backend,
-/// nf_tables unless told otherwise. Tables that are not there are not made. All of nf_tables' are of one
-/// generation of the ruleset.
+/// The output is input for `restore` or iptables-restore: one family, by default IPv4, in one backend, by default
+/// nf_tables. Missing tables are not created. All tables of nf_tables are of one generation of the ruleset.
 ///
-/// The exit code is 2 if the text is not all that there is, and standard error says what is missing: a rule
-/// that iptables cannot express (somebody wrote it with nft) is there as a comment in nft's words, and so is
-/// a base chain of nft's, or a chain whose name iptables does not take. `backup` keeps those. The exit code is
-/// 2, too, if iptables has no options for the data of an extension, and the text has them as bytes (`-m NAME
-/// --xt-revision NUMBER --xt-data HEX`): `restore` takes that, other tools do not. If there is no table,
-/// nothing is printed and the exit code is 1.
+/// The exit code is 2 if the output is not complete, and standard error names the omissions: rules that iptables cannot
+/// express (written by nft) are comments in nft's syntax, and so are base chains of nft, and chains with names that
+/// iptables does not accept. `backup` preserves those. The exit code is also 2 if iptables has no options for the data
+/// of an extension, and the output has it as bytes (`-m NAME --xt-revision NUMBER --xt-data HEX`): `restore` accepts
+/// these, other tools do not. If there is no table, nothing is printed and the exit code is 1.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Print the counters of rules, too; those of policies are always printed
+    /// Also print the counters of rules; those of policies are always printed
     #[arg(short, long)]
     counters: bool,
 
@@ -40,7 +38,7 @@ struct Document<'t> {
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let whose = Whose::of(&args.scope.place)?;
     whose.warn_of_the_other();
-    // A name that is no text is none of iptables' tables.
+    // A name that is not UTF-8 belongs to none of iptables' tables.
     let name = args.scope.table.as_ref().map(|name| name.to_string_lossy());
     let names: Vec<&str> = name.as_deref().into_iter().collect();
     let tables = whose.open_to_look()?.read(whose.family, &names)?;
@@ -67,14 +65,14 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     out.flush()?;
     if !omissions.is_whole() {
         note(&format!(
-            "this is not a complete copy: iptables cannot express {}; the text has comments in their place \
+            "this copy is incomplete: iptables cannot express {}; the text has comments in their place \
              (`chainwright backup` keeps everything)",
             said(omissions)
         ));
     }
     if omissions.private > 0 {
         note(&format!(
-            "{} options that only `chainwright restore` knows (--xt-revision, --xt-data); other tools refuse \
+            "{} options that only `chainwright restore` knows (--xt-revision, --xt-data); other tools reject \
              this text",
             match omissions.private {
                 1 => "1 rule has".to_owned(),
@@ -89,11 +87,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         if !json {
             note(&match &name {
                 Some(name) => format!(
-                    "there is no table {} among the {}",
+                    "no table {} among the {}",
                     Printable(name),
                     whose.describe()
                 ),
-                None => format!("there are no {}", whose.describe()),
+                None => format!("no {}", whose.describe()),
             });
         }
         return Ok(Exit::Absent);
@@ -101,7 +99,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// What was left out, in words.
+/// Describes the omissions.
 pub(crate) fn said(omissions: Omissions) -> String {
     let parts = [
         (omissions.rules, "rule", "rules"),

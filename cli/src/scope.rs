@@ -1,4 +1,4 @@
-//! What verbs are narrowed to: the same options in each, and how they read it.
+//! The options of verbs that select tables.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -14,7 +14,7 @@ use crate::glob::Glob;
 use crate::output::{Error, Exit, Printable, causes, note};
 use crate::progress::Progress;
 
-/// Which tables.
+/// Selects tables.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Scope {
     #[command(flatten)]
@@ -25,7 +25,7 @@ pub(crate) struct Scope {
     pub(crate) table: Option<OsString>,
 }
 
-/// Where tables are.
+/// Selects families and backends.
 #[derive(Debug, Default, Clone, clap::Args)]
 pub(crate) struct Selection {
     /// Only IPv4: the same as --family ip
@@ -62,10 +62,10 @@ pub(crate) struct Selection {
     backend: Option<Backend>,
 }
 
-/// The heading of these options in each verb's help.
-const HEADING: &str = "Which tables";
+/// Help heading of these options.
+const HEADING: &str = "Table selection";
 
-/// A family, by the name that `nft` gives it.
+/// A family, with the name that `nft` uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lower")]
 pub(crate) enum Family {
@@ -96,7 +96,7 @@ impl Family {
     }
 }
 
-/// Where tables live.
+/// Selects backends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Backend {
     /// nf_tables, as iptables-nft
@@ -116,28 +116,28 @@ impl Selection {
         }
     }
 
-    /// The backends that are listed: both, if nothing is said.
+    /// Returns the backends to list; both by default.
     pub(crate) fn listed(&self) -> Backend {
         self.backend.unwrap_or(Backend::All)
     }
 
-    /// The one backend that a text is of.
+    /// Returns the single backend of a text.
     pub(crate) fn one(&self) -> Result<iptables::Backend, Error> {
-        self.one_for("a text is of one backend")
+        self.one_for("a text is for one backend")
     }
 
-    /// The same for something else that is in one: why, in words.
+    /// Returns the single backend; `why` is the error message if both are selected.
     pub(crate) fn one_for(&self, why: &str) -> Result<iptables::Backend, Error> {
         match self.backend {
             None | Some(Backend::Nft) => Ok(iptables::Backend::Nft),
             Some(Backend::Legacy) => Ok(iptables::Backend::Legacy),
             Some(Backend::All) => Err(Error::Other(format!(
-                "{why}: --backend nft or --backend legacy"
+                "{why}: use --backend nft or --backend legacy"
             ))),
         }
     }
 
-    /// The backends of iptables' tables: both, if nothing is said.
+    /// Returns the backends of iptables' tables; both by default.
     pub(crate) fn iptables_backends(&self) -> &'static [iptables::Backend] {
         match self.listed() {
             Backend::Nft => &[iptables::Backend::Nft],
@@ -146,7 +146,7 @@ impl Selection {
         }
     }
 
-    /// Refuses another backend than nf_tables, where there can be none: `why`.
+    /// Rejects backends other than nf_tables, with the error message `why`.
     pub(crate) fn only_nft(&self, why: &str) -> Result<(), Error> {
         match self.backend {
             None | Some(Backend::Nft) => Ok(()),
@@ -154,20 +154,20 @@ impl Selection {
         }
     }
 
-    /// The family of iptables' tables, if one was named.
+    /// Returns the selected family of iptables' tables.
     pub(crate) fn iptables(&self) -> Result<Option<iptables::Family>, Error> {
         match self.family() {
             None => Ok(None),
             Some(family) => match iptables::Family::try_from(family.nft()) {
                 Ok(family) => Ok(Some(family)),
                 Err(_) => Err(Error::Other(
-                    "iptables' tables are of the families ip and ip6 only".into(),
+                    "iptables only has tables of the families ip and ip6".into(),
                 )),
             },
         }
     }
 
-    /// The families of legacy tables.
+    /// Returns the selected families of legacy tables.
     pub(crate) fn legacy(&self) -> Vec<legacy::Family> {
         match self.family() {
             None => legacy::Family::ALL.to_vec(),
@@ -177,7 +177,7 @@ impl Selection {
 }
 
 impl Scope {
-    /// The same place, and all tables there.
+    /// Returns the same selection, for all tables.
     pub(crate) fn of_all_tables(&self) -> Self {
         Self {
             place: self.place.clone(),
@@ -185,11 +185,11 @@ impl Scope {
         }
     }
 
-    /// Refuses what cannot be listed.
+    /// Rejects families that the legacy tables do not have, if only these are selected.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.place.listed() == Backend::Legacy && self.place.legacy().is_empty() {
             return Err(Error::Other(
-                "legacy tables have the families ip, ip6 and arp only".into(),
+                "legacy tables only exist in the families ip, ip6 and arp".into(),
             ));
         }
         Ok(())
@@ -206,7 +206,7 @@ impl Scope {
         self.table.as_ref().map(|name| name.as_bytes())
     }
 
-    /// Whether this is the name of a table that was asked for.
+    /// Whether a table of this name is selected.
     pub(crate) fn admits_table(&self, name: &[u8]) -> bool {
         self.table().is_none_or(|wanted| wanted == name)
     }
@@ -215,16 +215,15 @@ impl Scope {
         self.place.family().is_some() || self.table.is_some()
     }
 
-    /// Refuses another backend than nf_tables, which alone is kept in files.
+    /// Rejects backends other than nf_tables: backups contain no legacy tables.
     pub(crate) fn check_file(&self) -> Result<(), Error> {
         self.place.only_nft(
-            "a backup is of nf_tables only; `chainwright save --backend legacy` writes the legacy tables as \
-             a text",
+            "backups only support nf_tables; `chainwright save --backend legacy` writes the legacy tables as \
+             text",
         )
     }
 
-    /// Reads a backup, or that part of it which is of these tables; `None`, and it is said, if it has nothing
-    /// to do with them.
+    /// Loads a backup, or the selected part of it. Returns `None`, and prints a note, if it has no such part.
     pub(crate) fn load(&self, file: &Path) -> Result<Option<Snapshot>, Error> {
         self.check_file()?;
         let progress = Progress::new("reading the backup");
@@ -235,25 +234,24 @@ impl Scope {
         }
         let of = describe(snapshot.scope());
         let part = snapshot.narrowed(&self.filter());
-        // A table that is not in it would be removed.
+        // A table that is missing in the backup would be removed.
         let part = part.filter(|part| self.table.is_none() || part.tables().len() > 0);
         if part.is_none() {
             let file = file.to_string_lossy();
             note(&format!(
-                "{} is a backup of {of}: no table found in it that matches",
+                "{} is a backup of {of}: no matching table found in it",
                 Printable(&file)
             ));
         }
         Ok(part)
     }
 
-    /// Reads what is in these tables of nf_tables; and if it could not be read as one whole of one
-    /// generation, what to say of that.
+    /// Reads the selected tables of nf_tables; also returns a note if they could not be read in one generation.
     pub(crate) fn look(&self) -> Result<(Snapshot, Option<String>), Error> {
         self.look_at(|nft, filter| nft.snapshot(filter))
     }
 
-    /// The same of a part, which `read` reads.
+    /// Reads a part of the selected tables with `read`; otherwise like `look`.
     pub(crate) fn look_at<S: From<Snapshot>>(
         &self,
         read: impl FnOnce(&mut Connection, nft::Scope<'_>) -> Result<S, SnapshotError>,
@@ -267,14 +265,14 @@ impl Scope {
         match error.into_snapshot() {
             Some(snapshot) => Ok((
                 snapshot.into(),
-                Some(format!("{said}; what could be read is shown")),
+                Some(format!("{said}; showing what could be read")),
             )),
             None => Err(Error::Other(said)),
         }
     }
 }
 
-/// What a backup is of, in words.
+/// Describes the contents of a backup.
 pub(crate) fn describe(filter: &nft::Scope<'_>) -> String {
     let family = match filter.family {
         nft::Family::UNSPEC => "all families".to_owned(),
@@ -287,37 +285,37 @@ pub(crate) fn describe(filter: &nft::Scope<'_>) -> String {
     }
 }
 
-/// What could not be looked at.
+/// A part of the tables that could not be read.
 #[derive(Serialize)]
 pub(crate) struct NotLookedAt {
     pub(crate) backend: &'static str,
-    /// Not there if it is about all of them.
+    /// Omitted if it applies to all families.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) family: Option<&'static str>,
     pub(crate) reason: String,
 }
 
-/// What a listing prints beside its rows.
+/// The result of a listing, apart from its rows.
 #[derive(Default)]
 pub(crate) struct Found {
-    /// The requested tables that were not looked at, for JSON.
+    /// The selected tables that could not be read, for JSON.
     pub(crate) not_looked_at: Vec<NotLookedAt>,
-    /// Notes for people, on standard error.
+    /// Notes for users, on standard error.
     pub(crate) notes: Vec<String>,
-    /// Whether not all of it could be looked at, or it is not of one generation.
+    /// Whether a part could not be read, or the parts are of different generations.
     pub(crate) torn: bool,
-    /// Whether there may be more where this process may not look.
+    /// Whether the process lacks permission to read some tables.
     pub(crate) hidden: bool,
 }
 
 impl Found {
-    /// Whether an answer about all rules may be wrong, as some of them were not looked at.
+    /// Whether a result about all rules may be wrong, because some were not read.
     pub(crate) const fn is_partial(&self) -> bool {
         self.torn || self.hidden
     }
 
-    /// What `work` finds in nf_tables. A kernel that has none is no failure where both backends were asked
-    /// for: one with the legacy tables only is a good one, too.
+    /// Runs `work`, which reads nf_tables. If both backends are selected, a kernel without nf_tables is no error: it
+    /// may have only the legacy tables.
     pub(crate) fn nft<T>(
         &mut self,
         backend: Backend,
@@ -334,8 +332,7 @@ impl Found {
             }
             Err(error) if backend == Backend::All && error.is_nft_not_built() => {
                 let reason = causes(&error);
-                self.notes
-                    .push(format!("nf_tables not looked at: {reason}"));
+                self.notes.push(format!("nf_tables not examined: {reason}"));
                 self.not_looked_at.push(NotLookedAt {
                     backend: "nft",
                     family: None,
@@ -347,9 +344,9 @@ impl Found {
         }
     }
 
-    /// Tells people, and says how a verb ends that showed what it found: whether there was `any`, of which
-    /// kind, and whether a name or a pattern was asked for. Programs read the exit code, and that there is
-    /// nothing.
+    /// Prints the notes, and returns the exit code of a listing. `any` says whether it found something, `kind` names
+    /// the listed objects, and `narrowed` says whether tables or names were selected. Without `json`, also prints a
+    /// note if nothing was found.
     pub(crate) fn end(
         self,
         any: bool,
@@ -369,19 +366,19 @@ impl Found {
         }
         if !json {
             note(&match (narrowed, backend) {
-                (true, _) => format!("no {kind} found that matches"),
+                (true, _) => format!("no matching {kind} found"),
                 (_, Backend::Nft) => format!("nf_tables has no {kind}s in this network namespace"),
                 (_, Backend::Legacy) => {
                     "no legacy table is in use in this network namespace".into()
                 }
-                (_, Backend::All) => format!("there are no {kind}s in this network namespace"),
+                (_, Backend::All) => format!("no {kind}s in this network namespace"),
             });
         }
         Exit::Absent
     }
 }
 
-/// Whether a name matches the pattern, if there is one.
+/// Whether a name matches the pattern; always true without a pattern.
 pub(crate) fn admits(pattern: Option<&Glob>, name: &BStr) -> bool {
     pattern.is_none_or(|pattern| pattern.is_match(name.as_bytes().as_bstr()))
 }

@@ -1,4 +1,4 @@
-//! What comes of a script that was carried out, for people and for programs.
+//! Reports the results of a script, as text and as JSON.
 
 use chainwright::nft::Outcome;
 use chainwright::nft::live::{Change, Event, EventObject};
@@ -7,7 +7,8 @@ use chainwright_lang::{Echo, Formatted, RunError};
 use crate::output::{Error, note, say};
 use crate::rules::{Sets, said};
 
-/// An event in nft's words, or as a comment where it has none; `None` of one that is said with another.
+/// Formats an event in nft's syntax, or as a comment if nft cannot express it; `None` if it is printed together with
+/// another one.
 pub(crate) fn line(
     event: &Event<'_>,
     told: &Formatted,
@@ -25,7 +26,7 @@ pub(crate) fn line(
     }
 }
 
-/// What was added, a line each.
+/// Formats the added objects, one line each.
 pub(crate) fn added(echo: Echo, handles: bool, sets: &Sets) -> Vec<String> {
     let Echo { mut formatter, .. } = echo;
     let tell = |change: &Change| {
@@ -39,7 +40,7 @@ pub(crate) fn added(echo: Echo, handles: bool, sets: &Sets) -> Vec<String> {
     complete(echo.change.as_ref(), echo.is_lost, tell)
 }
 
-/// What was added, as objects of libnftables' JSON.
+/// Formats the added objects in libnftables' JSON.
 pub(crate) fn added_json(echo: Echo) -> Vec<String> {
     let Echo { mut formatter, .. } = echo;
     let tell = |change: &Change| {
@@ -62,16 +63,15 @@ fn complete(
     tell: impl FnOnce(&Change) -> Vec<String>,
 ) -> Vec<String> {
     if is_lost {
-        note("it is done, and the kernel did not tell of all that was added: list it");
+        note("done, but the kernel did not report everything that was added: list it");
     }
     change.map(tell).unwrap_or_default()
 }
 
-/// Says why a script was not carried out, if its places say that; and that nothing was changed, if it was to change
-/// something.
+/// Prints the reason why a script failed, if it has a position, and that nothing was changed, if the script has
+/// changes.
 ///
-/// # Errors
-/// What they do not.
+/// # Errors Returns other errors.
 pub(crate) fn complain(error: RunError, changes: bool) -> Result<(), Error> {
     let is_unchanged = match &error {
         RunError::Script(_) => true,

@@ -1,4 +1,4 @@
-//! `chainwright sets`: sets and maps, one line each, and their elements.
+//! `chainwright sets`: lists sets and maps, one per line, and their elements.
 
 use std::fmt;
 
@@ -12,28 +12,28 @@ use crate::glob::Glob;
 use crate::output::{Error, Exit, Output, Printable, name_text};
 use crate::scope::{Backend, Found, NotLookedAt, Scope, admits};
 
-/// List sets and maps, one a line
+/// List sets and maps, one per line
 ///
-/// Family, table and name; whether it is a set or a map; the types of its keys and values, as `nft` calls them;
-/// flags, size, timeout; the number of elements (a range is one); the comment. With --elements also each
-/// element, in a line of its own.
+/// Prints family, table and name; whether it is a set or a map; the types of its keys and values, with nft's names;
+/// flags, size, timeout; the number of elements (a range counts as one); the comment. With --elements also each
+/// element, on its own line.
 ///
-/// What is listed is of one generation of the ruleset. When the ruleset changes meanwhile, it is read again.
-/// If it keeps changing, what could be read is listed all the same, standard error says that it may not fit
-/// together, and the exit code is 2.
+/// The listing is of one generation of the ruleset. If the ruleset changes meanwhile, it is read again. If it keeps
+/// changing, the sets are listed anyway, standard error warns that the listing may be inconsistent, and the exit code
+/// is 2.
 ///
-/// Legacy tables have no sets of their own: their rules refer to those of ipset, as iptables-nft's do.
+/// Legacy tables have no sets of their own: their rules refer to sets of ipset, like those of iptables-nft.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only sets with a name like this, for instance 'blocked-*'
+    /// Only sets whose name matches this pattern, for instance 'blocked-*'
     #[arg(long = "match", value_name = "GLOB")]
     pattern: Option<Glob>,
 
-    /// List the elements, too
+    /// Also list the elements
     #[arg(long)]
     elements: bool,
 
-    /// List anonymous sets, too: those that belong to a single rule
+    /// Also list anonymous sets, which belong to a single rule
     #[arg(long)]
     anonymous: bool,
 
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     scope: Scope,
 }
 
-/// All that `--json` writes.
+/// The JSON document.
 #[derive(Serialize)]
 struct Document<'s> {
     generation: Option<u32>,
@@ -73,7 +73,7 @@ impl<'s> SetDocument<'s> {
     }
 }
 
-/// Elements that are written as they are walked over.
+/// Elements, serialized one by one.
 struct Elements<'s>(SnapshotSet<'s>);
 
 impl Serialize for Elements<'_> {
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let backend = args.scope.place.listed();
     if backend == Backend::Legacy {
         return Err(Error::Other(
-            "legacy tables have no sets of their own; those that their rules refer to are ipset's \
+            "legacy tables have no sets of their own; their rules refer to ipset's sets \
              (`ipset list`)"
                 .into(),
         ));
@@ -143,12 +143,12 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
     out.flush()?;
     let narrowed = args.scope.is_narrowed() || args.pattern.is_some();
-    // Of sets there is nothing to look for in the other backend.
+    // The other backend has no sets.
     Ok(found.end(any, "set", narrowed, Backend::Nft, json))
 }
 
 impl Args {
-    /// The sets of a table that were asked for.
+    /// Returns the selected sets of a table.
     fn sets<'s>(&self, table: &SnapshotTable<'s>) -> Vec<SnapshotSet<'s>> {
         table.sets().filter(|set| self.admits(&set.set())).collect()
     }
@@ -167,13 +167,13 @@ fn types(data: Option<DataType>) -> String {
     data.map_or_else(|| "unknown".into(), data_type)
 }
 
-/// A set, for people.
+/// A listed set, as text.
 struct Line<'s> {
     set: SetRef<'s>,
     count: usize,
 }
 
-/// The flags that `nft` shows, by its names, and the one of sets without a name.
+/// The flags that `nft` shows, with its names, and that of anonymous sets.
 const FLAGS: [(SetFlags, &str); 5] = [
     (SetFlags::ANONYMOUS, "anonymous"),
     (SetFlags::CONSTANT, "constant"),

@@ -1,4 +1,4 @@
-//! `chainwright trace`: where a packet goes.
+//! `chainwright trace`: traces a packet through the rules.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -14,42 +14,43 @@ use crate::packet::{End, More, node, packet, parse, said};
 use crate::scope::{Found, NotLookedAt, Scope};
 use crate::trace_output::{Ruleset, lines, options, people, say_not_walked};
 
-/// Show where a packet goes
+/// Show the path of a packet through the rules
 ///
-/// Walks a packet through the rules of both backends as the kernel does: which rules it meets in which hook, what each
-/// says and does, and what becomes of it. Nothing is sent, and nothing is added to the rules.
+/// Simulates a packet in the rules of both backends like the kernel: shows the rules that it meets at each hook, their
+/// text and effect, and the fate of the packet. It sends no packet, and adds no rule.
 ///
-/// WHAT is a packet: its protocol, where from and where to, `tcp 10.0.0.5:1234 10.96.0.1:443`; `any` for an address, and
-/// no port, where that is not known. Or it is one of Kubernetes' services as kube-proxy's rules have them: a name
-/// (`web`, `default/web`, `default/web:http`), a cluster IP or other address of one (`10.96.0.10`, `10.96.0.10:53`), or a
-/// node port (`30450`). The flat layout has no names of services: one of it is asked for by address or node port.
+/// WHAT is a packet: its protocol, source and destination, `tcp 10.0.0.5:1234 10.96.0.1:443`; use `any` for an unknown
+/// address, and omit an unknown port. Or it is a Kubernetes service in kube-proxy's rules: a name (`web`,
+/// `default/web`, `default/web:http`), a cluster IP or another address (`10.96.0.10`, `10.96.0.10:53`), or a node port
+/// (`30450`). The flat layout has no service names: specify an address or a node port.
 ///
-/// What rules ask beyond what is said splits the way, and is named with "if"; what is left to chance has its probability.
-/// What cannot be evaluated is "unknown".
+/// If a rule tests an unspecified property, the path splits, and the assumption is printed with "if"; random choices
+/// have their probability. Conditions that cannot be evaluated are "unknown".
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A packet, or a service
     #[arg(value_name = "WHAT", required = true, num_args = 1..=3)]
     what: Vec<String>,
 
-    /// Of a service: where the packet comes from, ADDRESS or ADDRESS:PORT, or `any`. If nothing is said, it is an address
-    /// outside (of those for documentation: 192.0.2.1, 2001:db8::1)
+    /// For a service: the source of the packet, ADDRESS or ADDRESS:PORT, or `any`. By default an external address (one
+    /// for documentation: 192.0.2.1, 2001:db8::1)
     #[arg(long, value_name = "SOURCE")]
     from: Option<String>,
 
-    /// With --file: an address of the machine whose rules these are; may be given more than once
+    /// With --file: an address of the machine that the rules are from; may be given more than once
     #[arg(long, value_name = "ADDRESS", requires = "file")]
     own: Vec<IpAddr>,
 
-    /// In the rules of this file instead of the kernel's: a backup, a text of iptables-save, or one in nft's language
+    /// Use the rules of this file instead of the kernel's: a backup, output of iptables-save, or a ruleset in nft's
+    /// language
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Show every way, and the ends of chains that accept
+    /// Show every path, and the ends of chains that accept
     #[arg(long)]
     all: bool,
 
-    /// Take sets that rules fill as they are now; otherwise a packet may be in them or not
+    /// Use the present elements of sets that rules fill; otherwise a packet may be in them or not
     #[arg(long)]
     as_is: bool,
 
@@ -60,7 +61,7 @@ pub(crate) struct Args {
     scope: Scope,
 }
 
-/// All that `--json` writes.
+/// The JSON document.
 #[derive(Serialize)]
 struct Document<'d> {
     walks: Vec<Record<'d>>,
@@ -76,12 +77,12 @@ struct Record<'d> {
     walk: &'d Walk,
 }
 
-/// A packet that is traced.
+/// A packet to trace.
 struct Asked {
     packet: Packet,
-    /// What of a service is said above its way.
+    /// The heading of a packet to a service.
     heading: Option<String>,
-    /// Which service's it is, if the rules say that.
+    /// The service, if the rules have its name.
     service: Option<String>,
 }
 
@@ -89,7 +90,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     args.scope.check()?;
     if args.what.len() > 1 && args.from.is_some() {
         return Err(Error::Other(
-            "--from is for a service; a packet says by itself where it comes from".into(),
+            "--from can only be used with a service; a packet has its own source".into(),
         ));
     }
     let mut found = Found::default();
@@ -158,21 +159,22 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     })
 }
 
-/// Somebody outside, where nothing else is said: addresses of documentation (RFC 5737, RFC 3849).
+/// The default external source: addresses for documentation (RFC 5737, RFC 3849).
 const OUTSIDE: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
     IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
 ];
 
-/// The machine of a file in which nothing says its addresses.
+/// The machine of a file without its addresses.
 const MACHINE: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(192, 0, 2, 100)),
     IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 100)),
 ];
 
 impl Args {
-    /// What is known of the machine whose rules are in a file. A packet to a service is one of a machine that has the
-    /// addresses at which its node ports answer, or one that stands for it; of any other packet all is open.
+    /// Returns the known properties of the machine whose rules are in a file. For a packet to a service, the machine
+    /// has the addresses at which its node ports answer, or substitutes for them; for any other packet, its addresses
+    /// are unknown.
     fn node(&self, ruleset: &Ruleset) -> Node {
         let mut addresses = self.own.clone();
         if addresses.is_empty() && self.what.len() == 1 {
@@ -192,7 +194,7 @@ impl Args {
         node
     }
 
-    /// The packets to a service's addresses and ports.
+    /// Returns packets to a service's addresses and ports.
     fn service(&self, asked: &str, all: &[Frontend], node: &Node) -> Result<Vec<Asked>, Error> {
         let source = self.from.as_deref().map(End::parse).transpose();
         let source = source.map_err(Error::Other)?;
@@ -218,7 +220,7 @@ impl Args {
         };
         let mut packets = Vec::new();
         let mut asked_for: Vec<&Frontend> = all.iter().filter(is_asked).filter(wanted).collect();
-        // Node ports come behind addresses.
+        // Node ports follow addresses.
         asked_for.sort_by_key(|frontend| frontend.address.is_none());
         for frontend in asked_for {
             let to = End {
@@ -246,7 +248,7 @@ impl Args {
                 packet,
                 heading: Some(match &service {
                     Some(service) => format!("service {service}"),
-                    None => "a service whose name the rules do not say".to_owned(),
+                    None => "a service whose name is not in the rules".to_owned(),
                 }),
                 service,
             });
@@ -255,13 +257,13 @@ impl Args {
     }
 }
 
-/// That there is no such service; and if it may be one whose name the rules do not say, how it can be asked for.
+/// Formats the error for a missing service. If the rules have services without names, it shows how to specify them.
 fn no_service(asked: &str, all: &[Frontend]) -> String {
     let unnamed: Vec<_> = all.iter().filter(|one| one.service.is_none()).collect();
     let with_address = unnamed.iter().find(|one| one.address.is_some());
     let Some(first) = with_address.or(unnamed.first()) else {
         return format!(
-            "the rules have no service {asked:?}; a packet is said by three words: tcp 10.0.0.5:1234 10.96.0.1:443"
+            "the rules have no service {asked:?}; a packet takes three arguments: tcp 10.0.0.5:1234 10.96.0.1:443"
         );
     };
     let example = match first.address {
@@ -269,8 +271,8 @@ fn no_service(asked: &str, all: &[Frontend]) -> String {
         None => first.port.to_string(),
     };
     format!(
-        "the rules have no service {asked:?}; but they do not say the names of services that have {} in the flat layout: \
-         ask for one of these by its address or node port: trace {example}",
+        "the rules have no service {asked:?}; but they do not contain the names of services that have {} in the flat layout: \
+         trace one of these by its address or node port: trace {example}",
         counted(
             unnamed.len(),
             "address or node port",
@@ -279,7 +281,7 @@ fn no_service(asked: &str, all: &[Frontend]) -> String {
     )
 }
 
-/// The first address of this machine's that others can reach.
+/// Returns the machine's first address that is not a loopback address.
 fn own_address(node: &Node, ipv6: bool) -> Option<IpAddr> {
     let addresses = node.addresses.iter().flatten();
     addresses

@@ -1,4 +1,4 @@
-//! Walks of packets, for people.
+//! Text output of traces.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,12 +17,12 @@ use crate::rules::{self, Sets};
 use crate::ruleset_source::Source;
 use crate::scope::{Found, Scope};
 
-/// How long lines may be.
+/// Maximum length of lines.
 const WIDTH: usize = 80;
-/// So many ends are shown with their ways, unless all are asked for.
+/// Maximum number of ends that are shown with their paths without --all.
 const SHOWN: usize = 8;
 
-/// A ruleset, of both backends, with what it takes to say its rules in words.
+/// A ruleset of both backends, with the data needed to format its rules.
 pub(crate) struct Ruleset {
     pub(crate) snapshot: Snapshot,
     pub(crate) legacy: Vec<legacy::Table>,
@@ -42,7 +42,7 @@ impl Ruleset {
         }
     }
 
-    /// What the kernel has.
+    /// Reads the kernel's rules.
     pub(crate) fn of_kernel(scope: &Scope, found: &mut Found) -> Result<Self, Error> {
         let looked = found.nft(scope.place.listed(), || scope.look())?;
         let mut legacy = Vec::new();
@@ -53,12 +53,12 @@ impl Ruleset {
         Ok(Self::of(looked.unwrap_or_default(), legacy))
     }
 
-    /// What a file has.
+    /// Reads the rules of a file.
     pub(crate) fn of_file(file: &Path, scope: &Scope) -> Result<Self, Error> {
         let snapshot = Source::read(file, scope)?.snapshot();
         let snapshot = snapshot.map_err(|why| {
             let file = file.to_string_lossy();
-            Error::Other(format!("{} is no ruleset: {why}", Printable(&file)))
+            Error::Other(format!("{} is not a ruleset: {why}", Printable(&file)))
         })?;
         let part = match scope.is_narrowed() {
             true => snapshot.narrowed(&scope.filter()).unwrap_or_default(),
@@ -67,14 +67,14 @@ impl Ruleset {
         Ok(Self::of(part, Vec::new()))
     }
 
-    /// The rules, ready to be walked through.
+    /// Returns the rules, ready for traces.
     pub(crate) fn rules(&self) -> Rules<'_> {
         Rules::new()
             .with_nft(&self.snapshot)
             .with_legacy(&self.legacy)
     }
 
-    /// What the chain is for that a step leads to, by what its first rules say.
+    /// Returns the purpose of the chain that a step leads to, from its first rules.
     fn led_to(&self, step: &Step) -> Option<Part> {
         let (Verdict::Jump(to) | Verdict::Goto(to)) = &step.verdict else {
             return None;
@@ -93,7 +93,7 @@ impl Ruleset {
         })
     }
 
-    /// What a step's rule says, and its comment.
+    /// Formats a step's rule, and returns its comment separately.
     pub(crate) fn said(&self, step: &Step) -> Option<(String, Option<String>)> {
         let place = step.rule?.number.checked_sub(1)?;
         match step.backend {
@@ -102,7 +102,7 @@ impl Ruleset {
                 let table = self.snapshot.table(family, &step.table)?;
                 let rule = table.chain(&step.chain)?.rule(place)?;
                 if let Some(options) = rules::options(&rule, &self.sets) {
-                    // Without its counters.
+                    // Removes the counters.
                     let words = options.split_once("] ").map_or("", |(_, words)| words);
                     return Some((words.to_owned(), quoted(words)));
                 }
@@ -128,7 +128,7 @@ impl Ruleset {
     }
 }
 
-/// The comment in a rule of iptables'.
+/// Returns the comment of an iptables rule.
 fn quoted(words: &str) -> Option<String> {
     let rest = words.split_once("--comment ")?.1;
     let text = match rest.strip_prefix('"') {
@@ -138,7 +138,7 @@ fn quoted(words: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// A rule's words without its comment, which is said by itself.
+/// Removes the comment from a rule's text, because it is printed separately.
 fn without_comment(words: &str) -> String {
     for begin in [
         " -m comment --comment ",
@@ -157,7 +157,7 @@ fn without_comment(words: &str) -> String {
     words.to_owned()
 }
 
-/// What a step is about, in Kubernetes' terms.
+/// Returns the purpose of a step's rule in Kubernetes' terms.
 fn part(step: &Step, comment: Option<&str>) -> Option<Part> {
     let to = match &step.verdict {
         Verdict::Jump(to) | Verdict::Goto(to) => to.as_bstr(),
@@ -166,7 +166,7 @@ fn part(step: &Step, comment: Option<&str>) -> Option<Part> {
     Part::of(to, comment.map(BStr::new))
 }
 
-/// Where a packet arrives: `10.244.1.5:80`.
+/// Formats the final destination of a packet: `10.244.1.5:80`.
 pub(crate) fn arrived(end: &End) -> String {
     let (address, port) = (&end.packet.destination, &end.packet.destination_port);
     let (address, port) = (address.to_string(), port.to_string());
@@ -177,7 +177,7 @@ pub(crate) fn arrived(end: &End) -> String {
     }
 }
 
-/// What becomes of a packet, in words: also where it was sent instead, and if from another source.
+/// Formats the fate of a packet, including a translated destination or source.
 pub(crate) fn outcome(packet: &Packet, end: &End) -> String {
     let mut words = end.outcome.to_string();
     let goes_on = matches!(
@@ -216,7 +216,7 @@ pub(crate) fn outcome(packet: &Packet, end: &End) -> String {
     words
 }
 
-/// The rule or policy that ended a packet's way, with its comment and what it is in Kubernetes' terms.
+/// Formats the rule or policy that ended a packet's path, with its comment and its purpose in Kubernetes' terms.
 pub(crate) fn reason(ruleset: &Ruleset, end: &End) -> Option<String> {
     let step = end.steps.last()?;
     let at = place(step);
@@ -231,7 +231,7 @@ pub(crate) fn reason(ruleset: &Ruleset, end: &End) -> Option<String> {
     Some(format!("{at}{why}"))
 }
 
-/// `ip nat KUBE-SERVICES rule 5`, `ip filter FORWARD, its policy`.
+/// Formats a position: `ip nat KUBE-SERVICES rule 5`, `ip filter FORWARD, its policy`.
 pub(crate) fn place(step: &Step) -> String {
     let table = format!("{} {}", step.family, step.table);
     let backend = match step.backend {
@@ -244,7 +244,7 @@ pub(crate) fn place(step: &Step) -> String {
     }
 }
 
-/// A text in as many characters as there is room for.
+/// Shortens a text to a number of characters.
 fn fitted(text: &str, room: usize) -> String {
     let text = Printable(text).to_string();
     let long = text.chars().count();
@@ -257,7 +257,7 @@ fn fitted(text: &str, room: usize) -> String {
     format!("{head}…{end}")
 }
 
-/// A text in lines, each behind this.
+/// Wraps a text into lines with this indentation.
 pub(crate) fn wrapped(indent: &str, text: &str) -> Vec<String> {
     let text = Printable(text).to_string();
     let room = WIDTH - indent.chars().count();
@@ -277,7 +277,7 @@ pub(crate) fn wrapped(indent: &str, text: &str) -> Vec<String> {
     lines
 }
 
-/// Writes it.
+/// Writes wrapped lines.
 pub(crate) fn lines(out: &mut Output, indent: &str, text: &str) -> Result<(), Error> {
     for line in wrapped(indent, text) {
         writeln!(out, "{line}")?;
@@ -285,12 +285,12 @@ pub(crate) fn lines(out: &mut Output, indent: &str, text: &str) -> Result<(), Er
     Ok(())
 }
 
-/// `50.0 %`
+/// Formats a probability: `50.0 %`.
 pub(crate) fn percent(probability: f64) -> String {
     format!("{:.1} %", probability * 100.0)
 }
 
-/// Ends that are alike to somebody who asks where a packet goes.
+/// Ends with the same text.
 struct Alike<'w> {
     words: String,
     probability: f64,
@@ -298,7 +298,7 @@ struct Alike<'w> {
     end: &'w End,
 }
 
-/// Writes what becomes of a packet, and then its ways.
+/// Prints the fate of a packet, and then its paths.
 pub(crate) fn people(
     out: &mut Output,
     ruleset: &Ruleset,
@@ -306,7 +306,7 @@ pub(crate) fn people(
     walk: &Walk,
     all: bool,
 ) -> Result<(), Error> {
-    // Under the same assumptions probabilities add up.
+    // Probabilities are added if the assumptions are the same.
     let mut assumed: BTreeMap<&[String], Vec<Alike<'_>>> = BTreeMap::new();
     let mut order: Vec<&[String]> = Vec::new();
     for end in &walk.ends {
@@ -325,7 +325,7 @@ pub(crate) fn people(
             }),
         }
     }
-    // What comes of it whatever is assumed is said once.
+    // Results that do not depend on assumptions are printed once.
     let same = |one: &[Alike<'_>], other: &[Alike<'_>]| {
         let close = |(one, other): (&Alike<'_>, &Alike<'_>)| {
             one.words == other.words && (one.probability - other.probability).abs() < 1e-9
@@ -380,7 +380,7 @@ pub(crate) fn people(
         )?;
     }
     if walk.is_cut {
-        writeln!(out, "  There are more ways than were followed.")?;
+        writeln!(out, "  Not all paths were followed.")?;
     }
     writeln!(out)?;
     let distinct: Vec<&Alike<'_>> = told.iter().flat_map(|(key, _)| &assumed[key]).collect();
@@ -405,7 +405,7 @@ pub(crate) fn people(
                 fitted(&format!("{percent}: {}", alike.words), WIDTH)
             )?;
             for chance in &alike.end.chances {
-                lines(out, "  ", &format!("by chance {chance}"))?;
+                lines(out, "  ", &format!("random: {chance}"))?;
             }
         }
         let before = alike.end.steps[..common].last();
@@ -420,7 +420,7 @@ pub(crate) fn people(
     }
 }
 
-/// How many steps all ends have in common.
+/// Returns the number of steps that all ends have in common.
 fn common(ends: &[End]) -> usize {
     let Some((first, rest)) = ends.split_first() else {
         return 0;
@@ -433,7 +433,7 @@ fn common(ends: &[End]) -> usize {
     shortest.unwrap_or(first.steps.len())
 }
 
-/// Writes steps: what each rule said. That a packet came to the end of a chain which accepts is said only if all is.
+/// Prints steps with the text of each rule. Ends of accepting chains are printed only with `all`.
 fn steps(
     out: &mut Output,
     ruleset: &Ruleset,
@@ -473,7 +473,7 @@ fn steps(
         if let Some((words, _)) = said {
             let words = without_comment(&words);
             let words = words.trim();
-            // A rule that says no more than where it leads said it already.
+            // If a rule only jumps, its text already contains the target.
             let verdict = step.verdict.to_string();
             let bare = words
                 .replacen("-j ", "jump ", 1)
@@ -489,16 +489,16 @@ fn steps(
     Ok(())
 }
 
-/// Says which tables and chains no packet was walked through, and of which ruleset, if there are several.
+/// Lists the tables and chains that traces do not cover; `whose` names the ruleset if there are several.
 pub(crate) fn say_not_walked(rules: &Rules<'_>, whose: Option<&str>) {
     for name in rules.not_walked() {
         let name = Printable(name);
         let of = whose.map_or_else(String::new, |whose| format!(" (of the {whose} ruleset)"));
-        note(&format!("not walked through: {name}{of}"));
+        note(&format!("not evaluated: {name}{of}"));
     }
 }
 
-/// How walks are made for the command.
+/// Returns the command's options for traces.
 pub(crate) fn options(as_they_are: bool) -> Options {
     let mut options = Options::default();
     options.sets_as_they_are = as_they_are;

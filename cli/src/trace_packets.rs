@@ -1,4 +1,4 @@
-//! `chainwright trace-packets`: which rules packets meet.
+//! `chainwright trace-packets`: prints the rules that packets meet.
 
 use bstr::BStr;
 use chainwright::netlink;
@@ -11,27 +11,27 @@ use crate::output::{Error, Exit, Output, Printable, causes, name_text, note, say
 use crate::rules::{Sets, said, sets};
 use crate::scope::Scope;
 
-/// Tell which rules packets meet
+/// Print the rules that packets meet
 ///
-/// Listens only: it adds no rule. Packets are traced for which a rule set it, before all other rules
-/// for instance with
+/// Only listens, and adds no rule. The kernel traces packets that a rule marks for it, for instance a rule before all
+/// others such as
 ///
 /// nft 'add table inet trace; add chain inet trace all { type filter hook prerouting priority -400; }; add rule inet trace all tcp dport 80 meta nftrace set 1'
 ///
-/// and no more once that table is deleted again. With iptables-nft it is the target TRACE, in table raw.
+/// until that table is deleted again. With iptables-nft, use the target TRACE in table raw.
 ///
-/// One line a step, with the number that tells its packet from others: a rule and its verdict, the end of
-/// a chain, a policy. A rule is looked up when its step is told, and may be another one by then. The first
-/// step of a packet in a hook has another line before it, with the packet and its devices.
+/// Prints one line per step, with a number that identifies the packet: a rule and its verdict, the end of a chain, a
+/// policy. A rule is looked up when its step is printed, and may have changed by then. Before the first step of a
+/// packet at a hook there is another line with the packet and its devices.
 ///
-/// Runs until it is ended, or its reader has gone. Where packets are faster, it says that steps are missing.
+/// Runs until it is stopped, or its reader exits. If packets arrive too fast, it reports missing steps.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// End after so many steps
+    /// Exit after this number of steps
     #[arg(long, value_name = "NUMBER")]
     count: Option<u64>,
 
-    /// How many bytes the kernel may queue while nobody reads, as far as it lets
+    /// Maximum size of the kernel's queue of unread events, in bytes, if the kernel permits it
     #[arg(long, value_name = "BYTES", default_value_t = TracerOptions::default().receive_buffer)]
     buffer: usize,
 
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     scope: Scope,
 }
 
-/// A step, for programs: one document each.
+/// The JSON document of a step.
 #[derive(Serialize, Default)]
 struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ struct Step {
     lost: Option<String>,
 }
 
-/// A device's name, or its index where there is none any more.
+/// Returns a device's name, or its index if it no longer exists.
 pub(crate) fn device(index: u32) -> String {
     match if_indextoname(index) {
         Ok(name) => name_text(name.as_bytes()).into_owned(),
@@ -88,7 +88,7 @@ impl Args {
     }
 }
 
-/// What the rule of a step does, as it is now; `None` if it is not there.
+/// Formats the present rule of a step; `None` if it does not exist.
 fn rule(
     nft: &mut Connection,
     step: &TraceRef<'_>,
@@ -99,7 +99,7 @@ fn rule(
     };
     match nft.rule(step.family(), table, chain, handle) {
         Ok(rule) => Ok(rule.map(|rule| said(&rule, sets))),
-        // Its table has gone, or it does not fit into an answer.
+        // The table no longer exists, or the rule does not fit into a reply.
         Err(netlink::Error::Refused { .. }) => Ok(None),
         Err(error) => Err(error),
     }
@@ -107,7 +107,7 @@ fn rule(
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     args.scope.place.only_nft(
-        "packets are traced in nf_tables only; legacy tables write to the kernel's log",
+        "packets can only be traced in nf_tables; legacy tables write to the kernel's log",
     )?;
     let options = TracerOptions {
         receive_buffer: args.buffer,

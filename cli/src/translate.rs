@@ -1,4 +1,4 @@
-//! `chainwright translate`: iptables' text in nft's language, and nft's in iptables'.
+//! `chainwright translate`: translates iptables' rules into nft's language, and back.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -16,21 +16,22 @@ use serde::Serialize;
 use crate::output::{Error, Exit, Output, Printable, note};
 use crate::save::said;
 
-/// Say iptables' rules in nft's language, or nft's in iptables'
+/// Translate iptables' rules into nft's language, or nft's rules into iptables'
 ///
-/// Takes the text of `save` or iptables-save, or one rule, and prints what it is in nft's language: what `apply` and
-/// `nft -f` take. Nothing is asked of the kernel, and nothing changed there.
+/// Reads the output of `save` or iptables-save, or one rule, and prints it in nft's language, as input for `apply` and
+/// `nft -f`. It neither reads nor changes the kernel's tables.
 ///
-/// A rule is said whole or not at all, by nf_tables' own expressions. One that only an extension of x_tables can say is a
-/// comment in its place; standard error says how many these are, and the exit code is 1: without them the rules may let
-/// through what they did not, or keep out what they let through.
+/// A rule is translated completely or not at all, into nf_tables' native expressions. A rule that needs an extension of
+/// x_tables is replaced by a comment; standard error reports the number of these, and the exit code is 1: without them
+/// the rules may accept packets that they did not accept, or drop packets that they did not drop.
 ///
-/// With `--to iptables` it is the other way round: it takes what `list` prints and `nft -f` takes, and prints the tables of
-/// IPv4 or IPv6 as iptables-nft would see and save them, once they are loaded where nothing is. Rules that iptables does
-/// not know are comments in nft's words; tables that it does not know are named.
+/// With `--to iptables` it translates in the other direction: it reads the output of `list` and the input of `nft -f`,
+/// and prints the tables of IPv4 or IPv6 as iptables-nft would save them after they are loaded into an empty ruleset.
+/// Rules that iptables does not know are comments in nft's syntax; standard error lists tables that it does not know.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// This rule, as it is typed behind `iptables`: '-t nat -A POSTROUTING -j MASQUERADE'; or only its options
+    /// Translate this rule, in the syntax of `iptables` arguments: '-t nat -A POSTROUTING -j MASQUERADE'; or only its
+    /// options
     #[arg(
         long,
         value_name = "RULE",
@@ -39,19 +40,19 @@ pub(crate) struct Args {
     )]
     rule: Option<String>,
 
-    /// Into which language
+    /// Target language
     #[arg(long, value_enum, value_name = "LANGUAGE", default_value_t = Language::Nft)]
     to: Language,
 
-    /// It is of IPv4, which is what is taken if nothing is said
+    /// The input is for IPv4, which is the default
     #[arg(short = '4', long, conflicts_with = "ipv6")]
     ipv4: bool,
 
-    /// It is of IPv6
+    /// The input is for IPv6
     #[arg(short = '6', long)]
     ipv6: bool,
 
-    /// The text; standard input if there is none, or `-`
+    /// Input file; standard input if omitted, or `-`
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -64,7 +65,7 @@ enum Language {
     Iptables,
 }
 
-/// All that `--json` writes.
+/// The JSON document.
 #[derive(Serialize)]
 struct Document<'d> {
     text: &'d str,
@@ -72,7 +73,7 @@ struct Document<'d> {
     not_said: Vec<Record<'d>>,
 }
 
-/// A line that is not said.
+/// A line that was not translated.
 #[derive(Serialize)]
 struct Record<'d> {
     line: usize,
@@ -122,9 +123,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         return Ok(Exit::Done);
     }
     note(&match (count, &translation.not_said[0]) {
-        (1, first) => format!("not said: line {}: {}", first.line, Printable(&first.why)),
+        (1, first) => format!(
+            "not translated: line {}: {}",
+            first.line,
+            Printable(&first.why)
+        ),
         (count, first) => format!(
-            "{count} lines are not said, the first of them line {}: {}",
+            "{count} lines are not translated, the first of them line {}: {}",
             first.line,
             Printable(&first.why)
         ),
@@ -132,7 +137,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     Ok(Exit::Absent)
 }
 
-/// A text, and what it is called.
+/// Reads a file, and returns its name and text.
 fn read(args: &Args) -> Result<(String, Vec<u8>), Error> {
     let file = args.file.as_deref().filter(|file| *file != Path::new("-"));
     let name = file.map_or(Cow::Borrowed("<stdin>"), |file| file.to_string_lossy());
@@ -144,7 +149,7 @@ fn read(args: &Args) -> Result<(String, Vec<u8>), Error> {
     Ok((Printable(&name).to_string(), text))
 }
 
-/// A text of iptables'.
+/// Translates iptables' text.
 fn whole(args: &Args, family: Family) -> Result<Translation, Error> {
     let (name, text) = read(args)?;
     Translation::of(family, text).map_err(|wrong| {
@@ -153,14 +158,14 @@ fn whole(args: &Args, family: Family) -> Result<Translation, Error> {
     })
 }
 
-/// All that `--to iptables --json` writes.
+/// The JSON document of `--to iptables`.
 #[derive(Serialize)]
 struct BackDocument<'d> {
     text: &'d str,
     omitted: Omitted<'d>,
 }
 
-/// What stands in the text as comments.
+/// The parts that are comments in the text.
 #[derive(Serialize)]
 struct Omitted<'d> {
     rules: usize,
@@ -169,7 +174,7 @@ struct Omitted<'d> {
     tables: &'d [String],
 }
 
-/// A text of nft's as iptables'.
+/// Translates nft's text into iptables'.
 fn back(args: &Args, family: Family, json: bool) -> Result<Exit, Error> {
     let (name, text) = read(args)?;
     let script = Script::parse(&name, text).map_err(|error| Error::Other(error.to_string()))?;
@@ -202,7 +207,7 @@ fn back(args: &Args, family: Family, json: bool) -> Result<Exit, Error> {
         for table in &back.others {
             writeln!(
                 out,
-                "# the table {}, which iptables does not know",
+                "# table {}, which iptables does not have",
                 Printable(table)
             )?;
         }
@@ -214,9 +219,9 @@ fn back(args: &Args, family: Family, json: bool) -> Result<Exit, Error> {
     }
     if let [first, ..] = &*back.others {
         note(&match back.others.len() {
-            1 => format!("iptables does not know the table {}", Printable(first)),
+            1 => format!("iptables does not have a table {}", Printable(first)),
             many => format!(
-                "iptables does not know {many} tables, the first of them {}",
+                "iptables does not have {many} of the tables, the first of them {}",
                 Printable(first)
             ),
         });

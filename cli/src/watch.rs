@@ -1,4 +1,4 @@
-//! `chainwright watch`: who changes what, as it happens.
+//! `chainwright watch`: prints changes as they happen.
 
 use std::time::SystemTime;
 
@@ -12,32 +12,33 @@ use crate::output::{Error, Exit, Output, Printable, name_text, say};
 use crate::rules::{Sets, options, said, sets};
 use crate::scope::Scope;
 
-/// Tell who changes nf_tables, and what
+/// Print each change of nf_tables, and the thread that made it
 ///
-/// One line a transaction: when, the generation that it made, and the thread that committed it; under it
-/// what it added and deleted. `add` also stands for a change of what is there, as of a chain's policy or
-/// name. A rule is shown as `rules` shows it; what a set, an object and an element are, as nft writes it. What
-/// nft has no words for, or is of a set that cannot be known any more, is shown as bytecode and bytes.
+/// One line per transaction: the time, the new generation, and the thread that committed it; below it the added and
+/// deleted objects. `add` also means a change of an existing object, such as a chain's policy or name. Rules are shown
+/// as in `rules`; sets, stateful objects and elements in nft's syntax. Rules that nft cannot express, and elements of
+/// unknown sets, are shown as bytecode and bytes.
 ///
-/// Runs until it is ended, or its reader has gone. Where the kernel dropped events, it says of which
-/// generations, and goes on.
+/// Runs until it is stopped, or its reader exits. If the kernel dropped events, it reports the affected generations,
+/// and continues.
 ///
-/// Not told are counters, elements that rules add or that time out, and what else makes no transaction.
+/// Does not show counters, elements that rules add or that time out, and other changes without a transaction.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// End after so many transactions
+    /// Exit after this number of transactions
     #[arg(long, value_name = "NUMBER")]
     count: Option<u64>,
 
-    /// Show at most so many objects of a transaction; JSON has them all
+    /// Maximum number of shown objects of a transaction; JSON has all
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     show: usize,
 
-    /// How many bytes the kernel may queue while nobody reads, as far as it lets
+    /// Maximum size of the kernel's queue of unread events, in bytes, if the kernel permits it
     #[arg(long, value_name = "BYTES", default_value_t = MonitorOptions::default().receive_buffer)]
     buffer: usize,
 
-    /// Show what iptables has no words for as bytecode, and the keys of elements as bytes, instead of in nft's words
+    /// Show rules that iptables cannot express as bytecode, and the keys of elements as bytes, instead of in nft's
+    /// syntax
     #[arg(long)]
     bytecode: bool,
 
@@ -45,7 +46,7 @@ pub(crate) struct Args {
     scope: Scope,
 }
 
-/// What is told, for programs: one document each.
+/// The JSON document of an item.
 #[derive(Serialize)]
 struct Formatted<'t> {
     time: String,
@@ -95,7 +96,7 @@ struct ToldEvent<'t> {
     keys: Vec<Bytes<'t>>,
 }
 
-/// What a rule does, in words; nothing of one that is only named.
+/// Formats a rule; `None` if the event only names it.
 fn rule_of(event: &Event<'_>, sets: &Sets) -> Option<String> {
     match event.object() {
         Ok(EventObject::Rule(rule)) if rule.expressions().is_some() => Some(said(&rule, sets)),
@@ -131,7 +132,7 @@ impl<'t> ToldEvent<'t> {
 }
 
 impl Args {
-    /// Whether an event is about a table that was asked for.
+    /// Whether an event is about a selected table.
     fn admits(&self, event: &Event<'_>) -> bool {
         if !self.scope.is_narrowed() {
             return true;
@@ -147,7 +148,7 @@ impl Args {
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     args.scope
         .place
-        .only_nft("the kernel tells of nf_tables only: legacy tables have no events")?;
+        .only_nft("the kernel only reports events of nf_tables: legacy tables have none")?;
     let options = MonitorOptions {
         receive_buffer: args.buffer,
         ..MonitorOptions::default()
@@ -181,14 +182,14 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 struct Watch<'a> {
     args: &'a Args,
     json: bool,
-    /// Who has nft's words, if they are asked for.
+    /// Formats events in nft's syntax, if requested.
     formatter: Option<EventFormatter>,
     sets: Sets,
     out: Output,
 }
 
 impl Watch<'_> {
-    /// Finds out which tables and sets there are, whose events do not say of what types they are.
+    /// Reads the present tables and sets, because events do not contain the types of sets.
     fn know(&mut self) -> Result<(), Error> {
         if self.json || self.args.bytecode {
             return Ok(());
@@ -196,12 +197,12 @@ impl Watch<'_> {
         let words = chainwright_lang::Options::here();
         let mut nft = Connection::open_to_look()?;
         let formatter = EventFormatter::new(&mut nft, words.clone());
-        // If others keep changing it, what comes from now on is known all the same.
+        // If others keep changing the ruleset, the formatter knows only objects that are created from now on.
         self.formatter = Some(formatter.unwrap_or_else(|_| EventFormatter::of_nothing(words)));
         Ok(())
     }
 
-    /// An event in one line; nothing of one that is said with another.
+    /// Formats an event on one line; `None` if it is printed together with another one.
     fn line(&self, event: &Event<'_>, told: &Said) -> Option<String> {
         let words = event.to_string();
         if let Ok(EventObject::Rule(rule)) = event.object()
@@ -223,7 +224,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Tells of an item; whether it was a transaction that was asked for.
+    /// Prints an item; returns whether it was a transaction on selected tables.
     fn tell(&mut self, time: String, item: &Item) -> Result<bool, Error> {
         match item {
             Item::Change(change) => self.change(time, change),
@@ -251,7 +252,7 @@ impl Watch<'_> {
     }
 
     fn change(&mut self, time: String, change: &Change) -> Result<bool, Error> {
-        // It is to hear of all of them.
+        // The formatter must see all events.
         let told = match &mut self.formatter {
             Some(formatter) => formatter.format(change),
             None => vec![Said::Inexpressible; change.events().len()],

@@ -1,4 +1,4 @@
-//! `chainwright why`: whose rules stop a packet.
+//! `chainwright why`: names the rules that stop a packet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -13,24 +13,25 @@ use crate::packet::{More, node, parse, said};
 use crate::scope::{Found, NotLookedAt, Scope};
 use crate::trace_output::{Ruleset, lines, options, percent, place, reason, say_not_walked};
 
-/// Show whose rules stop a packet, although others let it through
+/// Show the rules that stop a packet, although others accept it
 ///
-/// Walks a packet through all rules, as `trace` does, and says which rule or policy of which table stops it, who owns
-/// that (guessed by the names of tables and chains: kube-proxy, Calico, Cilium, Docker, firewalld, ufw, …), and who let it
-/// through before. To accept a packet ends a chain's look at it and no other's: whoever drops it in another table has the
-/// last word.
+/// Simulates a packet in all rules, like `trace`, and prints the rule or policy that stops it, its table and owner
+/// (guessed from the names of tables and chains: kube-proxy, Calico, Cilium, Docker, firewalld, ufw, …), and the rules
+/// that accepted the packet before. Accepting a packet ends its evaluation only in the current base chain: another
+/// table can still drop it.
 ///
-/// With --table only what tables of this name say counts; all the others are walked through nevertheless.
+/// --table considers only tables of this name; the packet still traverses all others.
 ///
-/// Exit codes: 0 something stops it, 1 nothing does, 2 nothing does as far as can be said, but there are ways of which it
-/// cannot be said.
+/// Exit codes: 0 something stops it, 1 nothing stops it, 2 nothing stops it on the known paths, but the result of
+/// others is unknown.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The packet: its protocol, where from and where to, as `trace` takes it
+    /// The packet: its protocol, source and destination, as for `trace`
     #[arg(value_name = "PACKET", required = true, num_args = 3)]
     packet: Vec<String>,
 
-    /// In the rules of this file instead of the kernel's: a backup, a text of iptables-save, or one in nft's language
+    /// Use the rules of this file instead of the kernel's: a backup, output of iptables-save, or a ruleset in nft's
+    /// language
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 
@@ -41,7 +42,7 @@ pub(crate) struct Args {
     scope: Scope,
 }
 
-/// All that `--json` writes.
+/// The JSON document.
 #[derive(Serialize)]
 struct Document<'d> {
     packet: String,
@@ -51,7 +52,7 @@ struct Document<'d> {
     not_looked_at: &'d [NotLookedAt],
 }
 
-/// How a packet is stopped.
+/// The way in which a packet is stopped.
 #[derive(Serialize)]
 struct Stop {
     probability: f64,
@@ -63,7 +64,7 @@ struct Stop {
     reason: String,
 }
 
-/// What a table said.
+/// The decision of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Said {
     backend: &'static str,
@@ -81,7 +82,7 @@ struct Said {
 
 impl Said {
     fn of(step: &Step, base: &BString) -> Self {
-        // A rule in everybody's chain says nothing of its owner; that of a chain that it came from may.
+        // A rule in a shared chain has no known owner; the chain that jumped there may have one.
         let owner = owner(&step.table, &step.chain).or_else(|| owner(&step.table, base));
         Self {
             backend: match step.backend {
@@ -109,7 +110,7 @@ impl Said {
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     args.scope.check()?;
     let mut found = Found::default();
-    // All tables have a say, whichever was asked for.
+    // Includes all tables, regardless of the selection.
     let all = args.scope.of_all_tables();
     let (ruleset, node) = match &args.file {
         Some(file) => (Ruleset::of_file(file, &all)?, Node::default()),
@@ -147,7 +148,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     Ok(exit)
 }
 
-/// Why it cannot be said of some ends whether the packet is stopped, each reason once.
+/// Returns the reasons for unknown results, without duplicates.
 fn unknown(walk: &Walk) -> Vec<&str> {
     let reasons = walk.ends.iter().filter_map(|end| match &end.outcome {
         Outcome::Unknown(why) | Outcome::NotFollowed(why) => Some(why.as_str()),
@@ -157,7 +158,7 @@ fn unknown(walk: &Walk) -> Vec<&str> {
     reasons.filter(|why| met.insert(*why)).collect()
 }
 
-/// The ends at which a table that was asked for stops the packet: those for which the same rule does together.
+/// Returns the ends at which a selected table stops the packet, grouped by rule.
 fn stops(walk: &Walk, ruleset: &Ruleset, scope: &Scope) -> Vec<Stop> {
     let mut stopped: Vec<Stop> = Vec::new();
     let mut known: BTreeMap<(String, Vec<String>), usize> = BTreeMap::new();
@@ -188,25 +189,25 @@ fn stops(walk: &Walk, ruleset: &Ruleset, scope: &Scope) -> Vec<Stop> {
     stopped
 }
 
-/// The base chain that a step was reached from.
+/// Returns the base chain of a step.
 fn base(end: &End, at: usize) -> &BString {
     let step = &end.steps[at];
     let of_same = |other: &&Step| {
         (other.hook, other.priority, &other.table, other.backend)
             == (step.hook, step.priority, &step.table, step.backend)
     };
-    // The first step of a base chain is in itself.
+    // The first step of a base chain is in the base chain itself.
     let first = end.steps[..=at].iter().rev().take_while(of_same).last();
     first.map_or(&step.chain, |first| &first.chain)
 }
 
-/// Who else accepted the packet before: other tables, each once.
+/// Returns the earlier decisions of other tables to accept the packet, without duplicates.
 fn accepted(end: &End, by: &Said) -> Vec<Said> {
     let mut accepted: Vec<Said> = Vec::new();
     for (at, step) in end.steps.iter().enumerate() {
         let mut said = Said::of(step, base(end, at));
         let other = (said.backend, said.family, &said.table) != (by.backend, by.family, &by.table);
-        // That translations and the like accept is no consent.
+        // An accept of NAT rules is no decision to let the packet pass.
         let decides = step.rule.is_some() && said.table != "nat";
         if step.verdict == Verdict::Accept && other && decides {
             said.owner = said.owner.or_else(|| owner(&step.table, &step.chain));
@@ -233,7 +234,7 @@ fn people(out: &mut Output, unknown: &[&str], stopped: &[Stop]) -> Result<(), Er
             "             ",
             &format!("by {} in {}", stop.reason, stop.by.hook),
         )?;
-        let owner = stop.by.owner.unwrap_or("not known by its names");
+        let owner = stop.by.owner.unwrap_or("unknown");
         writeln!(out, "             owner: {owner}")?;
         for said in &stop.accepted_by {
             let words = format!("although {} accepts it in {}", said.owned(), said.hook);
@@ -241,10 +242,10 @@ fn people(out: &mut Output, unknown: &[&str], stopped: &[Stop]) -> Result<(), Er
         }
     }
     if stopped.is_empty() {
-        writeln!(out, "  Nothing that was asked about stops it.")?;
+        writeln!(out, "  Nothing in scope stops it.")?;
     }
     for why in unknown {
-        lines(out, "  ", &format!("It cannot be said everywhere: {why}."))?;
+        lines(out, "  ", &format!("The result is incomplete: {why}."))?;
     }
     Ok(())
 }

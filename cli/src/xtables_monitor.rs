@@ -1,4 +1,4 @@
-//! `xtables-monitor`: changes of nf_tables, and the rules that packets meet, in iptables' words.
+//! `xtables-monitor`: prints changes of nf_tables, and the rules that packets meet, in iptables' syntax.
 
 use std::ffi::OsString;
 use std::fmt::{self, Write as _};
@@ -26,10 +26,10 @@ use crate::output::{Error, Output, Printable, causes, note, say};
 use crate::rules::{Sets, said, sets};
 use crate::trace_packets::device;
 
-/// Its name.
+/// The name of the program.
 pub(crate) const NAME: &str = "xtables-monitor";
 
-/// What `-h` prints behind the line of the version.
+/// The output of `-h` after the version line.
 const USAGE: &str = "Usage: xtables-monitor [ -t | -e ]
         --trace    -t    trace ruleset traversal of packets tagged via -j TRACE rule
         --event    -e    show events that modify the ruleset
@@ -44,7 +44,7 @@ const DONE: u8 = 0;
 const FAILED: u8 = 1;
 const MISUSED: u8 = 2;
 
-/// Its options: long and short names.
+/// The options: long and short names.
 const OPTIONS: [(&str, u8); 7] = [
     ("counters", b'c'),
     ("event", b'e'),
@@ -55,7 +55,7 @@ const OPTIONS: [(&str, u8); 7] = [
     ("version", b'V'),
 ];
 
-/// What the words behind the name ask for.
+/// The parsed arguments.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked {
     events: bool,
@@ -64,7 +64,7 @@ struct Asked {
     family: Family,
 }
 
-/// The exit code of `xtables-monitor`.
+/// Runs `xtables-monitor`; returns the exit code.
 pub(crate) fn run(words: &[OsString]) -> u8 {
     let mut out = Output::new();
     let asked = match parse(words) {
@@ -133,7 +133,7 @@ fn parse(words: &[OsString]) -> Result<Asked, (u8, String)> {
     }
 }
 
-/// The program whose tables a family has.
+/// Returns the program for a family's tables.
 fn program(family: Family) -> Option<&'static str> {
     Some(match family {
         Family::IP => "iptables",
@@ -226,7 +226,7 @@ impl Asked {
         )
     }
 
-    /// An event in one line; `None` of what iptables' tables do not have.
+    /// Formats an event on one line; `None` if iptables' tables have no such object.
     fn event(&self, event: &Event<'_>, told: &Formatted, sets: &Sets) -> Option<String> {
         let family = event.family();
         let verb = if event.is_deletion() { "DEL" } else { "NEW" };
@@ -264,7 +264,7 @@ impl Asked {
         }
     }
 
-    /// The rule as the words of a command; `None` if iptables has none for it.
+    /// Formats a rule as the arguments of a command; `None` if iptables cannot express it.
     fn options(&self, rule: &RuleRef<'_>, is_deletion: bool, sets: &Sets) -> Option<String> {
         let program = program(rule.family()).filter(|program| program.starts_with("ip"))?;
         let mut entry = decode(rule).ok()?;
@@ -318,7 +318,7 @@ impl Asked {
         writeln!(out, " TRACE: {}", Printable(&line))
     }
 
-    /// The rule of a step as it is now; `None` if it is not there.
+    /// Returns the present rule of a step; `None` if it does not exist.
     fn rule(
         &self,
         nft: &mut Connection,
@@ -336,7 +336,7 @@ impl Asked {
                     return Ok(Some(words));
                 }
             }
-            // Its table has gone, or it does not fit into an answer.
+            // The table no longer exists, or the rule does not fit into a reply.
             Err(netlink::Error::Refused { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -362,11 +362,11 @@ impl Asked {
 fn formatter() -> Result<EventFormatter, Error> {
     let options = chainwright_lang::Options::here();
     let formatter = EventFormatter::new(&mut Connection::open_to_look()?, options.clone());
-    // If others keep changing the ruleset, what comes from now on is known all the same.
+    // If others keep changing the ruleset, the formatter knows only objects that are created from now on.
     Ok(formatter.unwrap_or_else(|_| EventFormatter::of_nothing(options)))
 }
 
-/// A chain as libnftnl prints it.
+/// A chain in libnftnl's format.
 struct ChainWords<'c>(&'c ChainRef<'c>);
 
 impl fmt::Display for ChainWords<'_> {
@@ -406,7 +406,7 @@ impl fmt::Display for ChainWords<'_> {
     }
 }
 
-/// What a verdict is called in traces.
+/// Returns the name of a verdict in traces.
 fn verdict(verdict: Verdict<'_>) -> String {
     match verdict {
         Verdict::Accept => "ACCEPT".to_owned(),
@@ -425,11 +425,11 @@ fn verdict(verdict: Verdict<'_>) -> String {
 const ETHERNET: u16 = 1;
 const LOOPBACK: u16 = 772;
 
-/// Protocols that begin with two ports.
+/// Protocols whose header begins with two ports.
 const TCP: u8 = 6;
 const WITH_PORTS: [u8; 5] = [TCP, 17, 33, 132, 136];
 
-/// The bits of TCP's flags that are named, in the order of their names.
+/// The bits of TCP's flags that have names, in the order of the names.
 const TCP_FLAGS: [(u8, &str); 6] = [
     (0x02, "SYN"),
     (0x10, "ACK"),
@@ -439,7 +439,7 @@ const TCP_FLAGS: [(u8, &str); 6] = [
     (0x20, "URG"),
 ];
 
-/// The packet of a step, as far as the kernel tells it: with its first step in a hook only.
+/// Formats the packet of a step; the kernel reports it only with the first step at a hook.
 fn packet(step: &TraceRef<'_>) -> Option<String> {
     let (link, network) = (step.link_header(), step.network_header());
     link.or(network)?;
@@ -509,7 +509,8 @@ fn write_packet(out: &mut String, step: &TraceRef<'_>) -> fmt::Result {
     }
 }
 
-/// Returns the family of the network header. In the families bridge and netdev the first bits of the header decide.
+/// Returns the family of the network header. In the families bridge and netdev, the first bits of the header determine
+/// it.
 fn network_family(step: &TraceRef<'_>) -> Family {
     let first = step.network_header().and_then(|header| header.first());
     let told = step.nfproto().and_then(|number| u8::try_from(number).ok());
@@ -529,7 +530,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
-/// The fields of IPv4's header of 20 bytes at least; the protocol behind it, if its header is in this packet.
+/// Writes the fields of an IPv4 header, which has at least 20 bytes; returns the protocol after it, if its header is in
+/// this packet.
 fn ip(out: &mut String, header: &[u8]) -> Result<Option<u8>, fmt::Error> {
     let number = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     let address = |at: usize| {
@@ -563,7 +565,7 @@ fn ip(out: &mut String, header: &[u8]) -> Result<Option<u8>, fmt::Error> {
     Ok((offset == 0).then_some(header[9]))
 }
 
-/// The fields of IPv6's header of 40 bytes; what follows it.
+/// Writes the fields of an IPv6 header of 40 bytes; returns the next header.
 fn ip6(out: &mut String, header: &[u8]) -> Result<Option<u8>, fmt::Error> {
     let address = |at: usize| {
         let octets: [u8; 16] = std::array::from_fn(|byte| header[at + byte]);

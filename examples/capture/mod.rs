@@ -1,4 +1,4 @@
-//! What the programs share that capture what versions of iptables write and read.
+//! Shared code of the programs that capture what versions of iptables write and read.
 
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -9,7 +9,7 @@ use chainwright::nft::{Connection, Scope, Table, Transaction};
 /// The built-in chains of all tables.
 pub(crate) const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
 
-/// Deletes all tables, and waits until what they held is gone.
+/// Deletes all tables, and waits until their content is freed.
 pub(crate) fn clear() -> Result<(), Box<dyn Error>> {
     let mut nft = Connection::open()?;
     let mut transaction = Transaction::new();
@@ -37,7 +37,7 @@ pub(crate) fn run(command: &str, arguments: &[&str], input: &str) -> io::Result<
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    // What is given is short, and nothing is printed before it is read.
+    // The input is short, and nothing is printed before it is read.
     if let Some(mut stdin) = child.stdin.take() {
         let written = stdin.write_all(input.as_bytes());
         if !written

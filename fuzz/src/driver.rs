@@ -1,7 +1,7 @@
-//! The driver without cargo-fuzz: it changes seeds at random for a while.
+//! The driver without cargo-fuzz: it applies random changes to seeds for a given time.
 //!
-//! It does not know which code an input reached; what it lacks of libFuzzer it has in changes that
-//! know what inputs are made of ([`mutate`](crate::mutate)).
+//! It does not know which code an input reaches. Unlike libFuzzer it has no coverage, but its changes
+//! know the structure of inputs ([`mutate`](crate::mutate)).
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -19,12 +19,12 @@ use sha2::{Digest, Sha256};
 use crate::Target;
 use crate::mutate::mutated;
 
-/// An input that takes longer ends the program.
+/// Time after which a running input ends the program.
 const HANG: Duration = Duration::from_secs(60);
 
-/// Runs a target on changed seeds for so long. Whether nothing was found; what was found is written to
-/// `fuzz/artifacts/`, and the way to see it again to standard error.
-/// It ends at the first finding, unless it is to go on.
+/// Runs a target on changed seeds for this long. Returns whether there were no findings. Findings are
+/// written to `fuzz/artifacts/`, and the command that reproduces each to standard error. Ends at the
+/// first finding, unless `keep_going`.
 pub fn run(
     target: &Target,
     seeds: &[Vec<u8>],
@@ -52,7 +52,7 @@ pub fn run(
     let mut found = 0;
     while start.elapsed() < time || run < seeds.len() as u64 {
         let input = match seeds.get(run as usize) {
-            // The seeds themselves first.
+            // First the seeds themselves.
             Some(seed) => seed.clone(),
             None => {
                 let mut rng = Rng::with_seed(seed ^ run.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -62,7 +62,7 @@ pub fn run(
                 mutated(target.shape, one, other, &mut rng)
             }
         };
-        // What cannot be caught, as an overflow of the stack, leaves this file.
+        // After a fault that cannot be caught, such as a stack overflow, this file remains.
         let written = file
             .set_len(input.len() as u64)
             .and_then(|()| file.write_all_at(&input, 0));

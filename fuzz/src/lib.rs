@@ -1,13 +1,13 @@
-//! Fuzz targets for every parser of chainwright that faces bytes or text from outside.
+//! Fuzz targets for every parser of chainwright that handles bytes or text from outside.
 //!
-//! A target is a function of any bytes that panics when something is wrong: not only when a parser
-//! crashes, but when what it read is not what is written from it again. Each stands in a file of
-//! [`targets`]. The same functions are driven
+//! A target is a function of arbitrary bytes that panics when something is wrong: not only when a parser
+//! crashes, but also when parsing and writing do not give the same result again. Each is in a file of
+//! [`targets`]. The same functions are run
 //!
-//! - by cargo-fuzz, which finds its way by coverage: `cargo fuzz run TARGET`;
-//! - by a driver for any stable toolchain, without a C++ compiler, which changes the seeds at
-//!   random: `cargo run -p chainwright-fuzz -- run`;
-//! - by an ordinary test with what was found once: `findings/`.
+//! - by cargo-fuzz, which is guided by coverage: `cargo fuzz run TARGET`;
+//! - by a driver for any stable toolchain, without a C++ compiler, which applies random changes to the
+//!   seeds: `cargo run -p chainwright-fuzz -- run`;
+//! - by an ordinary test with earlier findings: `findings/`.
 
 pub mod driver;
 pub mod mutate;
@@ -25,12 +25,12 @@ use nix::time::{ClockId, clock_gettime};
 
 use mutate::Shape;
 
-/// A parser with what must hold of it.
+/// A parser and the properties to check.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// Its name: that of its file and of its binary for cargo-fuzz.
+    /// The name of its file and of its binary for cargo-fuzz.
     pub name: &'static str,
-    /// What its inputs are like.
+    /// The structure of its inputs.
     pub shape: Shape,
     /// Panics if something is wrong with these bytes.
     pub run: fn(&[u8]),
@@ -42,15 +42,16 @@ impl std::fmt::Debug for Target {
     }
 }
 
-/// Memory that an input may take at most at any moment, in bytes: so much, and so much more for each of
-/// its bytes. A snapshot takes memory in segments of 4 MiB, a legacy table an eighth more than it is.
+/// Largest amount of memory that an input may take at any moment: a number of bytes, plus a number for
+/// each byte of the input. A snapshot takes memory in segments of 4 MiB, a legacy table an eighth more
+/// than its size.
 const MEMORY: (u64, u64) = (48 << 20, 4096);
-/// Time of the processor that an input may take at most: so much, and so much more for each of its
-/// bytes. Generous, since builds without optimisation and with instrumentation are slow.
+/// Largest CPU time that an input may take: a duration, plus one for each byte of the input. Generous,
+/// because builds without optimisation and with instrumentation are slow.
 const TIME: (Duration, Duration) = (Duration::from_secs(2), Duration::from_micros(200));
 
 impl Target {
-    /// The target of that name.
+    /// Looks up a target by name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         targets::ALL.iter().find(|target| target.name == name)
@@ -59,12 +60,12 @@ impl Target {
     /// Runs an input within the limits of memory and time.
     ///
     /// # Panics
-    /// If what must hold does not, or it took more.
+    /// If a property does not hold, or a limit is exceeded.
     pub fn check(&self, input: &[u8]) {
         let length = input.len() as u64;
         let start = processor_time();
         let mut outcome = Ok(());
-        // What unwinds through the measuring is measured for ever.
+        // A panic that unwinds through the measurement would never end it.
         let memory = allocation_counter::measure(|| {
             outcome = catch_unwind(AssertUnwindSafe(|| (self.run)(input)));
         });
@@ -83,12 +84,13 @@ impl Target {
     }
 }
 
-/// How long this thread has run.
+/// CPU time of this thread.
 fn processor_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Into::into)
 }
 
-/// The binary of a target: under cargo-fuzz its `fuzz_target!`, else one that runs the files it is given.
+/// The binary of a target: under cargo-fuzz its `fuzz_target!`, otherwise one that runs the files in its
+/// arguments.
 #[macro_export]
 macro_rules! target {
     ($name:ident) => {

@@ -1,4 +1,4 @@
-//! Runs the fuzz targets without cargo-fuzz, and makes their seeds.
+//! Runs the fuzz targets without cargo-fuzz, and creates their seeds.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,25 +16,25 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Lists the targets.
+    /// List the targets.
     List,
-    /// Changes the seeds at random and runs the targets on them.
+    /// Apply random changes to the seeds and run the targets on them.
     Run {
-        /// Which targets; all if none is named.
+        /// Targets to run; by default all.
         targets: Vec<String>,
-        /// For how many seconds each.
+        /// Seconds for each target.
         #[arg(long, default_value_t = 5.0)]
         seconds: f64,
-        /// Where random numbers begin; by default somewhere else each time.
+        /// Seed of the random numbers; by default a different one each time.
         #[arg(long)]
         seed: Option<u64>,
-        /// Goes on after what was found.
+        /// Continue after a finding.
         #[arg(long)]
         keep_going: bool,
     },
-    /// Writes the seeds of all targets to `fuzz/corpus/`, where cargo-fuzz looks for them.
+    /// Write the seeds of all targets to `fuzz/corpus/`, where cargo-fuzz looks for them.
     Seeds {
-        /// Another directory.
+        /// Directory to write to instead.
         #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus"))]
         directory: PathBuf,
     },

@@ -1,9 +1,9 @@
-//! Changes to inputs: of any bytes, of words, and of attributes without damage to the lengths around
-//! them, which no change of single bytes would get right.
+//! Changes to inputs: to any bytes, to words, and to attributes with the lengths around them kept
+//! consistent, which no change of single bytes would achieve.
 
 use fastrand::Rng;
 
-/// What an input is like.
+/// The structure of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// Bytes.
@@ -12,23 +12,23 @@ pub enum Shape {
     Text,
     /// Netlink messages: `struct nlmsghdr`, `struct nfgenmsg`, attributes.
     Messages,
-    /// Attributes, behind so many other bytes.
+    /// Attributes, after this many other bytes.
     Attributes(usize),
 }
 
-/// The longest input that changes lead to, in bytes, unless the seed is longer already.
+/// Longest input in bytes that changes lead to, unless the seed is longer already.
 const LONGEST: usize = 16 << 10;
 
-/// The seed with some changes, parts of `other` among them.
+/// Applies some changes to the seed, including parts of `other`.
 #[must_use]
 pub fn mutated(shape: Shape, seed: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8> {
     let longest = seed.len().max(LONGEST);
     let mut bytes = seed.to_vec();
     for _ in 0..1 << rng.u32(0..4) {
         bytes = match shape {
-            // Now and then what has no shape at all.
+            // Occasionally without any structure.
             _ if rng.u8(..) < 24 => of_bytes(bytes, other, rng),
-            // Mostly in place: offsets in them say where what is.
+            // Mostly in place, because offsets in the bytes refer to positions.
             Shape::Bytes if rng.u8(..) < 160 && !bytes.is_empty() => {
                 let at = rng.usize(..bytes.len());
                 let until = bytes.len().min(at + 4);
@@ -61,7 +61,8 @@ pub fn mutated(shape: Shape, seed: &[u8], other: &[u8], rng: &mut Rng) -> Vec<u8
     bytes
 }
 
-/// For libFuzzer's own mutator: half of the changes are its, half are these. The length of the result.
+/// For libFuzzer's mutator: half of the changes are libFuzzer's, half are these. Returns the length of
+/// the result.
 pub fn for_libfuzzer(
     shape: Shape,
     data: &mut [u8],
@@ -80,7 +81,7 @@ pub fn for_libfuzzer(
     new.len()
 }
 
-/// A number that code is likely to treat in a way of its own.
+/// A number that code is likely to treat specially.
 fn number(rng: &mut Rng) -> u64 {
     match rng.u8(..6) {
         0 => rng.u64(..),
@@ -92,7 +93,7 @@ fn number(rng: &mut Rng) -> u64 {
     }
 }
 
-/// A place in that many, the end included.
+/// A position up to and including the length.
 fn place(length: usize, rng: &mut Rng) -> usize {
     rng.usize(..=length)
 }
@@ -104,7 +105,7 @@ fn of_bytes(mut bytes: Vec<u8>, other: &[u8], rng: &mut Rng) -> Vec<u8> {
         0 | 1 if at < bytes.len() => bytes[at] ^= 1 << rng.u32(..8),
         2 if at < bytes.len() => bytes[at] = number(rng) as u8,
         3 | 4 => {
-            // A number of any width, in any byte order, where its width has it stand.
+            // A number of any width and byte order, aligned to its width.
             let width = 1 << rng.usize(..4);
             let at = at / width * width;
             let value = number(rng);
@@ -133,7 +134,7 @@ fn of_bytes(mut bytes: Vec<u8>, other: &[u8], rng: &mut Rng) -> Vec<u8> {
     bytes
 }
 
-/// What parsers of text treat in ways of their own.
+/// Words that parsers of text treat specially.
 const WORDS: &[&str] = &[
     "!",
     "-",
@@ -201,7 +202,7 @@ const WORDS: &[&str] = &[
 ];
 
 fn of_text(bytes: Vec<u8>, other: &[u8], rng: &mut Rng) -> Vec<u8> {
-    // Words and lines, with what separates them.
+    // Words and lines, each with its separator.
     let split = |bytes: &[u8]| -> Vec<Vec<u8>> {
         let separates = |byte: &u8| matches!(byte, b' ' | b'\n');
         bytes
@@ -230,7 +231,7 @@ fn of_text(bytes: Vec<u8>, other: &[u8], rng: &mut Rng) -> Vec<u8> {
             words[at] = of_bytes(there, b"!:,/-\"\\'0x ", rng);
         }
         6 if at < words.len() => {
-            // A whole option with its values, from elsewhere.
+            // A whole option with its values, from the other input.
             let from = place(others.len(), rng);
             let some = others[from..].iter().take(rng.usize(1..8)).cloned();
             let some: Vec<_> = some.collect();
@@ -249,7 +250,7 @@ fn of_text(bytes: Vec<u8>, other: &[u8], rng: &mut Rng) -> Vec<u8> {
 /// An attribute.
 #[derive(Debug, Clone)]
 struct Node {
-    /// With `NLA_F_NESTED`, if it has that.
+    /// Includes `NLA_F_NESTED` if it is set.
     kind: u16,
     content: Content,
 }
@@ -260,7 +261,7 @@ enum Content {
     Nested(List),
 }
 
-/// Attributes, and what is behind the last one that is whole.
+/// Attributes, and the bytes after the last complete one.
 #[derive(Debug, Clone, Default)]
 struct List {
     nodes: Vec<Node>,
@@ -269,7 +270,7 @@ struct List {
 
 /// `NLA_F_NESTED` of `linux/netlink.h`.
 const NESTED: u16 = 0x8000;
-/// How deep lists are read into one another.
+/// Largest nesting depth of lists.
 const DEEPEST: usize = 12;
 
 impl List {
@@ -281,7 +282,7 @@ impl List {
             let Some(payload) = bytes.get(4..length) else {
                 break;
             };
-            // nft leaves the flag out in places.
+            // nft omits the flag in places.
             let inner = Self::read(payload, depth + 1);
             let looks = payload.len() >= 8 && inner.rest.is_empty() && !inner.nodes.is_empty();
             let content = if depth < DEEPEST && (kind & NESTED != 0 || looks) {
@@ -316,7 +317,7 @@ impl List {
         bytes.extend(&self.rest);
     }
 
-    /// How many attributes there are, those in others too.
+    /// Number of attributes, including nested ones.
     fn count(&self) -> usize {
         let inner = self.nodes.iter().map(|node| match &node.content {
             Content::Nested(list) => list.count(),
@@ -325,7 +326,7 @@ impl List {
         self.nodes.len() + inner.sum::<usize>()
     }
 
-    /// The list that holds the attribute of that number, and its place there.
+    /// Finds the list that contains the attribute with this number, and the position there.
     fn find(&mut self, mut number: usize) -> Option<(&mut Self, usize)> {
         for place in 0..self.nodes.len() {
             if number == 0 {
@@ -414,7 +415,7 @@ impl List {
 /// Lengths of `struct nlmsghdr`, and of that with `struct nfgenmsg`.
 const HEADERS: (usize, usize) = (16, 20);
 
-/// The messages, each whole, and what is behind them.
+/// The complete messages, and the bytes after them.
 fn messages(mut bytes: &[u8]) -> (Vec<Vec<u8>>, Vec<u8>) {
     let mut all = Vec::new();
     while let [l0, l1, l2, l3, ..] = *bytes {

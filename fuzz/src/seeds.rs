@@ -1,5 +1,5 @@
-//! Where inputs begin: the data of the tests, in the form that each target takes. Nothing of it is kept
-//! twice; what cargo-fuzz needs as files is written when it is asked for.
+//! Seeds: the data of the tests, in each target's form. Nothing is stored twice; the files that cargo-fuzz needs are
+//! written on request.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,17 +22,17 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// A file of the checkout.
+/// Reads a file of the checkout.
 ///
 /// # Panics
-/// If it is not there: the targets belong to a checkout.
+/// If it does not exist: the targets require a checkout.
 #[must_use]
 pub fn file(path: &str) -> Vec<u8> {
     let path = root().join(path);
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// All files below a directory of the checkout whose names end so, in their order.
+/// All files below a directory of the checkout whose names have this ending, sorted.
 fn files(directory: &str, end: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut directories = vec![root().join(directory)];
@@ -64,7 +64,7 @@ fn rules() -> Vec<String> {
     rules.map(str::to_owned).collect()
 }
 
-/// The same, parsed, for the families that take them.
+/// The same, parsed, for the families that accept them.
 fn parsed() -> Vec<(Family, Rule)> {
     let mut all = Vec::new();
     for line in rules() {
@@ -79,7 +79,7 @@ fn parsed() -> Vec<(Family, Rule)> {
     all
 }
 
-/// The messages of a transaction, without its ends, and as the kernel lists them.
+/// The messages of a transaction without begin and end, in the form in which the kernel lists them.
 fn messages(tx: &mut Transaction) -> Vec<u8> {
     tx.datagram(|datagram| {
         let all: Vec<_> = Messages::new(datagram).flatten().collect();
@@ -114,14 +114,14 @@ fn encoded_rules() -> Vec<Vec<u8>> {
     all
 }
 
-/// What kube-proxy sent to the kernel, captured: whole batches.
+/// Captured batches that kube-proxy sent to the kernel.
 fn batches() -> Vec<Vec<u8>> {
     let read = |path: PathBuf| fs::read(path).unwrap_or_default();
     let files = files("cli/src/demo/kube-proxy", ".batch");
     files.into_iter().map(read).collect()
 }
 
-/// Each message by itself.
+/// The individual messages.
 fn single(streams: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let all = streams
         .iter()
@@ -129,7 +129,7 @@ fn single(streams: &[Vec<u8>]) -> Vec<Vec<u8>> {
     all.map(|message| message.raw.to_vec()).collect()
 }
 
-/// What the attribute of that type of each message holds.
+/// The payloads of the attribute of this type in each message.
 fn attribute(messages: &[Vec<u8>], message_kind: u16, kind: u16) -> Vec<Vec<u8>> {
     let payload = |bytes: &Vec<u8>| {
         let (message, _) = Message::split(bytes).ok()?;
@@ -180,7 +180,7 @@ fn json(stream: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Legacy tables, with the byte for the family before each.
+/// Legacy tables, each preceded by the byte for the family.
 fn legacy_tables() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for path in files("tests/data/legacy", ".bin") {
@@ -191,7 +191,7 @@ fn legacy_tables() -> Vec<Vec<u8>> {
         let family = family.unwrap_or_default() as u8;
         all.push([&[family], &fs::read(&path).unwrap_or_default()[..]].concat());
     }
-    // One with each of the rules.
+    // One table with each of the rules.
     for (position, family, name) in [
         (0, Family::Ipv4, "ipv4-nat-initial.bin"),
         (1, Family::Ipv6, "ipv6-filter-initial.bin"),
@@ -225,7 +225,7 @@ fn legacy_tables() -> Vec<Vec<u8>> {
     all
 }
 
-/// A table as the kernel would describe it and send it.
+/// A table in the form in which the kernel describes and sends it.
 fn legacy_input(family: u8, replacement: &chainwright::legacy::Replacement) -> Vec<u8> {
     use chainwright::legacy::Hook;
     let info = replacement.info();
@@ -274,7 +274,7 @@ fn extensions() -> Vec<Vec<u8>> {
     all
 }
 
-/// Texts for restoring: whole ones that are short, and the rules each in one.
+/// Texts for restoring: complete ones that are short, and each rule in a separate one.
 fn restore_texts() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for text in texts("tests/data", ".save") {
@@ -312,7 +312,7 @@ fn nft_texts() -> Vec<Vec<u8>> {
     all.into_iter().map(String::into_bytes).collect()
 }
 
-/// Texts that lead round, to what is not there, and by maps.
+/// Texts with jumps in a cycle, to missing chains, and through maps.
 fn graph_texts() -> Vec<Vec<u8>> {
     let whole = [
         "table inet t {\n\tmap m { type inet_service : verdict; elements = { 1 : jump a, 2 : goto b, 9 : drop } }\n\
@@ -330,7 +330,7 @@ fn graph_texts() -> Vec<Vec<u8>> {
     whole.into_iter().chain([services.into_bytes()]).collect()
 }
 
-/// Documents of libnftables' JSON: one with an object of each kind, and many that are wrong somewhere.
+/// Documents of libnftables' JSON: one with an object of each kind, and many with an error.
 fn documents() -> Vec<Vec<u8>> {
     let wrong = texts("tests/data/nft", "wrong_json.txt");
     let wrong = wrong.iter().flat_map(|text| text.split("=== ").skip(1));
@@ -342,7 +342,7 @@ fn documents() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The seeds of a target, given what a kernel listed.
+/// The seeds of a target, given the kernel's listings.
 #[must_use]
 pub fn all(target: &Target, of_kernel: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let streams = || [batches(), of_kernel.to_vec()].concat();
@@ -401,8 +401,7 @@ pub fn all(target: &Target, of_kernel: &[Vec<u8>]) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Entries of the table of connections as the kernel lists them: of IPv4 with ports, of IPv6 with ICMP, with all that one
-/// can have.
+/// Conntrack entries as the kernel lists them: IPv4 with ports, IPv6 with ICMP, and one with all attributes.
 fn conntrack_entries() -> Vec<Vec<u8>> {
     let v4 = |bytes: [u8; 4]| bytes.to_vec();
     let v6 = |last: u8| [[0xfd; 15].as_slice(), &[last]].concat();
@@ -480,7 +479,7 @@ fn replies() -> Vec<Vec<u8>> {
     all
 }
 
-/// What was found once.
+/// Earlier findings.
 fn findings(target: &Target) -> Vec<Vec<u8>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("findings")
@@ -491,8 +490,8 @@ fn findings(target: &Target) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// What the kernel lists of the rulesets of `tests/rulesets`, each loaded by nft into a sandbox of its own:
-/// streams of messages. Says on standard error what of it is missing.
+/// The kernel's listings of the rulesets in `tests/rulesets`, each loaded by nft into its own sandbox: streams of
+/// messages. Reports missing ones on standard error.
 #[must_use]
 pub fn of_kernel() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
@@ -500,7 +499,7 @@ pub fn of_kernel() -> Vec<Vec<u8>> {
     for path in files("tests/rulesets", ".nft") {
         match listed(&path) {
             Ok(Some(stream)) => all.push(stream),
-            Ok(None) => {} // this kernel does not take it
+            Ok(None) => {} // this kernel does not accept it
             Err(error) => missing = Some(error),
         }
     }
@@ -510,7 +509,7 @@ pub fn of_kernel() -> Vec<Vec<u8>> {
     all
 }
 
-/// What the kernel lists of a ruleset; `None` if it does not take it.
+/// The kernel's listing of a ruleset; `None` if the kernel does not accept it.
 fn listed(path: &Path) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error + Send + Sync>> {
     let sandbox = chainwright_testing::Sandbox::new()?;
     sandbox.run(|| {
@@ -526,7 +525,7 @@ fn listed(path: &Path) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error + Se
         let snapshot: Snapshot = nft::Connection::open()?.snapshot(Scope::default())?;
         let mut file = Vec::new();
         snapshot.write(&mut file)?;
-        // The messages begin where a whole number of them ends before the checksum.
+        // Before the checksum the file ends with complete messages, whose number of bytes the header contains.
         let end = file.len().saturating_sub(32);
         let length = file
             .get(56..64)
@@ -538,10 +537,10 @@ fn listed(path: &Path) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error + Se
     })?
 }
 
-/// Writes all seeds, a directory a target.
+/// Writes all seeds, one directory per target.
 ///
 /// # Errors
-/// Writing.
+/// Those of writing.
 pub fn write(directory: &Path) -> io::Result<()> {
     let of_kernel = of_kernel();
     for target in targets::ALL {

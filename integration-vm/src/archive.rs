@@ -1,5 +1,6 @@
-//! Debian's archive, by way of its own apt, whose configuration here is not touched: lists, cache and
-//! sources lie in a directory of ours, and what is not signed by Debian's keys is not taken.
+//! Debian's archive, accessed with the host's apt but without its configuration: lists, cache and
+//! sources are in a separate directory, and packages without a signature by Debian's keys are
+//! refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::process::Command;
 
 use crate::{Result, output};
 
-/// The keys that the archive is signed with, of the package `debian-archive-keyring`.
+/// The archive's signing keys, from the package `debian-archive-keyring`.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 const MIRROR: &str = "http://deb.debian.org/debian";
 
@@ -18,7 +19,7 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// Reads what is in a suite now. All that apt keeps for that lies below `directory`.
+    /// Reads the current packages of a suite. All of apt's files for that are below `directory`.
     pub(crate) fn open(directory: &Path, suite: &str) -> Result<Self> {
         if !Path::new(KEYRING).is_file() {
             return Err(format!(
@@ -60,7 +61,7 @@ impl Archive {
             fs::write(at(name), text).map_err(|error| format!("{name}: {error}"))?;
         }
         eprintln!("looking into {suite} of {MIRROR}");
-        // A source that cannot be reached or whose signature is wrong is an error, not a warning.
+        // A source that cannot be reached or has a wrong signature is an error, not a warning.
         output(
             archive
                 .apt("apt-get")
@@ -77,7 +78,7 @@ impl Archive {
         command
     }
 
-    /// The packages that a package needs, of those that are real.
+    /// The packages that a package depends on, without virtual ones.
     pub(crate) fn needs(&self, package: &str) -> Result<Vec<String>> {
         let text = output(
             self.apt("apt-cache")
@@ -100,7 +101,7 @@ impl Archive {
             .to_owned())
     }
 
-    /// Fetches packages, checked against the signed lists, and unpacks them into a directory.
+    /// Downloads packages, verified against the signed lists, and unpacks them into a directory.
     pub(crate) fn unpack(&self, packages: &[String], into: &Path) -> Result<()> {
         let fetched = self.directory.join("packages");
         let _ = fs::remove_dir_all(&fetched);

@@ -1,5 +1,5 @@
-//! The file system that a machine starts from: busybox, the modules for the real one, and the script
-//! that goes on from there, in the `newc` form of cpio (Documentation/driver-api/early-userspace/buffer-format.rst).
+//! The initial file system of a machine: busybox, the modules for the real one, and the script that continues from
+//! there, in cpio's `newc` format (Documentation/driver-api/early-userspace/buffer-format.rst).
 
 use std::fs;
 use std::path::Path;
@@ -7,14 +7,14 @@ use std::path::Path;
 use crate::Result;
 use crate::kernel::Installed;
 
-/// What the first process of the machine does.
+/// The script of the machine's first process.
 const INIT: &str = include_str!("guest/init.sh");
-/// What runs in the real file system.
+/// The script that runs in the real file system.
 const RUN: &str = include_str!("guest/run.sh");
-/// What the guest needs to see this machine's files.
+/// The modules that the guest needs to access the host's files.
 const MODULES: [&str; 5] = ["virtio_pci", "9pnet_virtio", "9p", "overlay", "virtio_rng"];
 
-/// Writes it into a file.
+/// Writes the initramfs to a file.
 pub(crate) fn write(kernel: &Installed, file: &Path) -> Result<()> {
     let busybox = ["/usr/bin/busybox", "/bin/busybox"]
         .iter()
@@ -52,7 +52,7 @@ struct Archive {
 impl Archive {
     fn add(&mut self, name: &str, mode: u32, content: &[u8]) {
         self.files += 1;
-        // Inode, mode, user, group, links, time, size, device twice two, length of the name, checksum.
+        // Inode, mode, user, group, links, time, size, two device pairs, length of the name, checksum.
         let fields = [
             self.files,
             mode,
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(bytes.len() % 4, 0);
         let header = &bytes[..110];
         assert!(header.starts_with(b"070701"), "{header:?}");
-        // Where busybox or cpio is installed, it agrees.
+        // If busybox is installed, its cpio must agree.
         let Ok(mut child) = Command::new("busybox")
             .args(["cpio", "-t"])
             .stdin(Stdio::piped())

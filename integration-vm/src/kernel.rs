@@ -1,4 +1,4 @@
-//! The kernels that are tried, and how they are had: Debian's packages, unpacked and never installed.
+//! The kernels to test on, and how to obtain them: Debian's packages, unpacked and never installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use crate::{Result, output};
 /// A kernel that the tests are run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kernel {
-    /// The one that runs here.
+    /// The kernel of the host.
     Host,
-    /// That of Debian 11, bullseye.
+    /// The kernel of Debian 11 (bullseye).
     V5_10,
-    /// That of Debian 12, bookworm.
+    /// The kernel of Debian 12 (bookworm).
     V6_1,
-    /// That of Debian 13, trixie.
+    /// The kernel of Debian 13 (trixie).
     V6_12,
-    /// The newest one, of sid.
+    /// The newest kernel, of sid.
     Sid,
 }
 
@@ -36,7 +36,7 @@ impl Kernel {
         }
     }
 
-    /// The suite of Debian's archive that has it.
+    /// The suite of Debian's archive that contains it.
     pub(crate) fn suite(self) -> Option<&'static str> {
         match self {
             Self::Host => None,
@@ -60,21 +60,21 @@ impl FromStr for Kernel {
     }
 }
 
-/// A kernel that is unpacked and can be booted.
+/// An unpacked kernel that can be booted.
 #[derive(Debug)]
 pub(crate) struct Installed {
-    /// What `uname -r` says there: the name of its directory of modules.
+    /// The output of `uname -r`: the name of its module directory.
     pub(crate) release: String,
     /// The version of the package.
     pub(crate) version: String,
     /// The kernel itself.
     pub(crate) image: PathBuf,
-    /// Its modules, uncompressed, with what `modprobe` needs to find them.
+    /// Its modules, uncompressed, with the files that `modprobe` needs to find them.
     pub(crate) modules: PathBuf,
 }
 
-/// Directories below `kernel/` of which modules are kept: nf_tables, x_tables, ipset, IPVS and all that they
-/// need; the devices that tests make; what the guest's file systems are made of.
+/// Directories below `kernel/` whose modules are kept: nf_tables, x_tables, ipset, IPVS and their
+/// dependencies; the devices that tests create; the guest's file systems.
 const KEPT: [&str; 33] = [
     "arch/x86/crypto",
     "arch/x86/lib",
@@ -110,7 +110,7 @@ const KEPT: [&str; 33] = [
     "net/sched",
     "net/xfrm",
 ];
-/// Of these, also what lies deeper.
+/// Of these also the subdirectories.
 const KEPT_WHOLE: [&str; 6] = [
     "net/netfilter",
     "net/bridge",
@@ -120,7 +120,7 @@ const KEPT_WHOLE: [&str; 6] = [
     "lib/crypto",
 ];
 
-/// Gives a kernel of a suite of Debian's archive, fetching it if it is not in the cache.
+/// Returns a kernel of a suite of Debian's archive; downloads it if it is not in the cache.
 pub(crate) fn fetch(cache: &Path, kernel: Kernel, suite: &str, update: bool) -> Result<Installed> {
     let directory = cache.join("kernels").join(kernel.name());
     let marker = directory.join("version"); // written last
@@ -214,7 +214,7 @@ fn unpack(archive: &Archive, directory: &Path) -> Result<()> {
 /// Copies the modules of a directory, uncompressed.
 fn keep(from: &Path, to: &Path, whole: bool) -> Result<()> {
     let Ok(entries) = fs::read_dir(from) else {
-        return Ok(()); // this kernel has nothing there, or has it built in
+        return Ok(()); // this kernel has nothing there, or it is built in
     };
     let io = |error: std::io::Error| format!("{}: {error}", to.display());
     fs::create_dir_all(to).map_err(io)?;
@@ -242,7 +242,7 @@ fn keep(from: &Path, to: &Path, whole: bool) -> Result<()> {
     Ok(())
 }
 
-/// The name of the only thing in a directory.
+/// The name of a directory's only entry.
 fn only_entry(directory: &Path) -> Result<String> {
     let entries: Vec<_> = fs::read_dir(directory)
         .map_err(|error| format!("{}: {error}", directory.display()))?
@@ -259,7 +259,7 @@ fn only_entry(directory: &Path) -> Result<String> {
 }
 
 impl Installed {
-    /// The modules that must be loaded for these, in order; what is built in has none.
+    /// The modules that must be loaded for these, in order; built-in ones are omitted.
     pub(crate) fn closure(&self, names: &[&str]) -> Result<Vec<PathBuf>> {
         let list = self.modules.join("modules.dep");
         let text =
@@ -272,7 +272,7 @@ impl Installed {
     }
 }
 
-/// Adds a module to a list, after those it needs.
+/// Adds a module to a list, after its dependencies.
 fn add<'t>(dependencies: &'t str, name: &str, order: &mut Vec<&'t str>) {
     let found = dependencies.lines().find_map(|line| {
         let (path, needed) = line.split_once(':')?;
@@ -288,7 +288,7 @@ fn add<'t>(dependencies: &'t str, name: &str, order: &mut Vec<&'t str>) {
     }
 }
 
-/// A module's name, from its file's.
+/// Returns a module's name from its file name.
 fn module_name(path: &str) -> String {
     let file = path.rsplit('/').next().unwrap_or(path);
     file.split('.').next().unwrap_or(file).replace('-', "_")

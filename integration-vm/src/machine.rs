@@ -1,4 +1,4 @@
-//! A machine that boots a kernel and runs the plan: qemu, which shares this machine's files with it, read-only.
+//! A machine that boots a kernel and runs the plan: qemu with read-only access to the host's files.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -9,36 +9,36 @@ use crate::kernel::Installed;
 use crate::suite::Program;
 use crate::{Result, initramfs};
 
-/// How long a machine may take to reach its files; five times that if it is emulated.
+/// Time limit until a machine reaches its files; five times as long if it is emulated.
 const START: Duration = Duration::from_secs(40);
 /// The status of a program that was killed.
 pub(crate) const TOO_LONG: u8 = 128 + 9;
 
-/// What a machine is made of.
+/// The configuration of a machine.
 #[derive(Debug)]
 pub(crate) struct Machine<'a> {
     pub(crate) kernel: &'a Installed,
-    /// Where files are put that the machine starts from.
+    /// Directory for the files that the machine boots from.
     pub(crate) work: &'a Path,
-    /// Where the results go.
+    /// Directory for the results.
     pub(crate) results: &'a Path,
-    /// MiB.
+    /// Memory in MiB.
     pub(crate) memory: u32,
-    /// How many processors it has.
+    /// Number of processors.
     pub(crate) processors: u32,
-    /// Whether the processor is emulated although KVM works.
+    /// Whether to emulate the processor although KVM works.
     pub(crate) emulate: bool,
 }
 
-/// Who runs a program.
+/// The users that run the programs.
 pub(crate) const USERS: [&str; 2] = ["root", "user"];
-/// Who `user` is: the first that Debian gives a person.
+/// Runs a command as `user`: the first ID that Debian gives a person.
 const ORDINARY: &str = "setpriv --reuid 1000 --regid 1000 --clear-groups";
 
-/// The test that looks at a kernel that has loaded nothing.
+/// The test that requires a kernel without loaded modules.
 const BEFORE_MODULES: &str = "modules";
-/// What is loaded after that: nobody's rules need legacy tables to be asked for, so nothing else loads them. The
-/// real tools do it before they look, and on a node that has such tables it has been done.
+/// Modules loaded after that test: no rule causes the kernel to load legacy tables. The real tools load them
+/// before they look, and on a node with such tables that has happened.
 const LEGACY: [&str; 17] = [
     "ip_tables",
     "iptable_filter",
@@ -59,26 +59,26 @@ const LEGACY: [&str; 17] = [
     "ebtable_nat",
 ];
 
-/// How a machine's processor is had.
+/// How a machine's processor is provided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Processor {
     Kvm,
     Emulated,
 }
 
-/// What became of a machine.
+/// How a machine ended.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    /// It was switched off from inside.
+    /// It was powered off from inside.
     Off,
-    /// It did not reach its files in the time given.
+    /// It did not reach its files in time.
     NotStarted,
-    /// It was ended from outside, or qemu failed.
+    /// It was killed, or qemu failed.
     Broken,
 }
 
 impl Machine<'_> {
-    /// Boots, runs every program as root and as an ordinary user, and waits until the machine is off.
+    /// Boots, runs every program as root and as a user without privileges, and waits until the machine is off.
     pub(crate) fn run(&self, plan: &[Program], directory: &Path, limit: Duration) -> Result<()> {
         let initramfs = self.work.join(format!("initramfs-{}", self.kernel.release));
         initramfs::write(self.kernel, &initramfs)?;
@@ -106,8 +106,8 @@ impl Machine<'_> {
         }
         write("plan", &lines)?;
 
-        // That `/dev/kvm` opens does not prove that this kernel runs there: some hypervisors lend KVM to
-        // kernels of their own kind alone.
+        // Opening `/dev/kvm` does not prove that this kernel runs there: some hypervisors support KVM only for
+        // kernels of their own kind.
         let kvm = !self.emulate
             && File::options()
                 .read(true)
@@ -198,8 +198,8 @@ impl Machine<'_> {
     }
 }
 
-/// Waits until a process has ended, and gives whether it succeeded; or until something else is so, or the time
-/// is over.
+/// Waits until a process has ended, and returns whether it succeeded; `None` if `so` returns true or the time is
+/// over before.
 fn wait(child: &mut Child, limit: Duration, so: impl Fn() -> bool) -> Result<Option<bool>> {
     let start = Instant::now();
     while start.elapsed() < limit && !so() {
@@ -211,8 +211,8 @@ fn wait(child: &mut Child, limit: Duration, so: impl Fn() -> bool) -> Result<Opt
     Ok(None)
 }
 
-/// Runs the plan on the kernel that runs here, with results as a machine leaves them. As an ordinary user
-/// only what an ordinary user can run.
+/// Runs the plan on the host's kernel, with results like those of a machine. Without root, only as the current
+/// user.
 pub(crate) fn run_here(
     plan: &[Program],
     directory: &Path,

@@ -1,15 +1,15 @@
-//! Boots Debian's kernels under qemu and runs the integration tests inside, as they were built here, as
-//! root and as an ordinary user, with this machine's tools beside them.
+//! Boots Debian's kernels under qemu and runs the integration tests inside, as built here, as root and as a user
+//! without privileges, with the host's tools.
 //!
 //!     cargo run -p integration-vm                   # the chosen tests, on every kernel
 //!     cargo run -p integration-vm -- 5.10 6.1       # on these
 //!     cargo run -p integration-vm -- --all 5.10     # every integration test
 //!     cargo run -p integration-vm -- --test nft::sets --test nft::owned sid
-//!     cargo run -p integration-vm -- --kept         # the table of what was run last, once more
+//!     cargo run -p integration-vm -- --kept         # the table of the last results, without a run
 //!
-//! Needs `qemu-system-x86` and `busybox-static`, Debian's `apt-get` with its keyring, and `setpriv`. Nothing is
-//! installed and the machine's own apt is not touched. Where `/dev/kvm` cannot be opened qemu emulates the
-//! processor, which takes many times as long.
+//! Needs `qemu-system-x86` and `busybox-static`, Debian's `apt-get` with its keyring, and `setpriv`. Installs nothing
+//! and leaves the host's apt alone. Without access to `/dev/kvm` qemu emulates the processor, which takes many times as
+//! long.
 
 mod archive;
 mod initramfs;
@@ -28,19 +28,19 @@ use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::report::Column;
 
-/// What goes wrong is told to whoever started this, and nothing else becomes of it.
+/// Errors are only displayed to the user.
 type Result<T> = std::result::Result<T, String>;
 
 /// Runs the integration tests inside Debian's kernels.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// `5.10`, `6.1`, `6.12`, `sid`, or `host` for the kernel that runs here; all of them if none is named
+    /// `5.10`, `6.1`, `6.12`, `sid`, or `host` for the host's kernel; all if none is given
     kernels: Vec<Kernel>,
-    /// Every integration test, or all of those that are named, not only the chosen ones
+    /// Run every integration test, or every test of those given, not only the chosen ones
     #[arg(long)]
     all: bool,
-    /// Only these integration tests, by the names of their program and file (`nft::sets` is `tests/nft/sets.rs`) or of their
-    /// program alone; can be given more than once
+    /// Only these integration tests, by the names of program and file (`nft::sets` is `tests/nft/sets.rs`) or of the
+    /// program alone; can be repeated
     #[arg(long = "test", value_name = "NAME")]
     tests: Vec<String>,
     /// Only tests whose names contain this
@@ -49,13 +49,13 @@ struct Arguments {
     /// Emulate the processor even where KVM works
     #[arg(long)]
     tcg: bool,
-    /// Look for newer kernels in the archive; without it what is in the cache is used
+    /// Look for newer kernels in the archive; by default the cached ones are used
     #[arg(long)]
     update: bool,
-    /// Where kernels and results are kept
+    /// Directory for kernels and results
     #[arg(long, value_name = "DIRECTORY")]
     cache: Option<PathBuf>,
-    /// How long one test program may take on one kernel
+    /// Time limit for one test program on one kernel
     #[arg(long, value_name = "SECONDS", default_value_t = 1200)]
     limit: u64,
     /// Memory of the machine
@@ -64,10 +64,10 @@ struct Arguments {
     /// Processors of the machine
     #[arg(long, value_name = "NUMBER", default_value_t = 2)]
     processors: u32,
-    /// Run nothing: make the table of the results that earlier runs left
+    /// Run nothing: create the table from the results of earlier runs
     #[arg(long)]
     kept: bool,
-    /// Write the table, as Markdown, into this file
+    /// Write the table as Markdown to this file
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }
@@ -111,7 +111,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     for kernel in kernels {
         let results = cache.join("results").join(kernel.name());
         if !arguments.kept {
-            // What other tests left stays.
+            // The results of other tests stay.
             for program in &plan {
                 program.forget(&results);
             }
@@ -159,14 +159,14 @@ fn run(arguments: &Arguments) -> Result<bool> {
     Ok(columns.iter().all(Column::passed))
 }
 
-/// The release of the kernel that runs here.
+/// The release of the host's kernel.
 fn here() -> Result<String> {
     let file = "/proc/sys/kernel/osrelease";
     let release = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
     Ok(release.trim().to_owned())
 }
 
-/// Runs a program of this machine, which must succeed, and gives its standard output.
+/// Runs a program of the host, which must succeed, and returns its standard output.
 fn output(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command

@@ -1,4 +1,4 @@
-//! What came of the runs: a column for each kernel, a table of all.
+//! The results of the runs: a column for each kernel, in one table.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -9,10 +9,11 @@ use crate::kernel::Kernel;
 use crate::machine::{TOO_LONG, USERS};
 use crate::suite::Program;
 
-/// How a test says that it checked a clear refusal, because the kernel lacks what it is about.
+/// The prefix with which a test reports that it checked a clear refusal, because the kernel lacks a
+/// feature.
 const LACKS: &str = "this kernel lacks ";
 
-/// What one program of tests did on one kernel, as one user.
+/// The results of one test program on one kernel, as one user.
 #[derive(Debug, Default, Clone)]
 struct Cell {
     passed: u32,
@@ -22,18 +23,18 @@ struct Cell {
     seconds: f32,
     /// Why there is no result.
     broken: Option<String>,
-    /// What the kernel lacks, by the words of the tests that met it.
+    /// What the kernel lacks, as reported by the tests.
     lacks: BTreeSet<String>,
 }
 
-/// What came of one kernel.
+/// The results of one kernel.
 #[derive(Debug)]
 pub(crate) struct Column {
     kernel: Kernel,
     release: String,
-    /// For each program its cell as root and as an ordinary user.
+    /// For each program its cell as root and as a user without privileges.
     cells: Vec<[Option<Cell>; 2]>,
-    /// Lines of the kernel's log that tell of a fault in it.
+    /// Lines of the kernel's log that report a fault in the kernel.
     faults: Vec<String>,
 }
 
@@ -56,8 +57,8 @@ impl Column {
                         &String::from_utf8_lossy(&status),
                         &String::from_utf8_lossy(&log),
                     )),
-                    (_, _, Kernel::Host) => None, // nobody but an ordinary user started this
-                    (None, None, _) if kept => None, // it was not in any plan
+                    (_, _, Kernel::Host) => None, // on the host this user did not run
+                    (None, None, _) if kept => None, // it was in no plan
                     _ => Some(Cell {
                         broken: Some("the machine ended before".to_owned()),
                         ..Cell::default()
@@ -91,7 +92,7 @@ impl Column {
         self.faults.is_empty() && self.cells.iter().flatten().flatten().all(Cell::is_good)
     }
 
-    /// What whoever started this wants to see at once.
+    /// A short summary for the user.
     pub(crate) fn summary(&self, results: &Path) -> String {
         let cells: Vec<&Cell> = self.cells.iter().flatten().flatten().collect();
         let passed: u32 = cells.iter().map(|cell| cell.passed).sum();
@@ -112,7 +113,7 @@ impl Column {
 }
 
 impl Cell {
-    /// Reads what a program of tests wrote, and `STATUS START END`.
+    /// Parses the output of a test program, and `STATUS START END`.
     fn parse(status: &str, log: &str) -> Self {
         let mut cell = Self::default();
         let numbers: Vec<f32> = status
@@ -153,7 +154,7 @@ impl Cell {
         self.broken.is_none() && self.failed.is_empty()
     }
 
-    /// What stands in the table; the numbers of the notes go with it.
+    /// The text in the table, with the numbers of the notes.
     fn text(&self, notes: &[usize]) -> String {
         let mut text = match (&self.broken, self.failed.len()) {
             (Some(reason), _) => format!("**no result**: {reason}"),
@@ -181,7 +182,7 @@ fn count(counts: &str, words: &str) -> u32 {
         .unwrap_or(0)
 }
 
-/// What stands before the table.
+/// The text before the table.
 const HEAD: &str = "\
 # Kernels
 
@@ -197,9 +198,9 @@ the kernel that runs here, and the model is that of Linux 6.18.
 
 ";
 
-/// The table, kernel × test, and what its cells mean.
+/// The table, kernel × test, and the meaning of its cells.
 pub(crate) fn markdown(plan: &[Program], columns: &[Column], left_out: Option<&str>) -> String {
-    // One note for each thing that a kernel lacks, in the order they are met.
+    // One note for each missing feature, in the order in which they occur.
     let mut notes: Vec<&str> = Vec::new();
     for column in columns {
         for cell in column.cells.iter().flatten().flatten() {
@@ -216,7 +217,7 @@ pub(crate) fn markdown(plan: &[Program], columns: &[Column], left_out: Option<&s
     text += "| test |";
     for column in columns {
         let name = match column.kernel {
-            // Its numbers alone: what stands behind them names whoever built it.
+            // Only the version number: the suffix names the builder.
             Kernel::Host => {
                 let end = column
                     .release

@@ -1,4 +1,4 @@
-//! Which tests are run: cargo builds them, as for this machine.
+//! Selects the tests to run: cargo builds them, as for the host.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use serde_json::Value;
 use crate::Result;
 use crate::machine::USERS;
 
-/// A module of a program of tests, run by itself.
+/// A module of a test program, run separately.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
-    /// The program's name and the module's: `nft::sets` is `tests/nft/sets.rs`.
+    /// The names of program and module: `nft::sets` is `tests/nft/sets.rs`.
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     /// The names of its tests.
     tests: Vec<String>,
-    /// Tests that are run as root alone.
+    /// Tests that run only as root.
     pub(crate) root_alone: &'static [&'static str],
-    /// How many rounds its tests go at random, where that is fewer than otherwise: variables and numbers.
+    /// The reduced numbers of rounds of its randomised tests: variables and numbers.
     pub(crate) rounds: &'static [(&'static str, &'static str)],
 }
 
@@ -47,7 +47,7 @@ impl Program {
         arguments
     }
 
-    /// Removes what an earlier run of it left among the results.
+    /// Removes the results of an earlier run.
     pub(crate) fn forget(&self, results: &Path) {
         for user in USERS {
             for kind in ["log", "status"] {
@@ -57,20 +57,20 @@ impl Program {
     }
 }
 
-/// Returns whether the name of a test, without that of its module, contains one of the words.
+/// Whether the name of a test, without that of its module, contains one of the words.
 fn contains_any(test: &str, words: &[&str]) -> bool {
     let name = test.split_once("::").map_or(test, |(_, name)| name);
     words.iter().any(|word| name.contains(word))
 }
 
-/// A module of which tests are run without `--all`.
+/// A module whose tests run without `--all`.
 struct Chosen {
     name: &'static str,
-    /// Tests that are left to `--all`, by what their names begin with or contain.
+    /// Tests that run only with `--all`, by the beginning of their names or a part of them.
     without: &'static [&'static str],
-    /// Tests that are run as root, and as an ordinary user with `--all`.
+    /// Tests that run as root, and as a user without privileges only with `--all`.
     root_alone: &'static [&'static str],
-    /// Variables that say how many rounds tests go at random, and how many they go without `--all`.
+    /// Variables that set the number of rounds of randomised tests, and their values without `--all`.
     rounds: &'static [(&'static str, &'static str)],
 }
 
@@ -99,10 +99,10 @@ impl Chosen {
     }
 }
 
-/// What is run without `--all`: between them they send every kind of message, in a time that emulation bears.
-/// Left out are tests that are load more than anything else, those that try chance for as long as they can,
-/// and those that start the real tools a thousand times. The first looks at a kernel that has loaded nothing
-/// yet.
+/// The tests that run without `--all`: together they send every kind of message, in a time that is acceptable
+/// under emulation. Omitted are tests that mostly create load, randomised tests that run as long as possible,
+/// and tests that start the real tools a thousand times. The first one requires a kernel that has not loaded
+/// anything yet.
 const CHOSEN: [Chosen; 31] = [
     Chosen::all_of("command::modules"),
     Chosen::all_of("system::kernels"),
@@ -290,7 +290,7 @@ const CHOSEN: [Chosen; 31] = [
     ),
 ];
 
-/// What is left out of the chosen tests, a line for each program, for the table.
+/// The tests omitted without `--all`, one line for each program, for the table.
 pub(crate) fn left_out() -> String {
     let mut lines = String::new();
     for chosen in &CHOSEN {
@@ -314,7 +314,7 @@ pub(crate) fn left_out() -> String {
     lines
 }
 
-/// Builds the programs of the integration tests that are to be run, no others, and returns their modules.
+/// Builds only the programs of the requested integration tests, and returns their modules.
 pub(crate) fn build(checkout: &Path, named: &[String], all: bool) -> Result<Vec<Program>> {
     let mut names: Vec<&str> = match named {
         [] if all => vec!["*"],
@@ -390,7 +390,7 @@ fn modules(name: &str, path: &Path) -> Result<Vec<Program>> {
     Ok(modules)
 }
 
-/// Those of the programs that are to be run, in order.
+/// Selects the programs to run, in order.
 pub(crate) fn plan(
     built: Vec<Program>,
     named: &[String],

@@ -1,4 +1,4 @@
-//! The agent itself: takes changes in, and brings them to the proxy.
+//! The agent: receives changes and applies them to the proxy.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,40 +14,40 @@ use crate::node_ports::{self, Ports};
 use crate::objects::{Key, Kind, NodeObject, Object};
 use crate::proxy::{Open, Proxy, ProxyError};
 
-/// What a source of objects tells.
+/// A message from a source of objects.
 #[derive(Debug)]
 pub(crate) enum Change {
-    /// An object is now this; `None` if it is gone.
+    /// An object has changed to this; `None` if it was deleted.
     Object(Key, Option<Object>),
-    /// All that there is has been told: nothing is synced before.
+    /// All existing objects have been sent: the first sync waits for this.
     Complete,
-    /// The agent is to stop.
+    /// The agent must stop.
     Stop,
 }
 
-/// After a sync that failed: twice the last time, between these.
+/// First and longest wait before a failed sync is retried; the wait doubles after each failure.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
-/// When nothing came for so long, what came is synced; a file's objects come one by one, and so do an event's.
+/// Pause after which pending changes are synced; the objects of a file arrive one by one, and so do those of an event.
 const SETTLED: Duration = Duration::from_millis(2);
-/// But it is synced after this time at the latest.
+/// Longest delay of a sync while changes keep arriving.
 const LATEST: Duration = Duration::from_millis(100);
 
-/// So long the first sync of a cluster waits for the Node object: what a process before this one left in the kernel serves
-/// meanwhile, as it knew the node.
+/// How long the first sync of a cluster waits for the Node object. Meanwhile the kernel's tables from an earlier
+/// process stay in use, with the node as that process knew it.
 pub(crate) const NODE_WAIT: Duration = Duration::from_secs(30);
 
-/// What the configuration is on a node that is known, or not known yet.
+/// Returns the configuration for a node, or for one that is not known yet.
 pub(crate) type Configure = Box<dyn Fn(Option<&Node>) -> Result<Config, String> + Send>;
 
-/// Keeps a proxy as its sources say.
+/// Keeps a proxy in line with its sources.
 pub(crate) struct Agent {
     open: Open,
     configure: Configure,
     config: Config,
-    /// The node as it was last known: also while there is no Node object.
+    /// The last known state of the node, even after the Node object was deleted.
     node: Option<NodeObject>,
-    /// Whether the Node object was deleted since.
+    /// Whether the Node object was deleted or registered again since.
     node_is_gone: bool,
     /// Until when the first sync waits for the Node object.
     node_deadline: Option<Instant>,
@@ -56,15 +56,15 @@ pub(crate) struct Agent {
     services: Services,
     metrics: Arc<Metrics>,
     is_complete: bool,
-    /// Whether something waits to be synced.
+    /// Whether a sync is due.
     is_due: bool,
     retry: Option<Duration>,
-    /// After what time everything is looked at.
+    /// Interval between complete syncs.
     period: Duration,
-    /// Since when nothing of this was.
+    /// Time of the last complete sync.
     looked: Instant,
     triggered: Vec<SystemTime>,
-    /// Those that have a health check node port.
+    /// The services with a health check node port.
     checked: BTreeSet<ObjectName>,
     health_ports: watch::Sender<Ports>,
 }
@@ -98,17 +98,17 @@ impl Agent {
         })
     }
 
-    /// Has the first sync wait for the Node object, so long at most.
+    /// Makes the first sync wait for the Node object, for `at_most`.
     pub(crate) const fn wait_for_node(&mut self, at_most: Duration) {
         self.node_wait = at_most;
     }
 
-    /// The health check node ports, as of the last sync.
+    /// Returns the health check node ports as of the last sync.
     pub(crate) fn health_ports(&self) -> watch::Receiver<Ports> {
         self.health_ports.subscribe()
     }
 
-    /// Until it is told to stop, or all sources are gone. What is in the kernel stays.
+    /// Runs until it receives [`Change::Stop`], or all sources are gone. The kernel's tables stay.
     pub(crate) fn run(&mut self, changes: &Receiver<Change>) {
         loop {
             let mut wait = self.retry.unwrap_or(self.period);
@@ -117,7 +117,7 @@ impl Agent {
             }
             match changes.recv_timeout(wait) {
                 Ok(change) => {
-                    // One sync for all that comes together.
+                    // One sync for all changes that arrive together.
                     let latest = Instant::now() + LATEST;
                     let mut next = Some(change);
                     while let Some(change) = next {
@@ -133,7 +133,7 @@ impl Agent {
             }
             if self.looked.elapsed() >= self.period {
                 self.is_due = true;
-                // It is known not to be known from here on, also if the sync fails.
+                // From here on the state counts as unknown, even if the sync fails.
                 self.looked = Instant::now();
                 if let Some(proxy) = &mut self.proxy {
                     proxy.distrust();
@@ -154,7 +154,7 @@ impl Agent {
             let node = &*self.config.node;
             warn!(
                 node,
-                "no Node object of this name: services are served without the node's zone, addresses and pod networks"
+                "Node object not found: services are proxied without the node's zone, addresses and pod networks"
             );
         }
         if self.node.is_some() || is_late {
@@ -163,7 +163,7 @@ impl Agent {
         self.node_deadline.is_some()
     }
 
-    /// Takes a change in. Says whether to go on.
+    /// Processes a change. Returns whether to continue.
     fn take(&mut self, change: Change) -> bool {
         let (key, object) = match change {
             Change::Object(key, object) => (key, object),
@@ -205,7 +205,7 @@ impl Agent {
                 Kind::Slice => self.services.remove_slice(&name),
                 Kind::Node => {
                     if name.name == self.config.node && self.node.is_some() {
-                        warn!("the Node object is gone: the node counts as what it was");
+                        warn!("Node object deleted: the last known node is kept");
                         self.node_is_gone = true;
                     }
                     return true;
@@ -217,8 +217,8 @@ impl Agent {
         true
     }
 
-    /// Takes the node in. One that is registered anew has all its fields only after a while: until then those that it lacks
-    /// are what they were.
+    /// Updates the node. A node that was registered again gets its fields only after a while: until then missing fields
+    /// keep their previous values.
     fn take_node(&mut self, mut new: NodeObject) {
         if let Some(known) = &mut self.node {
             if new.node.addresses.is_empty() {
@@ -230,7 +230,7 @@ impl Agent {
             self.node_is_gone |= new.uid != known.uid;
             if new.node.zone.is_none() && self.node_is_gone {
                 new.node.zone = known.node.zone.take();
-                // The next object without a zone is compared with this one still.
+                // The next object without a zone must still be compared with this one.
                 new.uid.clone_from(&known.uid);
             } else {
                 self.node_is_gone = false;
@@ -241,7 +241,7 @@ impl Agent {
         self.node = Some(new);
     }
 
-    /// The node changed.
+    /// Applies the configuration for a changed node.
     fn configure(&mut self, node: &Node) {
         match (self.configure)(Some(node)) {
             Ok(config) if config == self.config => {}
@@ -251,24 +251,26 @@ impl Agent {
                 let followed = self.proxy.as_mut().map(|p| p.set_config(&self.config));
                 match followed {
                     None | Some(Ok(true)) => {}
-                    // Another one takes over what this one put there.
+                    // A new proxy takes over this one's tables.
                     Some(Ok(false)) => self.proxy = None,
                     Some(Err(error)) => {
-                        warn!(error = %with_sources(&*error), "the proxy is opened anew");
+                        warn!(error = %with_sources(&*error), "restarting the proxy");
                         self.proxy = None;
                     }
                 }
                 self.is_due = true;
                 self.metrics.changed(Kind::Node);
             }
-            Err(error) => warn!(%error, "the node's change cannot be followed: all stays as it is"),
+            Err(error) => {
+                warn!(%error, "cannot apply the node change: the configuration is unchanged")
+            }
         }
     }
 
     fn sync(&mut self) {
         let start = Instant::now();
         let synced = self.try_sync();
-        // Also where it failed, perhaps in one family: load balancers are not to send to endpoints that are gone.
+        // Even after a failure, perhaps in one family: load balancers must not send to endpoints that are gone.
         let checked = self.checked.iter();
         let ports = node_ports::ports(checked, &self.services, &self.config.node);
         self.health_ports.send_if_modified(|known| {
@@ -283,10 +285,10 @@ impl Agent {
                 self.metrics
                     .synced(took, &outcome, count, self.triggered.drain(..));
                 for (service, why) in &outcome.set_aside {
-                    warn!(%service, %why, "service refused by the kernel");
+                    warn!(%service, %why, "service rejected by the kernel");
                 }
                 for conflict in &outcome.conflicts {
-                    warn!(%conflict, "address and port of another service");
+                    warn!(%conflict, "address and port already belong to another service");
                 }
                 info!(
                     changed = outcome.services,
@@ -321,13 +323,13 @@ impl Agent {
     }
 }
 
-/// An error with all that caused it.
+/// Formats an error with all of its causes.
 pub(crate) fn with_sources(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         let cause_text = cause.to_string();
-        // Many errors say their cause themselves.
+        // Many errors already contain their cause.
         if !text.ends_with(&cause_text) {
             text = format!("{text}: {cause_text}");
         }
@@ -348,7 +350,7 @@ mod tests {
     use crate::manifests;
     use crate::proxy::Outcome;
 
-    /// What a proxy was told: services with how many endpoints each, and the zone.
+    /// A call to the fake proxy: services with their numbers of endpoints, and the zone.
     type Told = (Vec<(String, usize)>, Option<String>);
 
     struct Fake {
@@ -446,7 +448,7 @@ mod tests {
     }
 
     impl Running {
-        /// What the proxy is told until it is this; the times between are nobody's business.
+        /// Waits until the proxy's last state is this one; earlier states do not matter.
         fn until(&self, services: &[(&str, usize)], zone: Option<&str>) {
             let end = Instant::now() + Duration::from_secs(20);
             loop {
@@ -463,7 +465,7 @@ mod tests {
     #[test]
     fn a_folder_is_followed() {
         let dir = tempfile::tempdir().unwrap();
-        // At once: one that is half written would be read as it is.
+        // Atomically: a partly written file would be read in that state.
         let write = |name: &str, text: &str| {
             let beside = dir.path().join(".new");
             std::fs::write(&beside, text).unwrap();
@@ -486,7 +488,7 @@ mod tests {
         };
         write("slice.yaml", &slice(&["10.244.0.1", "10.244.0.2"]));
         agent.until(&[("default/web", 2)], None);
-        // One that cannot be read changes nothing; the other files are followed all the same.
+        // A file that cannot be parsed changes nothing; the other files are still followed.
         write("slice.yaml", &slice(&["10.244.0.1", "10.244.0"]));
         write(
             "node.yaml",
@@ -497,7 +499,7 @@ mod tests {
         agent.until(&[("default/web", 1)], Some("a"));
         std::fs::remove_file(dir.path().join("web.yaml")).unwrap();
         agent.until(&[], Some("a"));
-        // The proxy has told before the agent has counted.
+        // The proxy reports before the agent has counted.
         agent.to.send(Change::Stop).unwrap();
         agent.thread.join().unwrap();
         assert!(agent.metrics.wellness().is_well());
@@ -534,8 +536,8 @@ mod tests {
         }
     }
 
-    /// What of the node is known stays known: a Node object that is deleted, and one that is registered anew and has not all its
-    /// fields yet.
+    /// The node's known fields are kept when its Node object is deleted, and when it is registered again and lacks some
+    /// fields.
     #[test]
     fn a_node_that_is_gone_is_what_it_was() {
         let agent = start(0);
@@ -545,7 +547,7 @@ mod tests {
         assert!(agent.metrics.wellness().is_eligible);
         agent.node(None);
         agent.service("s2", &["default/s1", "default/s2"], Some("a"));
-        // The same node, about to be deleted, registered anew without a zone, and then with one.
+        // The same node, about to be deleted, registered again without a zone, and then with one.
         agent.node(Some(node(None, "2", false)));
         let three = ["default/s1", "default/s2", "default/s3"];
         agent.service("s3", &three, Some("a"));
@@ -555,10 +557,10 @@ mod tests {
         let three: Vec<_> = three.iter().map(|name| (*name, 0)).collect();
         agent.node(Some(node(Some("b"), "2", true)));
         agent.until(&three, Some("b"));
-        // What is taken away from a node that is there is gone.
+        // A field removed from an existing node is gone.
         agent.node(Some(node(None, "2", true)));
         agent.until(&three, None);
-        // Another one in its place without anybody having seen it go.
+        // Another node in its place, whose predecessor's deletion was not observed.
         agent.node(Some(node(Some("c"), "2", true)));
         agent.until(&three, Some("c"));
         agent.node(Some(node(None, "3", true)));
@@ -625,7 +627,7 @@ mod tests {
         assert_eq!(take(&mut agent, None, &[], &[], "3"), (None, 1, 2));
     }
 
-    /// A cluster's first sync waits for the Node: what is in the kernel was made for the node as it was.
+    /// A cluster's first sync waits for the Node: the kernel's tables were made for the node's earlier state.
     #[test]
     fn the_first_sync_waits_for_the_node_but_not_forever() {
         let agent = start_with(0, Duration::from_secs(3600));
@@ -652,7 +654,7 @@ mod tests {
         assert!(!agent.metrics.wellness().is_well());
         agent.to.send(Change::Complete).unwrap();
         agent.until(&[("default/web", 0)], None);
-        // The proxy has told before the agent has counted.
+        // The proxy reports before the agent has counted.
         drop(agent.to);
         agent.thread.join().unwrap();
         let text = agent.metrics.text().unwrap();

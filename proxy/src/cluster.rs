@@ -1,4 +1,4 @@
-//! A cluster, watched: Services, EndpointSlices and the own Node.
+//! Watches a cluster: Services, EndpointSlices and the agent's own Node.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -25,7 +25,7 @@ use tracing::{info, warn};
 use crate::agent::{Change, with_sources};
 use crate::objects::{self, Kind, Object};
 
-/// Those that are another proxy's, or have no cluster IP, are not even sent.
+/// The server does not send services of another proxy or without a cluster IP.
 const LABELS: &str = "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name";
 
 /// Time limits after which a silent connection counts as dead and is replaced.
@@ -33,16 +33,16 @@ const LABELS: &str = "!service.kubernetes.io/headless,!service.kubernetes.io/ser
 pub(crate) struct Silence {
     /// Interval of the HTTP/2 pings to the server.
     ping: Duration,
-    /// So long it has to answer.
+    /// Time limit for the answer to a ping.
     pong: Duration,
     /// Time in seconds after which the server ends a watch over HTTP/1.1, which has no pings.
     watch: u32,
-    /// So long nothing comes at most: longer than a ping takes, and longer than a watch.
+    /// Longest time without data: longer than a ping takes, and longer than a watch.
     read: Duration,
 }
 
 impl Silence {
-    /// Less than a minute. The times of pings are those of Kubernetes' own clients.
+    /// Less than a minute in total. The ping times are those of Kubernetes' own clients.
     pub(crate) const USUAL: Self = Self {
         ping: Duration::from_secs(30),
         pong: Duration::from_secs(15),
@@ -57,7 +57,7 @@ pub(crate) struct Server {
     watch: Option<u32>,
 }
 
-/// As this file says, or as its pods do, or as kubectl does.
+/// Connects with the settings of this file, or those of a pod, or those of kubectl.
 pub(crate) async fn connect(kubeconfig: Option<&Path>) -> Result<Server, String> {
     let config = match kubeconfig {
         Some(path) => {
@@ -73,11 +73,11 @@ pub(crate) async fn connect(kubeconfig: Option<&Path>) -> Result<Server, String>
     server(config, Silence::USUAL)
 }
 
-/// kube's own client speaks HTTP/1.1 alone and waits for a silent server without end.
+/// kube's own client uses HTTP/1.1 only and waits indefinitely for a silent server.
 fn server(mut config: kube::Config, silence: Silence) -> Result<Server, String> {
     config.read_timeout = Some(silence.read);
     let is_tls = config.cluster_url.scheme_str() == Some("https");
-    // Without TLS there is no HTTP/2, for nobody asks for it.
+    // Without TLS there is no HTTP/2, because the client does not negotiate it.
     let watch = (!is_tls).then_some(silence.watch);
     let client = match (is_tls, &config.proxy_url) {
         (true, None) => with_pings(&config, silence).map_err(|error| with_sources(&error))?,
@@ -86,7 +86,7 @@ fn server(mut config: kube::Config, silence: Silence) -> Result<Server, String> 
     Ok(Server { client, watch })
 }
 
-/// A client that speaks HTTP/2 where the server does, all requests on one connection.
+/// Creates a client that uses HTTP/2 if the server does, with all requests on one connection.
 fn with_pings(config: &kube::Config, silence: Silence) -> Result<Client, kube::Error> {
     let mut http = HttpConnector::new();
     http.enforce_http(false);
@@ -167,12 +167,12 @@ pub(crate) async fn follow(server: Server, node: &str, to: Sender<Change>) {
     );
 }
 
-/// Tells when all kinds have been listed once.
+/// Sends [`Change::Complete`] when all kinds have been listed once.
 async fn complete(listed: &mut UnboundedReceiver<Kind>, to: &Sender<Change>) {
     let mut kinds = HashSet::new();
     while let Some(kind) = listed.recv().await {
         if kinds.insert(kind) && kinds.len() == 3 {
-            info!("cluster listed");
+            info!("initial list of the cluster received");
             tell(to, Change::Complete);
         }
     }
@@ -188,7 +188,7 @@ async fn each<K: Resource + Debug>(
 ) {
     let mut events = std::pin::pin!(events);
     let mut known = HashSet::new();
-    // Those of a list that is under way: what it does not name at its end is gone.
+    // The objects in a list in progress: objects that are missing at its end were deleted.
     let mut seen = HashSet::new();
     while let Some(event) = events.next().await {
         match event {
@@ -204,7 +204,7 @@ async fn each<K: Resource + Debug>(
                     tell(to, Change::Object((kind, gone), None));
                 }
                 seen = HashSet::new();
-                // Nobody waits any more after the first time.
+                // After the first time nothing receives this.
                 let _ = listed.send(kind);
             }
             Ok(Event::Apply(object)) => {
@@ -216,7 +216,7 @@ async fn each<K: Resource + Debug>(
                 known.remove(&name);
                 tell(to, Change::Object((kind, name), None));
             }
-            Err(error) => warn!(?kind, error = %with_sources(&error), "watch broken: tried again"),
+            Err(error) => warn!(?kind, error = %with_sources(&error), "watch failed, retrying"),
         }
     }
 }
@@ -230,12 +230,12 @@ fn apply<K: Resource>(
     let name = objects::name(object.meta());
     match read(object) {
         Ok(object) => tell(to, Change::Object((kind, name), Some(object))),
-        Err(error) => warn!(%error, "object not read: it stays as it was"),
+        Err(error) => warn!(%error, "invalid object: the last valid version is kept"),
     }
 }
 
 fn tell(to: &Sender<Change>, change: Change) {
-    // Nobody listens any more: the agent stops.
+    // Fails only when the agent stops.
     let _ = to.send(change);
 }
 

@@ -1,7 +1,7 @@
-//! `--demo`: the agent on a folder of manifests, with packets, in private network namespaces and without root.
+//! `--demo`: runs the agent on a folder of manifests, with packets, in private network namespaces and without root.
 //!
-//! A client, the node and the pods are namespaces of their own, joined by cables. The pods' has every address that is an
-//! endpoint of the manifests, and serves HTTP there: an answer says at which address the request arrived.
+//! A client, the node and the pods are separate namespaces, joined by cables. The pods' namespace has every endpoint
+//! address in the manifests, and serves HTTP there: each answer names the address at which the request arrived.
 
 use std::collections::{BTreeMap, HashSet};
 use std::error::Error;
@@ -23,33 +23,33 @@ use crate::objects::{Kind, Object};
 use crate::options::Settings;
 use crate::{kernel, manifests, stale};
 
-/// The folder that it begins with where none is given.
+/// The initial manifest if no folder is given.
 const WEB: &str = include_str!("../services/web.yaml");
-/// What changes in it: one pod is replaced.
+/// The change to it: one pod is replaced.
 const GOES: &str = "10.244.1.6";
 const COMES: &str = "10.244.1.7";
 
-/// Requests for each port of a service that is shown.
+/// Number of requests to each displayed port of a service.
 const REQUESTS: usize = 20;
-/// For so long an answer is waited for. A refusal over IPv6 may take a second.
+/// Time limit for an answer. A refusal over IPv6 may take a second.
 const PATIENCE: Duration = Duration::from_millis(1500);
-/// For so long the answers may be others than the manifests say.
+/// How long the answers may differ from the manifests.
 const SETTLED: Duration = Duration::from_secs(10);
-/// When the folder was still for so long, it is asked again who answers.
+/// How long the folder must be unchanged before the client sends requests again.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// The client, and the networks that it and the pods are in; the node has the first address of each.
+/// The client's addresses; the node has the first address of each network of the client and the pods.
 const CLIENT: [&str; 2] = ["192.168.50.2/24", "fd00:192:168:50::2/64"];
 const CLIENTS_NODE: [&str; 2] = ["192.168.50.1/24", "fd00:192:168:50::1/64"];
 const PODS: [&str; 2] = ["192.168.60.2/24", "fd00:192:168:60::2/64"];
 const PODS_NODE: [&str; 2] = ["192.168.60.1/24", "fd00:192:168:60::1/64"];
 const EVERYWHERE: [&str; 2] = ["0.0.0.0/0", "::/0"];
 
-/// How often each endpoint answered, by its address, or what came instead.
+/// Number of answers from each endpoint's address, or of each failure.
 pub(crate) type Answers = BTreeMap<String, usize>;
 
-/// Follows a folder until it is interrupted, and shows after each change who answers; without a folder it makes one,
-/// changes it once, and ends.
+/// Follows a folder until it is interrupted, and shows after each change which endpoints answer. Without a folder it
+/// creates one, changes it once, and ends.
 pub(crate) fn run(
     settings: &Settings,
     folder: Option<&Path>,
@@ -67,7 +67,7 @@ pub(crate) fn run(
         let place = folder.display();
         writeln!(
             out,
-            "On the node the agent follows {place}, mode {mode}. Ctrl-C ends it."
+            "On the node, the agent watches {place}, mode {mode}. Press Ctrl-C to stop."
         )
         .map_err(said)?;
         let demo = Demo::start(net, settings, folder)?;
@@ -75,7 +75,7 @@ pub(crate) fn run(
             while demo.told.recv_timeout(QUIET).is_ok() {}
             demo.show(out)?;
             if demo.told.recv().is_err() {
-                return Err("the folder is not watched any more".to_owned());
+                return Err("the folder is no longer watched".to_owned());
             }
             writeln!(out, "The folder changed.").map_err(said)?;
         }
@@ -85,14 +85,14 @@ pub(crate) fn run(
     write(&place, WEB)?;
     writeln!(
         out,
-        "On the node the agent follows a folder, mode {mode}. In it is web.yaml."
+        "On the node, the agent watches a folder, mode {mode}. It contains web.yaml."
     )
     .map_err(said)?;
     let demo = Demo::start(net, settings, folder.path())?;
     let before = demo.show(out)?;
     writeln!(
         out,
-        "web.yaml is replaced: the pod {GOES} goes, {COMES} comes."
+        "web.yaml is replaced: pod {GOES} is removed, pod {COMES} is added."
     )
     .map_err(said)?;
     write(&place, &WEB.replace(GOES, COMES))?;
@@ -104,11 +104,11 @@ pub(crate) fn run(
         .any(|(_, answers)| answers.contains_key(&new))
     {
         if start.elapsed() > SETTLED {
-            return Err(format!("no request came to {COMES}"));
+            return Err(format!("no request reached {COMES}"));
         }
     }
     let took = start.elapsed().as_millis();
-    writeln!(out, "The first request came to {COMES} {took} ms later.").map_err(said)?;
+    writeln!(out, "The first request reached {COMES} after {took} ms.").map_err(said)?;
     let after = demo.show(out)?;
     match (before.len(), after.len(), after.contains_key(&new)) {
         (2, 2, true) => Ok(()),
@@ -116,14 +116,14 @@ pub(crate) fn run(
     }
 }
 
-/// As programs replace files: at once.
+/// Replaces a file atomically, as programs do.
 fn write(place: &Path, text: &str) -> Result<(), String> {
     let beside = place.with_extension("new");
     let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, place));
     written.map_err(|error| format!("{}: {error}", place.display()))
 }
 
-/// The namespaces.
+/// The network namespaces.
 struct Net {
     client: Sandbox,
     node: Sandbox,
@@ -149,11 +149,11 @@ impl Net {
                 other.add_route(all, without_length(gateway))?;
             }
         }
-        // As nodes have one: what has no way is not looked at by the rules that refuse it.
+        // A default route, as nodes have: packets without a route do not reach the rules that refuse them.
         for (all, gateway) in EVERYWHERE.iter().zip(PODS) {
             net.node.add_route(all, without_length(gateway))?;
         }
-        // Refusals are told as often as they happen.
+        // Removes the rate limit on ICMP errors, so that every refusal is reported.
         let told = net.node.run(|| {
             fs::write("/proc/sys/net/ipv4/icmp_ratelimit", "0")?;
             fs::write("/proc/sys/net/ipv6/icmp/ratelimit", "0")
@@ -162,7 +162,7 @@ impl Net {
         Ok(net)
     }
 
-    /// Gives the pods' namespace an address, and the node the way to it.
+    /// Adds an address to the pods' namespace, and a route to the node.
     fn add_pod(&self, address: IpAddr) -> Result<(), chainwright_testing::Error> {
         let (length, gateway) = match address {
             IpAddr::V4(_) => (32, PODS[0]),
@@ -180,7 +180,7 @@ fn without_length(network: &str) -> &str {
         .map_or(network, |(address, _)| address)
 }
 
-/// What serves in the pods' namespace.
+/// The servers in the pods' namespace.
 #[derive(Default)]
 struct Pods {
     addresses: HashSet<IpAddr>,
@@ -188,7 +188,7 @@ struct Pods {
 }
 
 impl Pods {
-    /// Serves the endpoints of a slice, which are to be there before the agent leads to them.
+    /// Serves the endpoints of a slice. They must exist before the agent sends traffic to them.
     fn serve(&mut self, net: &Net, slice: &EndpointSlice) -> Result<(), String> {
         for endpoint in &slice.endpoints {
             if self.addresses.insert(endpoint.address) {
@@ -207,7 +207,7 @@ impl Pods {
             let listener = listener.map_err(|error| format!("port {port} of the pods: {error}"))?;
             thread::spawn(move || {
                 for stream in listener.incoming().flatten() {
-                    // Who asks sees what became of it.
+                    // The client reports a failure.
                     let _ = answer(stream);
                 }
             });
@@ -216,7 +216,7 @@ impl Pods {
     }
 }
 
-/// Says at which address a request arrived.
+/// Answers with the address at which a request arrived.
 fn answer(mut stream: TcpStream) -> std::io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut head = Vec::new();
@@ -228,7 +228,7 @@ fn answer(mut stream: TcpStream) -> std::io::Result<()> {
         }
     }
     let at = stream.local_addr()?;
-    // Of IPv4 as the socket, which is for both, has it.
+    // Converts the dual-stack socket's form of an IPv4 address.
     let at = SocketAddr::new(at.ip().to_canonical(), at.port());
     write!(
         stream,
@@ -236,7 +236,7 @@ fn answer(mut stream: TcpStream) -> std::io::Result<()> {
     )
 }
 
-/// Sends a request, and says who answered or what came instead.
+/// Sends a request, and returns the server's address or the failure.
 fn ask(to: SocketAddr) -> String {
     let asked = || {
         let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
@@ -258,13 +258,13 @@ fn ask(to: SocketAddr) -> String {
     }
 }
 
-/// The agent at work.
+/// The running agent.
 struct Demo {
     net: Arc<Net>,
     config: Config,
-    /// What the manifests say.
+    /// The services in the manifests.
     services: Arc<Mutex<Services>>,
-    /// That they changed; closed if the folder is not watched any more.
+    /// Signals that they changed; closed when the folder is no longer watched.
     told: Receiver<()>,
     _watch: manifests::Watch,
 }
@@ -281,7 +281,7 @@ impl Demo {
             let configure = Box::new(move |node: Option<&_>| of_agent.config(node));
             let metrics = Arc::new(Metrics::new());
             if let Err(error) = stale::start(gone, Arc::clone(&metrics)) {
-                tracing::warn!("no thread: {error}");
+                tracing::warn!("cannot start a thread: {error}");
             }
             match Agent::new(open, configure, period, metrics) {
                 Ok(mut agent) => agent.run(&changes),
@@ -320,7 +320,7 @@ impl Demo {
         Ok(demo)
     }
 
-    /// The ports that are shown: those of TCP.
+    /// The displayed ports: those of TCP.
     fn ports(&self) -> Vec<ServicePort> {
         let services = lock(&self.services);
         let families = self.config.families.iter();
@@ -333,13 +333,13 @@ impl Demo {
         ports
     }
 
-    /// Asks each port so often.
+    /// Sends this many requests to each port.
     fn ask_all(&self, times: usize) -> Vec<(ServicePort, Answers)> {
         let ports = self.ports().into_iter();
         let asked = ports.map(|port| {
             let to = SocketAddr::new(port.cluster_ip, port.port);
             let mut answers = Answers::new();
-            // Who is refused once is refused each time.
+            // A refusal repeats for every request.
             let times = if port.internal().is_empty() { 1 } else { times };
             for _ in 0..times {
                 let answer = match self.net.client.run(|| ask(to)) {
@@ -353,7 +353,7 @@ impl Demo {
         asked.collect()
     }
 
-    /// Shows who answers, as soon as nobody does who is not to, and gives it.
+    /// Shows which endpoints answer, as soon as no unexpected one does, and returns the answers.
     fn show(&self, out: &mut dyn Write) -> Result<Answers, String> {
         let start = Instant::now();
         let is_settled = |(port, answers): &(ServicePort, Answers)| {
@@ -395,7 +395,7 @@ impl Demo {
     }
 }
 
-/// Takes in what the manifests say.
+/// Applies a change of the manifests.
 fn take(services: &mut Services, change: &Change) {
     let Change::Object((kind, name), object) = change else {
         return;
@@ -420,7 +420,7 @@ mod tests {
     use super::*;
     use crate::options::Options;
 
-    /// Without a folder: its end says whether all pods answered.
+    /// Without a folder: the result shows whether all pods answered.
     #[test]
     fn requests_arrive_in_each_mode() {
         for mode in ["flat", "nftables", "iptables"] {

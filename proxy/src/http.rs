@@ -1,4 +1,4 @@
-//! Health and metrics over HTTP.
+//! Serves health and metrics over HTTP.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use tracing::{debug, info, warn};
 
 use crate::metrics::Metrics;
 
-/// What a server answers.
+/// The paths that a server answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Serves {
     /// `/healthz` and `/livez`.
@@ -28,7 +28,7 @@ pub(crate) enum Serves {
     Metrics,
 }
 
-/// What is said to a method and a path.
+/// Answers a method and a path.
 pub(crate) type Answer = Arc<dyn Fn(&Method, &str) -> Response<Full<Bytes>> + Send + Sync>;
 
 /// The answers about the agent itself.
@@ -36,9 +36,9 @@ pub(crate) fn answers(serves: Serves, mode: &'static str, metrics: Arc<Metrics>)
     Arc::new(move |method, path| answer(method, path, serves, mode, &metrics))
 }
 
-/// Serves until it is dropped.
+/// Serves until the future is dropped.
 pub(crate) async fn serve(listener: TcpListener, answer: Answer) {
-    // Connections end with it.
+    // Dropping it ends the connections.
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
@@ -62,16 +62,16 @@ pub(crate) async fn serve(listener: TcpListener, answer: Answer) {
                 .timer(TokioTimer::new())
                 .header_read_timeout(Duration::from_secs(10));
             if let Err(error) = server.serve_connection(TokioIo::new(stream), answer).await {
-                debug!(%peer, %error, "connection broken");
+                debug!(%peer, %error, "connection failed");
             }
         });
     }
 }
 
-/// After so long an address that cannot be listened at is tried again: a process before this one may have it still.
+/// Interval between attempts to bind an address: an earlier process may still use it.
 pub(crate) const BIND_AGAIN: Duration = Duration::from_secs(5);
 
-/// Serves at an address until it is dropped. As long as it cannot be listened at, that is tried again.
+/// Serves at an address until the future is dropped. If the address cannot be bound, retries at this interval.
 pub(crate) async fn serve_at(address: SocketAddr, answer: Answer, again: Duration) {
     let mut is_told = false;
     let listener = loop {
@@ -79,7 +79,7 @@ pub(crate) async fn serve_at(address: SocketAddr, answer: Answer, again: Duratio
             Ok(listener) => break listener,
             Err(error) => {
                 if !is_told {
-                    warn!(%address, %error, again_in = ?again, "cannot listen: it is tried again");
+                    warn!(%address, %error, again_in = ?again, "cannot listen, retrying");
                 }
                 is_told = true;
                 tokio::time::sleep(again).await;
@@ -104,7 +104,7 @@ fn answer(
         return response(
             StatusCode::METHOD_NOT_ALLOWED,
             TEXT,
-            "GET alone\n".to_owned(),
+            "only GET is supported\n".to_owned(),
         );
     }
     match (serves, path) {
@@ -121,7 +121,7 @@ fn answer(
             };
             let time = |at: SystemTime| Timestamp::try_from(at).map(|at| at.to_string()).ok();
             let now = SystemTime::now();
-            // As kube-proxy's: while it is well, it is up to date now.
+            // As in kube-proxy: a healthy agent counts as up to date now.
             let last = match wellness.is_well() {
                 true => Some(now),
                 false => wellness.last_sync,
@@ -147,10 +147,14 @@ fn answer(
             }
             Err(error) => {
                 let status = StatusCode::INTERNAL_SERVER_ERROR;
-                response(status, TEXT, format!("metrics not written: {error}\n"))
+                response(
+                    status,
+                    TEXT,
+                    format!("cannot encode the metrics: {error}\n"),
+                )
             }
         },
-        _ => response(StatusCode::NOT_FOUND, TEXT, "nothing here\n".to_owned()),
+        _ => response(StatusCode::NOT_FOUND, TEXT, "not found\n".to_owned()),
     }
 }
 
@@ -186,7 +190,7 @@ mod tests {
         };
         const NO: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
         const YES: StatusCode = StatusCode::OK;
-        // It starts, and lists what there is, however long that takes.
+        // It starts and lists the existing objects, however long that takes.
         assert_eq!(both(), [NO, YES]);
         metrics.changed(Kind::Service);
         metrics.wait_since(Duration::from_secs(3600));
@@ -199,7 +203,7 @@ mod tests {
         assert_eq!(both(), [NO, NO]);
         metrics.synced(Duration::ZERO, &Outcome::default(), 0, []);
         assert_eq!(both(), [YES, YES]);
-        // And so is a later one.
+        // A later one is overdue.
         metrics.changed(Kind::Slice);
         assert_eq!(both(), [YES, YES]);
         metrics.wait_since(Duration::from_secs(61));
@@ -207,7 +211,7 @@ mod tests {
         assert_eq!(both(), [NO, NO]);
         metrics.synced(Duration::ZERO, &Outcome::default(), 0, []);
         assert_eq!(both(), [YES, YES]);
-        // Of a node that is about to go it is known that it lives.
+        // A node about to be deleted still counts as live.
         metrics.node_is_eligible(false);
         assert_eq!(both(), [NO, YES]);
         metrics.node_is_eligible(true);
@@ -260,7 +264,7 @@ mod tests {
             let metrics = Arc::new(Metrics::new());
             let answers = answers(Serves::Metrics, "flat", metrics);
             tokio::spawn(serve_at(address, answers, Duration::from_millis(10)));
-            // It has been tried.
+            // The first attempt has been made.
             tokio::time::sleep(Duration::from_millis(50)).await;
             drop(taken);
             let served = async {

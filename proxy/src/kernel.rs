@@ -1,4 +1,4 @@
-//! The kernel's tables as a [`Proxy`].
+//! Implements [`Proxy`] with the kernel's tables.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;
@@ -14,7 +14,7 @@ use crate::agent::with_sources;
 use crate::options::Mode;
 use crate::proxy::{Open, Outcome, Proxy, ProxyError};
 
-/// Opens proxies for this network namespace. What they make wrong of the table of connections goes to `stale`.
+/// Opens proxies for this network namespace. Sends stale conntrack entries to `stale`.
 pub(crate) fn open(mode: Mode, stale: Sender<StaleFlows>) -> Open {
     Box::new(move |config| {
         let layout = match mode {
@@ -23,14 +23,14 @@ pub(crate) fn open(mode: Mode, stale: Sender<StaleFlows>) -> Open {
             Mode::Iptables => {
                 let detection = Detector::open().look();
                 let (verdict, backend) = (detection.verdict(), backend(&detection));
-                info!(%verdict, %backend, "the backend of iptables");
+                info!(%verdict, %backend, "iptables backend detected");
                 Layout::Iptables(backend)
             }
         };
         let mut proxy = ServiceProxy::open(layout, config)?;
         proxy.on_progress(|progress: Progress| {
             let Progress { family, done, all } = progress;
-            debug!(%family, done, all, "ports of services brought");
+            debug!(%family, done, all, "service ports written");
         });
         Ok(Box::new(Kernel {
             proxy,
@@ -40,8 +40,8 @@ pub(crate) fn open(mode: Mode, stale: Sender<StaleFlows>) -> Open {
     })
 }
 
-/// The backend that the node's components use, as iptables-wrappers choose it: nf_tables where both have a kubelet's chains,
-/// and where neither has.
+/// The backend that the node's components use, chosen as in iptables-wrappers: nf_tables if both have a kubelet's
+/// chains, or neither has.
 pub(crate) fn backend(detection: &Detection) -> Backend {
     let is_absent = |backend| {
         detection
@@ -52,13 +52,13 @@ pub(crate) fn backend(detection: &Detection) -> Backend {
     match detection.verdict() {
         Verdict::Legacy => Backend::Legacy,
         Verdict::Nft | Verdict::Mixed => Backend::Nft,
-        // Also one of which not all could be looked at is better than none.
+        // A backend that could only partly be read is better than none.
         _ if is_absent(Backend::Nft) && !is_absent(Backend::Legacy) => Backend::Legacy,
         _ => Backend::Nft,
     }
 }
 
-/// The library's proxy, which removes other layouts when its own serves.
+/// The library's proxy, which removes other layouts once its own works.
 struct Kernel {
     proxy: ServiceProxy,
     /// Families in which other layouts were removed.
@@ -77,7 +77,7 @@ impl Kernel {
             match self.proxy.remove_others_of(&[family]) {
                 Ok(removed) => {
                     if removed > 0 {
-                        info!(%family, removed, "layouts of before are removed");
+                        info!(%family, removed, "old layouts removed");
                     }
                     self.alone.push(family);
                 }
@@ -87,7 +87,8 @@ impl Kernel {
         done
     }
 
-    /// Has the marks be there: they go with a flush, as all else does that a sync of everything brings again.
+    /// Creates the marks if they are missing: a flush removes them together with everything else that a complete sync
+    /// restores.
     fn mark(&self) {
         for &family in &self.proxy.config().families {
             if self.proxy.is_known(family) {
@@ -100,13 +101,13 @@ impl Kernel {
 impl Proxy for Kernel {
     fn sync(&mut self, services: &mut Services) -> Result<Outcome, ProxyError> {
         let synced = self.proxy.sync(services);
-        // One family may have failed, and the other not.
+        // One family may have failed, and the other succeeded.
         let others = self.remove_others();
         if synced.as_ref().map_or(true, |synced| synced.whole) {
             self.mark();
         }
         for flows in self.proxy.take_stale() {
-            // Nobody takes them if the agent stops.
+            // Fails only when the agent stops.
             let _ = self.stale.send(flows);
         }
         let synced = synced?;
@@ -137,7 +138,7 @@ impl Proxy for Kernel {
     }
 }
 
-/// Returns the name of the nf_tables table that marks the chains of this backend as made by this program. They have
+/// Returns the name of the nf_tables table that marks this backend's chains as created by this program. The chains have
 /// kube-proxy's names, and the iptables tables have no place for a note.
 const fn mark_of(backend: Backend) -> &'static str {
     match backend {
@@ -146,17 +147,17 @@ const fn mark_of(backend: Backend) -> &'static str {
     }
 }
 
-/// Has the marks of both backends say what this layout is. Without a mark the chains stay when the agent is to clean up.
+/// Updates the marks of both backends for this layout. Chains without a mark are kept by `--cleanup`.
 fn mark(layout: Layout, family: Family) {
     for backend in [Backend::Nft, Backend::Legacy] {
         let marked = match layout == Layout::Iptables(backend) {
-            // For the legacy tables alone nf_tables are not loaded.
+            // Do not load nf_tables only to mark the legacy tables.
             true if backend == Backend::Legacy && !nft::is_loaded() => continue,
             true => put_mark(backend, family),
             false => remove_mark(backend, family),
         };
         if let Err(error) = marked {
-            warn!(%family, %backend, error = %with_sources(&error), "chains not marked as the agent's");
+            warn!(%family, %backend, error = %with_sources(&error), "cannot mark the chains as the agent's");
         }
     }
 }
@@ -185,19 +186,20 @@ fn is_marked(backend: Backend, family: Family) -> Result<bool, chainwright::Erro
     }
 }
 
-/// What a clean-up did and did not do.
+/// The result of a clean-up.
 #[derive(Debug, Default)]
 pub(crate) struct CleanUp {
-    /// What is gone.
+    /// The removed layouts.
     pub(crate) removed: Vec<(Layout, Family)>,
-    /// What stays, since it is or may be a kube-proxy's, and why.
+    /// Layouts that were kept because they belong to a kube-proxy, or may, and why.
     pub(crate) left: Vec<(Layout, Family, String)>,
-    /// What could not be looked at or removed.
+    /// Layouts that could not be read or removed.
     pub(crate) failed: Vec<String>,
 }
 
-/// Removes what any mode put into this network namespace. What a kube-proxy made, or one that runs here may have taken over,
-/// stays, unless it is to go as well. One that fails does not keep the others from being removed.
+/// Removes the layouts of all modes from this network namespace. Layouts that a kube-proxy created, or that one running
+/// here may have taken over, stay unless `with_kube_proxys`. A failure for one layout does not stop the removal of the
+/// others.
 pub(crate) fn clean_up(with_kube_proxys: bool, runs: Option<u32>) -> CleanUp {
     let mut done = CleanUp::default();
     let mut there = Vec::new();
@@ -224,15 +226,17 @@ pub(crate) fn clean_up(with_kube_proxys: bool, runs: Option<u32>) -> CleanUp {
             }
         }
     }
-    // A kube-proxy that runs uses the tables that this program did not make. Without such tables it has taken over those
-    // that this program made.
+    // A running kube-proxy uses the tables that this program did not create. If there are no such tables, it has taken
+    // over those that this program created.
     let took_over = runs.filter(|_| there.iter().all(|(_, _, is_own)| *is_own));
     for (layout, family, is_own) in there {
         let why = match (is_own, runs, took_over) {
-            (false, Some(process), _) => Some(format!("kube-proxy runs here (process {process})")),
-            (false, None, _) => Some("nothing says that this program made it".to_owned()),
+            (false, Some(process), _) => Some(format!(
+                "kube-proxy is running on this node (process {process})"
+            )),
+            (false, None, _) => Some("it has no mark of this program".to_owned()),
             (true, _, Some(process)) if layout != Layout::Flat => Some(format!(
-                "kube-proxy runs here (process {process}) and may have taken it over"
+                "kube-proxy is running on this node (process {process}) and may have taken it over"
             )),
             _ => None,
         };
@@ -268,7 +272,7 @@ impl CleanUp {
     }
 }
 
-/// A layout of a family in words.
+/// Describes a layout of a family.
 pub(crate) fn name(layout: Layout, family: Family) -> String {
     match layout {
         Layout::Flat => format!("flat, {family}"),
@@ -278,7 +282,7 @@ pub(crate) fn name(layout: Layout, family: Family) -> String {
     }
 }
 
-/// A kube-proxy that runs in this network namespace, if it can be seen: its process.
+/// Process ID of a kube-proxy that runs in this network namespace, if it can be seen.
 pub(crate) fn running_kube_proxy() -> Option<u32> {
     let own = std::fs::read_link("/proc/thread-self/ns/net").ok();
     let processes = std::fs::read_dir("/proc").ok()?;
@@ -289,7 +293,7 @@ pub(crate) fn running_kube_proxy() -> Option<u32> {
             return None;
         }
         let its = std::fs::read_link(entry.path().join("ns/net")).ok();
-        // Of whose it cannot be seen, it may be here.
+        // A process whose namespace cannot be read may be in this one.
         (its.is_none() || its == own).then_some(process)
     })
 }
@@ -323,7 +327,7 @@ mod tests {
         proxy
     }
 
-    /// The tables of nf_tables, and whether somebody owns one: by family and name.
+    /// The tables of nf_tables by family and name, and whether one has an owner.
     fn tables() -> (Vec<String>, bool) {
         let mut connection = Connection::open().unwrap();
         let (mut tables, mut is_owned) = (Vec::new(), false);
@@ -338,7 +342,7 @@ mod tests {
         (tables, is_owned)
     }
 
-    /// A process that served in this mode and ended.
+    /// Simulates a process that served in this mode and ended.
     fn served(mode: Mode) {
         drop(serve(mode));
         while tables().1 {
@@ -346,7 +350,7 @@ mod tests {
         }
     }
 
-    /// What a kube-proxy of this layout has: no more of it than its names.
+    /// Creates the names of a kube-proxy's tables and chains in this layout, without content.
     fn kube_proxys(layout: Layout) {
         match layout {
             Layout::Nftables => {
@@ -417,7 +421,7 @@ mod tests {
         }
     }
 
-    /// Also of kube-proxy's layouts together with one of the agent's own, and where one runs.
+    /// Covers kube-proxy's layouts together with one of the agent, and a running kube-proxy.
     #[test]
     fn what_a_kube_proxy_made_stays_unless_it_is_named() {
         for theirs in [Layout::Nftables, NFT, LEGACY] {
@@ -427,7 +431,7 @@ mod tests {
                     kube_proxys(theirs);
                     assert_eq!(there(), [theirs]);
                     assert_done(&clean_up(false, runs), &[], &[theirs]);
-                    // Beside one of the agent's own; its first sync would remove theirs.
+                    // Beside a layout of the agent, whose first sync would remove kube-proxy's.
                     for (mode, layout) in
                         MODES.into_iter().zip([Layout::Flat, Layout::Nftables, NFT])
                     {
@@ -447,7 +451,7 @@ mod tests {
         }
     }
 
-    /// The marks are kept where the chains are, and go with them.
+    /// The marks are created with the chains and removed with them.
     #[test]
     fn marks_follow_the_chains() {
         let node = Sandbox::new().unwrap();
@@ -463,13 +467,13 @@ mod tests {
             proxy.distrust();
             proxy.sync(&mut services()).unwrap();
             assert_eq!(marks(), [true; 2]);
-            // Somebody flushes iptables' tables alone.
+            // Another program flushes only iptables' tables.
             for family in Family::ALL {
                 NFT.clean_up(family).unwrap();
             }
             assert_done(&clean_up(false, None), &[], &[]);
             assert_eq!(marks(), [false; 2]);
-            // Another mode follows.
+            // The agent changes to another mode.
             served(Mode::Iptables);
             served(Mode::Flat);
             assert_eq!((there(), marks()), (vec![Layout::Flat], [false; 2]));
@@ -477,7 +481,7 @@ mod tests {
         .unwrap();
     }
 
-    /// It took over what the agent had made: nothing else of it is there.
+    /// It took over the agent's tables: nothing else of kube-proxy exists.
     #[test]
     fn a_running_kube_proxys_own_stays() {
         for (mode, layout) in [(Mode::Nftables, Layout::Nftables), (Mode::Iptables, NFT)] {
@@ -503,7 +507,7 @@ mod tests {
         let node = Sandbox::new().unwrap();
         node.run(|| {
             served(Mode::Iptables);
-            // Somebody owns the first that is tried.
+            // The first table that is tried has an owner.
             let mut owner = Connection::open().unwrap();
             let mut tx = Transaction::new();
             let mut table = Table::new(Family::Ipv4.into(), "kube-services");
@@ -598,14 +602,14 @@ mod tests {
                 served(Mode::Iptables);
                 assert_eq!(there(), [expected]);
                 assert_done(&clean_up(false, None), &[expected], &[]);
-                // The hint is a kubelet's.
+                // The hint belongs to a kubelet.
                 assert_eq!(backend(&Detector::open().look()), of);
             })
             .unwrap();
         }
     }
 
-    /// What one family serves does not depend on the other: not even that other layouts are removed.
+    /// One family is served even if the other fails, including the removal of other layouts.
     #[test]
     fn a_family_that_fails_does_not_stop_the_other() {
         for (broken, serves) in [(Family::Ipv4, Family::Ipv6), (Family::Ipv6, Family::Ipv4)] {

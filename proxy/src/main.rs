@@ -1,5 +1,5 @@
-//! Brings a cluster's services, or those of a folder of manifests, to this node: a replacement of kube-proxy on
-//! `chainwright_kube::service`.
+//! A replacement of kube-proxy on `chainwright_kube::service`: applies the services of a cluster, or of a
+//! folder of manifests, to this node.
 
 mod agent;
 mod cluster;
@@ -34,16 +34,17 @@ use crate::http::Serves;
 use crate::metrics::Metrics;
 use crate::options::{Options, Settings};
 
-/// Before the tests start threads: afterwards an ordinary user's process can make no network namespaces.
+/// Runs before the tests start threads: afterwards a process without privileges cannot create network
+/// namespaces.
 // SAFETY: on Linux std works before main; this uses files and memory, and starts no thread.
 #[cfg(test)]
 #[ctor::ctor(unsafe)]
 fn prepare_tests() {
-    // Those that need it say why there is none.
+    // Tests that need the namespace report why there is none.
     let _ = become_namespace_root();
-    // The lock of the legacy tables is one of the tests' own: the usual file is root's.
+    // The tests use their own lock for the legacy tables: the usual file belongs to root.
     let lock = std::env::temp_dir().join(format!("chainwright-proxy-{}.lock", std::process::id()));
-    // SAFETY: there is no other thread yet that could read the environment.
+    // SAFETY: no other thread exists yet that could read the environment.
     unsafe { std::env::set_var(chainwright::legacy::LOCK_VARIABLE, lock) };
 }
 
@@ -68,7 +69,7 @@ fn main() -> ExitCode {
         .build();
     let done = match runtime {
         Ok(runtime) => runtime.block_on(run(&options)),
-        Err(error) => Err(format!("no runtime: {error}")),
+        Err(error) => Err(format!("cannot start the runtime: {error}")),
     };
     ended(done)
 }
@@ -83,7 +84,7 @@ fn ended(done: Result<(), String>) -> ExitCode {
     }
 }
 
-/// Before any thread is started: only then can an ordinary user's process make network namespaces.
+/// Runs before any thread is started: only then can a process without privileges create network namespaces.
 fn run_demo(options: &Options) -> Result<(), String> {
     let folder = options.manifests.as_deref().map(Path::canonicalize);
     let folder = folder
@@ -120,7 +121,7 @@ async fn run(options: &Options) -> Result<(), String> {
     let tcp_be_liberal = place.is_liberal();
     let (changes, changed) = mpsc::channel();
     let (wrong, stale) = mpsc::channel();
-    let no_thread = |error| format!("no thread: {error}");
+    let no_thread = |error| format!("cannot start a thread: {error}");
     stale::start(stale, Arc::clone(&metrics)).map_err(no_thread)?;
     let open = kernel::open(mode, wrong);
     let of_node = settings.clone();
@@ -150,7 +151,7 @@ async fn run(options: &Options) -> Result<(), String> {
             None => {
                 let client = cluster::connect(settings.kubeconfig.as_deref()).await?;
                 cluster::follow(client, &settings.node, changes.clone()).await;
-                Err("the cluster's watches ended".to_owned())
+                Err("the cluster watches ended".to_owned())
             }
         }
     };
@@ -161,7 +162,7 @@ async fn run(options: &Options) -> Result<(), String> {
         error = source => error,
         _ = terminated.recv() => Ok(()),
         _ = interrupted.recv() => Ok(()),
-        _ = &mut ended => Err("the agent ended by itself".to_owned()),
+        _ = &mut ended => Err("the agent ended unexpectedly".to_owned()),
     };
     // A sync that is under way is carried to its end.
     info!("stops: what is in the kernel stays");
@@ -172,7 +173,7 @@ async fn run(options: &Options) -> Result<(), String> {
     }
 }
 
-/// Removes what any mode put into the kernel.
+/// Removes the rules of all modes from the kernel.
 fn clean_up(with_kube_proxys: bool) -> Result<(), String> {
     let done = kernel::clean_up(with_kube_proxys, kernel::running_kube_proxy());
     for (layout, family) in done.removed {
@@ -180,7 +181,7 @@ fn clean_up(with_kube_proxys: bool) -> Result<(), String> {
     }
     for (layout, family, why) in done.left {
         let what = kernel::name(layout, family);
-        warn!("left: {what}: {why}; --cleanup --cleanup-kube-proxy removes it");
+        warn!("not removed: {what}: {why}; --cleanup --cleanup-kube-proxy removes it");
     }
     match done.failed.is_empty() {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! A folder of manifests, watched.
+//! Watches a folder of manifests.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -16,21 +16,21 @@ use tracing::{info, warn};
 use crate::agent::Change;
 use crate::objects::{self, Key, Object};
 
-/// For so long nothing must happen before the folder is read: programs write files in several steps.
+/// How long no event must occur before the folder is read: programs write files in several steps.
 const QUIET: Duration = Duration::from_millis(50);
-/// But it is read after this time at the latest.
+/// Longest delay of a read while events keep arriving.
 const LATEST: Duration = Duration::from_secs(1);
-/// So often is looked at what no event tells of: what links lead to, and whether another folder stands at the path.
+/// Interval between checks for changes without events: link targets, and the folder at the path.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// What a folder's files say. A file counts whole: as long as one of its manifests cannot be read its objects stay
-/// as they were.
+/// The objects in a folder's files. Files are processed as a whole: while one of its manifests cannot be parsed, a
+/// file's objects stay unchanged.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// What each file holds.
+    /// The objects of each file.
     files: HashMap<PathBuf, Vec<Key>>,
-    /// What each object is, by file. Of several files that hold it the first counts.
+    /// The versions of each object by file. The first file counts.
     objects: HashMap<Key, BTreeMap<PathBuf, Object>>,
 }
 
@@ -65,13 +65,13 @@ impl Folder {
         links.cloned().collect()
     }
 
-    /// Reads a file that may have changed, or may be gone.
+    /// Reads a file that may have changed or been deleted.
     pub(crate) fn read(&mut self, path: &Path, tell: &mut dyn FnMut(Change)) {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
-                warn!(file = %path.display(), %error, "file not read: its objects stay as they are");
+                warn!(file = %path.display(), %error, "cannot read file: its objects are unchanged");
                 return;
             }
         };
@@ -79,7 +79,7 @@ impl Folder {
             Ok(objects) => objects.unwrap_or_default(),
             Err(problem) => {
                 let place = format!("{}:{}", path.display(), problem.line);
-                warn!(%place, problem = problem.what, "manifest not read: the file's objects stay as they are");
+                warn!(%place, problem = problem.what, "invalid manifest: the file's objects are unchanged");
                 return;
             }
         };
@@ -92,7 +92,7 @@ impl Folder {
         for (key, object) in objects {
             if new.insert(key.clone(), object).is_some() {
                 let (kind, name) = key;
-                warn!(file = %path.display(), ?kind, %name, "twice in one file: the last one counts");
+                warn!(file = %path.display(), ?kind, %name, "duplicate object in a file: the last one is used");
             }
         }
         let gone = before
@@ -116,7 +116,7 @@ impl Folder {
             Some(object) => {
                 if others > 0 && !of.contains_key(path) {
                     let (kind, name) = &key;
-                    warn!(file = %path.display(), ?kind, %name, "in another file, too: the first file's counts");
+                    warn!(file = %path.display(), ?kind, %name, "duplicate object in another file: the first file's object is used");
                 }
                 of.insert(path.to_owned(), object);
             }
@@ -134,33 +134,33 @@ impl Folder {
     }
 }
 
-/// Whether a file is one that holds manifests; those of editors and of mounted volumes' machinery are hidden.
+/// Whether a file contains manifests. Hidden files belong to editors or to the mechanism of mounted volumes.
 fn is_manifest(path: &Path) -> bool {
     let is_hidden = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
     let extension = path.extension().and_then(OsStr::to_str);
     matches!(extension, Some("yaml" | "yml" | "json")) && !path.file_name().is_some_and(is_hidden)
 }
 
-/// A watch that goes on until it is dropped.
+/// A watch that continues until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
     _watcher: Arc<Mutex<RecommendedWatcher>>,
 }
 
-/// Reads a folder, tells what it holds and, from then on, what changes.
+/// Reads a folder, and sends its objects and every later change.
 pub(crate) fn watch(path: PathBuf, to: Sender<Change>) -> notify::Result<Watch> {
     watch_every(LOOK, path, to)
 }
 
 fn watch_every(look: Duration, path: PathBuf, to: Sender<Change>) -> notify::Result<Watch> {
-    // Events name files so. Each file is to have one name.
+    // Events contain absolute names. Each file must have one name.
     let path = std::path::absolute(path).map_err(notify::Error::io)?;
     let (events, watched) = mpsc::channel();
     let mut watcher = notify::recommended_watcher(move |event| {
-        // Nobody listens any more: the agent stops.
+        // Fails only when the agent stops.
         let _ = events.send(event);
     })?;
-    // Before the folder is read, so that nothing is missed.
+    // Before the folder is read, so that no change is missed.
     let watched_folder = identity(&path);
     watcher.watch(&path, RecursiveMode::NonRecursive)?;
     let watcher = Arc::new(Mutex::new(watcher));
@@ -183,16 +183,16 @@ fn watch_every(look: Duration, path: PathBuf, to: Sender<Change>) -> notify::Res
     Ok(Watch { _watcher: watcher })
 }
 
-/// Device and inode of what stands at a path.
+/// Device and inode of the file at a path.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let metadata = std::fs::metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// Follows a folder on a thread of its own.
+/// Follows a folder on its own thread.
 struct Follower {
     folder: Folder,
-    /// The folder that the watcher watches.
+    /// The folder being watched.
     watched: Option<(u64, u64)>,
     watcher: Weak<Mutex<RecommendedWatcher>>,
     look: Duration,
@@ -222,11 +222,11 @@ impl Follower {
             if touched.all {
                 if let Err(error) = self.folder.read_all(tell) {
                     let path = self.folder.path.display();
-                    warn!(%path, %error, "folder not read: all objects stay as they are");
+                    warn!(%path, %error, "cannot read folder: all objects are unchanged");
                 }
                 continue;
             }
-            // No event tells that what a link leads to has changed.
+            // No event reports a change of a link's target.
             touched.paths.extend(self.folder.links());
             for path in touched.paths {
                 self.folder.read(&path, tell);
@@ -234,7 +234,7 @@ impl Follower {
         }
     }
 
-    /// Watches the folder that stands at the path now, if it is another than the one that is watched. Says whether it is.
+    /// Watches the folder at the path, if it is not the one being watched. Returns whether it changed.
     fn watch_again(&mut self) -> bool {
         let now = identity(&self.folder.path);
         let Some(watcher) = self.watcher.upgrade() else {
@@ -245,22 +245,22 @@ impl Follower {
         }
         let path = &self.folder.path;
         let mut watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner);
-        // The one before may be gone.
+        // The previous folder may be gone.
         let _ = watcher.unwatch(path);
         match watcher.watch(path, RecursiveMode::NonRecursive) {
             Ok(()) => {
-                info!(path = %path.display(), "another folder stands there now");
+                info!(path = %path.display(), "the folder was replaced");
                 self.watched = now;
             }
             Err(error) => {
-                warn!(path = %path.display(), %error, "folder not watched: it is tried again")
+                warn!(path = %path.display(), %error, "cannot watch folder, retrying")
             }
         }
         true
     }
 }
 
-/// What a burst of events is about.
+/// The files that a burst of events affects.
 #[derive(Debug, Default)]
 struct Touched {
     paths: BTreeSet<PathBuf>,
@@ -277,21 +277,21 @@ impl Touched {
         let event = match event {
             Ok(event) => event,
             Err(error) => {
-                warn!(%error, "events of the folder lost: it is read anew");
+                warn!(%error, "lost events of the folder, reading it again");
                 self.all = true;
                 return;
             }
         };
-        // Reading makes events, too.
+        // Reading causes events, too.
         if event.kind.is_access() {
             return;
         }
         self.all |= event.need_rescan();
         for path in event.paths {
             self.folder_is_gone |= event.kind.is_remove() && path == folder;
-            // A mounted ConfigMap changes by this link alone, which its files lead through.
+            // A mounted ConfigMap changes only through this link, which its files refer to.
             self.all |= path.file_name() == Some(OsStr::new("..data"));
-            // The folder itself may be named as a manifest is.
+            // The folder itself may have a manifest's extension.
             if path.parent() == Some(folder) && is_manifest(&path) {
                 self.paths.insert(path);
             }
@@ -313,7 +313,7 @@ mod tests {
         )
     }
 
-    /// What changed: names, and whether they are there.
+    /// The changes: names, and whether the objects exist.
     fn changes(of: impl FnOnce(&mut dyn FnMut(Change))) -> Vec<(String, bool)> {
         let mut changes = Vec::new();
         of(&mut |change| {
@@ -325,7 +325,7 @@ mod tests {
         changes
     }
 
-    /// The next change: a name, and whether it is there.
+    /// The next change: a name, and whether the object exists.
     fn next(from: &Receiver<Change>) -> (String, bool) {
         let change = from.recv_timeout(Duration::from_secs(20)).unwrap();
         match change {
@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(all, [there("one"), there("two")]);
         assert_eq!(changes(|tell| folder.read_all(tell).unwrap()), []);
 
-        // Broken: nothing changes, not even what can be read of it.
+        // Broken: nothing changes, not even the parts that can be parsed.
         write("a.yaml", &(service("one", "10.96.0.7") + "--- [\n"));
         assert_eq!(changes(|tell| folder.read(&a, tell)), []);
         write("a.yaml", &service("one", "10.96.0.7"));
@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(folder.files.len(), 1);
     }
 
-    /// As programs replace files: a new one beside it, renamed over it.
+    /// As programs replace files: a new file, renamed over the old one.
     #[test]
     fn the_folder_is_watched() {
         let dir = tempfile::tempdir().unwrap();
@@ -391,7 +391,7 @@ mod tests {
         drop(watch);
     }
 
-    /// Folders by names of all kinds, each followed until what a file had is gone.
+    /// Folders with names of all kinds, each followed until a file's objects are gone.
     #[test]
     fn a_file_has_one_name_whatever_the_folder_is_called() {
         let dir = tempfile::tempdir_in(".").unwrap();
@@ -437,7 +437,7 @@ mod tests {
         for version in ["v1", "v2"] {
             std::fs::create_dir(at(version)).unwrap();
         }
-        // One file leads to another, one out of the folder.
+        // One file links to another, one to a file outside the folder.
         std::fs::write(at("v1/z.yaml"), service("one", "10.96.0.1")).unwrap();
         std::os::unix::fs::symlink("z.yaml", at("v1/a.yaml")).unwrap();
         std::fs::write(at("outside"), service("two", "10.96.0.2")).unwrap();
@@ -457,7 +457,7 @@ mod tests {
         assert_eq!(both, [("four".to_owned(), true), ("two".to_owned(), false)]);
         std::fs::remove_file(at("v1/z.yaml")).unwrap();
         assert_eq!(next(&from), ("one".to_owned(), false));
-        // And the folder itself.
+        // The folder itself is replaced.
         std::os::unix::fs::symlink("v2", at("new")).unwrap();
         std::fs::rename(at("new"), at("now")).unwrap();
         let mut both = [next(&from), next(&from)];

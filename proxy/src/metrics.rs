@@ -1,4 +1,4 @@
-//! What is measured, under kube-proxy's names where it means the same, and whether the agent is well.
+//! Metrics, with kube-proxy's names where they mean the same, and the agent's health.
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
@@ -18,7 +18,8 @@ use chainwright_kube::service::Forgotten;
 use crate::objects::Kind;
 use crate::proxy::Outcome;
 
-/// A change that waits for longer than this makes the agent unhealthy: kube-proxy's two periods of 30 s.
+/// Longest time that a change may wait before the agent counts as unhealthy: kube-proxy's two periods of
+/// 30 s.
 const TOO_LONG: Duration = Duration::from_secs(60);
 
 /// All metrics.
@@ -46,7 +47,7 @@ pub(crate) struct Metrics {
     health: Mutex<Health>,
 }
 
-/// `ip_family`, in kube-proxy's words.
+/// The label `ip_family`, with kube-proxy's values.
 type OfFamily = [(&'static str, &'static str); 1];
 
 const fn of_family(family: Family) -> OfFamily {
@@ -63,26 +64,26 @@ fn duration() -> Histogram {
 
 #[derive(Debug, Default)]
 struct Health {
-    /// Whether all objects have been listed once: before, no change waits for a sync.
+    /// Whether all objects have been listed once: before that, no change waits for a sync.
     is_listed: bool,
     last_sync: Option<SystemTime>,
     waiting_since: Option<Instant>,
     is_going: bool,
 }
 
-/// How the agent is.
+/// The agent's health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wellness {
     /// When a sync last succeeded.
     pub(crate) last_sync: Option<SystemTime>,
-    /// Whether no change waits for too long. So it is while it starts, too.
+    /// Whether no change has waited too long. Also true while the agent starts.
     pub(crate) is_live: bool,
     /// Whether load balancers may send to the node: it is neither being deleted nor about to be.
     pub(crate) is_eligible: bool,
 }
 
 impl Wellness {
-    /// Whether the node serves: services were brought to the kernel, and are up to date.
+    /// Whether the node serves: services were written to the kernel, and are up to date.
     pub(crate) const fn is_well(self) -> bool {
         self.is_live && self.last_sync.is_some()
     }
@@ -143,35 +144,35 @@ impl Metrics {
         );
         histogram(
             "sync_full_proxy_rules_duration",
-            "Duration of syncs that looked at everything",
+            "Duration of full syncs",
             &self.whole_syncs,
         );
         histogram(
             "sync_partial_proxy_rules_duration",
-            "Duration of syncs of what had changed",
+            "Duration of partial syncs",
             &self.partial_syncs,
         );
         histogram(
             "network_programming_duration",
-            "From the change of a pod or service to the sync that brought it",
+            "Time from the change of a pod or service to its sync",
             &self.programming,
         );
         kube.register_with_unit(
             "sync_proxy_rules_last_timestamp",
-            "When a sync last succeeded",
+            "Time of the last successful sync",
             seconds(),
             self.last_sync.clone(),
         );
         kube.register_with_unit(
             "sync_proxy_rules_last_queued_timestamp",
-            "When a change last asked for a sync",
+            "Time when a sync was last requested",
             seconds(),
             self.last_queued.clone(),
         );
         for (name, help, metric) in [
             (
                 "sync_proxy_rules_nftables_sync_failures",
-                "Syncs that failed",
+                "Failed syncs",
                 &self.failures,
             ),
             (
@@ -203,46 +204,46 @@ impl Metrics {
         }
         kube.register_with_unit(
             "conntrack_reconciler_sync_duration",
-            "Duration of deleting connections of UDP that syncs made wrong",
+            "Duration of deleting stale UDP connections after a sync",
             seconds(),
             self.forgetting.clone(),
         );
         kube.register(
             "conntrack_reconciler_deleted_entries",
-            "Connections that were deleted, but for those that the kernel deleted by itself",
+            "Deleted connections, without those in kernel flushes",
             self.forgotten.clone(),
         );
         let own = self.registry.sub_registry_with_prefix("chainwright_proxy");
         own.register(
             "conntrack_flushes",
-            "How often the kernel deleted connections by itself, which it does not count",
+            "Flushes by the kernel, which does not count the deleted connections",
             self.flushes.clone(),
         );
         own.register(
             "conntrack_failures",
-            "How often connections could not be deleted",
+            "Failed deletions of connections",
             self.forgetting_failures.clone(),
         );
-        own.register("services", "Services that there are", self.services.clone());
+        own.register("services", "Number of services", self.services.clone());
         own.register(
             "transactions",
-            "Transactions that syncs took",
+            "Transactions of all syncs",
             self.transactions.clone(),
         );
         own.register(
             "services_set_aside",
-            "Services that the kernel refuses",
+            "Services rejected by the kernel",
             self.set_aside.clone(),
         );
         own.register(
             "service_address_conflicts",
-            "Addresses and ports that services ask for and other services have",
+            "Service addresses and ports that already belong to another service",
             self.conflicts.clone(),
         );
         self
     }
 
-    /// An object changed.
+    /// Records a change of an object.
     pub(crate) fn changed(&self, kind: Kind) {
         match kind {
             Kind::Service => {
@@ -262,19 +263,19 @@ impl Metrics {
         }
     }
 
-    /// All objects have been listed once: from here on a sync is due.
+    /// Records that all objects have been listed once: from here on a sync is due.
     pub(crate) fn listed(&self) {
         let mut health = self.health();
         health.is_listed = true;
         health.waiting_since.get_or_insert_with(Instant::now);
     }
 
-    /// Whether load balancers may send to the node.
+    /// Records whether load balancers may send to the node.
     pub(crate) fn node_is_eligible(&self, yes: bool) {
         self.health().is_going = !yes;
     }
 
-    /// A sync succeeded; these are the times at which its changes came to be needed.
+    /// Records a successful sync, and the times that triggered its changes.
     pub(crate) fn synced(
         &self,
         took: Duration,
@@ -290,7 +291,7 @@ impl Metrics {
         }
         let now = SystemTime::now();
         for at in triggered {
-            // Of a clock that goes ahead of this one nothing can be said.
+            // A time in the future comes from a clock that is ahead of this one.
             if let Ok(since) = now.duration_since(at) {
                 self.programming.observe(since.as_secs_f64());
             }
@@ -309,12 +310,12 @@ impl Metrics {
         health.waiting_since = None;
     }
 
-    /// A sync failed.
+    /// Records a failed sync.
     pub(crate) fn failed(&self) {
         self.failures.inc();
     }
 
-    /// Connections that syncs made wrong were deleted.
+    /// Records a deletion of stale connections.
     pub(crate) fn forgot(&self, family: Family, took: Duration, forgotten: Forgotten) {
         let of = of_family(family);
         let number = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
@@ -328,12 +329,12 @@ impl Metrics {
             .inc_by(number(forgotten.flushes));
     }
 
-    /// They could not be deleted.
+    /// Records a failed deletion of stale connections.
     pub(crate) fn failed_to_forget(&self) {
         self.forgetting_failures.inc();
     }
 
-    /// How the agent is.
+    /// Returns the agent's health.
     pub(crate) fn wellness(&self) -> Wellness {
         let health = self.health();
         let waits = health
@@ -346,7 +347,7 @@ impl Metrics {
         }
     }
 
-    /// What waits does so for so long.
+    /// Pretends that pending changes have waited this long.
     #[cfg(test)]
     pub(crate) fn wait_since(&self, time: Duration) {
         let mut health = self.health();
@@ -355,7 +356,7 @@ impl Metrics {
         }
     }
 
-    /// As text in OpenMetrics' format.
+    /// Formats all metrics as OpenMetrics text.
     pub(crate) fn text(&self) -> Result<String, fmt::Error> {
         let mut to = String::new();
         text::encode(&mut to, &self.registry)?;

@@ -1,4 +1,4 @@
-//! Health check node ports: at each the node says to a load balancer how many endpoints of a service it has.
+//! Health check node ports: each reports to a load balancer how many endpoints of a service run on the node.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
@@ -18,10 +18,10 @@ use tracing::{info, warn};
 
 use crate::http::{self, response};
 
-/// By port: whose it is, and how many endpoints that are ready run on this node.
+/// By port: the service, and its number of ready endpoints on this node.
 pub(crate) type Ports = BTreeMap<u16, (ObjectName, usize)>;
 
-/// What these services come to. Of two with one port the first gets it.
+/// The health check node ports of these services. If two services have the same port, the first one gets it.
 pub(crate) fn ports<'n>(
     names: impl Iterator<Item = &'n ObjectName>,
     services: &Services,
@@ -43,11 +43,11 @@ pub(crate) fn ports<'n>(
     ports
 }
 
-/// Listens at the ports that there are, until it is dropped. One that is still taken is tried again after `again`.
+/// Listens at the current ports until the future is dropped. Retries a port in use after `again`.
 pub(crate) async fn serve(mut ports: watch::Receiver<Ports>, again: Duration) {
     let mut servers = JoinSet::new();
     let mut listening: HashMap<u16, AbortHandle> = HashMap::new();
-    // Those that cannot be listened at, which is said once.
+    // Ports that could not be bound, each reported once.
     let mut refused: BTreeSet<u16> = BTreeSet::new();
     loop {
         while servers.try_join_next().is_some() {}
@@ -75,7 +75,7 @@ pub(crate) async fn serve(mut ports: watch::Receiver<Ports>, again: Duration) {
                 }
                 Err(error) => {
                     if refused.insert(port) {
-                        warn!(port, %error, again_in = ?again, "health check port not opened: it is tried again");
+                        warn!(port, %error, again_in = ?again, "cannot open health check port, retrying");
                     }
                 }
             }
@@ -90,10 +90,10 @@ pub(crate) async fn serve(mut ports: watch::Receiver<Ports>, again: Duration) {
     }
 }
 
-/// In both families, where there are both.
+/// Binds a port in both families, if both exist.
 async fn bind(port: u16) -> io::Result<TcpListener> {
     match TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await {
-        // In the one that is free, clients of the other would come to somebody else.
+        // With only the other family bound, clients of this one would reach another program.
         Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
             TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await
         }
@@ -144,7 +144,7 @@ pub(crate) mod tests {
         };
         let mut endpoints = vec![endpoint(9, "there")];
         endpoints.extend((1..).take(here).map(|n| endpoint(n, "here")));
-        // One that is not ready, and one twice.
+        // One that is not ready, and a duplicate.
         endpoints.push(Endpoint {
             ready: false,
             ..endpoint(8, "here")
@@ -159,7 +159,7 @@ pub(crate) mod tests {
         services
     }
 
-    /// What `/healthz` answers at 127.0.0.1.
+    /// The answer to `/healthz` at 127.0.0.1.
     pub(crate) async fn get(port: u16) -> Option<String> {
         let asked = tokio::task::spawn_blocking(move || {
             let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
@@ -212,7 +212,7 @@ pub(crate) mod tests {
         });
     }
 
-    /// In each family, while the other is free.
+    /// Takes the port in each family while the other is free.
     #[test]
     fn a_port_that_is_taken_is_tried_again() {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -226,7 +226,7 @@ pub(crate) mod tests {
                 let services = services(port, 1);
                 let (tell, told) = watch::channel(ports(services.names(), &services, "here"));
                 tokio::spawn(serve(told, Duration::from_millis(10)));
-                // It has been tried.
+                // The first attempt has been made.
                 sleep(Duration::from_millis(50)).await;
                 drop(taken);
                 until(port, |text| {

@@ -1,4 +1,4 @@
-//! The objects of manifests.
+//! Parses the objects in manifests.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -9,34 +9,34 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// On a slice: when the pod or service changed that it was written for.
+/// Annotation of a slice: when the pod or service changed that caused it to be written.
 const TRIGGERED: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/// The taint of a node that the cluster's autoscaler is about to delete.
+/// The taint of a node that the cluster autoscaler is about to delete.
 const TO_BE_DELETED: &str = "ToBeDeletedByClusterAutoscaler";
 
-/// What an object is now.
+/// The state of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Object {
-    /// A service; `None` if a proxy has nothing to do with it.
+    /// A service; `None` if a proxy ignores it.
     Service(Option<Box<Service>>),
-    /// A slice; `None` if a proxy has nothing to do with it. And when it came to be needed.
+    /// A slice, `None` if a proxy ignores it; and when the change happened that caused it.
     Slice(Option<EndpointSlice>, Option<SystemTime>),
     /// A node.
     Node(NodeObject),
 }
 
-/// A node, and what the agent alone wants to know of it.
+/// A node, and fields that only the agent needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NodeObject {
     pub(crate) node: Node,
-    /// Another one if the node was registered anew; none in a manifest.
+    /// Changes if the node is registered again; `None` in a manifest.
     pub(crate) uid: Option<String>,
     /// Whether load balancers may send to it: it is neither being deleted nor about to be.
     pub(crate) is_eligible: bool,
 }
 
-/// Which object.
+/// The kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     Service,
@@ -47,12 +47,12 @@ pub(crate) enum Kind {
 /// Kind and name of an object.
 pub(crate) type Key = (Kind, ObjectName);
 
-/// What is wrong with a manifest, and where.
+/// A problem in a manifest, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// The line, from 1.
+    /// The line number, from 1.
     pub(crate) line: u64,
-    /// Which object of a list, which field, and what of it.
+    /// The object of a list, the field, and the problem.
     pub(crate) what: String,
 }
 
@@ -84,13 +84,13 @@ pub(crate) fn node(node: &core::Node) -> Result<Object, InvalidObject> {
     }))
 }
 
-/// The name that an object has, also if a proxy has nothing to do with it.
+/// The name of an object, even if a proxy ignores it.
 pub(crate) fn name(metadata: &ObjectMeta) -> ObjectName {
     let namespace = metadata.namespace.as_deref().unwrap_or("default");
     ObjectName::new(namespace, metadata.name.as_deref().unwrap_or_default())
 }
 
-/// All that a file of manifests holds of services, slices and nodes; other objects are passed over.
+/// Reads the services, slices and nodes in a file of manifests; ignores other objects.
 pub(crate) fn read(text: &str) -> Result<Vec<(Key, Object)>, Problem> {
     let mut objects = Vec::new();
     for (line, document) in documents(text) {
@@ -108,7 +108,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<(Key, Object)>, Problem> {
     Ok(objects)
 }
 
-/// The parser knows the place within the document alone.
+/// Removes the position from an error: the parser knows only the position within the document.
 fn without_place(error: &str) -> String {
     let said = error
         .rsplit_once(" at line ")
@@ -116,8 +116,8 @@ fn without_place(error: &str) -> String {
     said.to_owned()
 }
 
-/// The documents of a file, each with its first line. A line that begins so parts documents, whatever stands around it
-/// (YAML 1.2, 9.1.2).
+/// Splits a file into documents, each with its first line. A line with this prefix separates documents, whatever the
+/// context (YAML 1.2, 9.1.2).
 fn documents(text: &str) -> Vec<(u64, &str)> {
     let mut documents = Vec::new();
     let (mut start, mut first) = (0, 1);
@@ -160,15 +160,15 @@ fn object(value: Value, to: &mut Vec<(Key, Object)>) -> Result<(), String> {
                 return Ok(());
             };
             let Some(Value::Array(items)) = list.remove("items") else {
-                return Err("items: there are none".to_owned());
+                return Err("items: missing".to_owned());
             };
             for (n, item) in items.into_iter().enumerate() {
                 object(item, to).map_err(|what| format!("items[{n}]: {what}"))?;
             }
         }
         (Some(_), Some(_)) => {}
-        (None, _) => return Err("apiVersion: there is none".to_owned()),
-        (_, None) => return Err("kind: there is none".to_owned()),
+        (None, _) => return Err("apiVersion: missing".to_owned()),
+        (_, None) => return Err("kind: missing".to_owned()),
     }
     Ok(())
 }
@@ -262,8 +262,8 @@ spec: { clusterIP: 10.96.0.1, ports: [{ port: 80 }] }
         );
         assert_eq!(
             sense.to_string(),
-            "line 1: items[0]: Node : metadata.name: there is none"
+            "line 1: items[0]: Node : metadata.name: missing"
         );
-        assert_eq!(bad("kind: Service\n").what, "apiVersion: there is none");
+        assert_eq!(bad("kind: Service\n").what, "apiVersion: missing");
     }
 }

@@ -1,4 +1,4 @@
-//! Options and configuration, as kube-proxy has them.
+//! Options and configuration, as in kube-proxy.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,105 +14,106 @@ use tracing::{info, warn};
 
 use crate::sysctl::Conntrack;
 
-/// Brings a cluster's services to this node: a replacement of kube-proxy.
+/// Applies a cluster's services to this node: a replacement of kube-proxy.
 ///
-/// Options go before the configuration file.
+/// Options take precedence over the configuration file.
 #[derive(Debug, Clone, Default, Parser)]
 #[command(version, max_term_width = 100)]
 pub(crate) struct Options {
-    /// Folder of manifests to follow, instead of a cluster: Services, EndpointSlices and Nodes, YAML or JSON.
+    /// Folder of manifests to follow instead of a cluster: Services, EndpointSlices and Nodes, as YAML or JSON.
     #[arg(long, value_name = "DIR")]
     pub(crate) manifests: Option<PathBuf>,
-    /// Shows it at work, with packets: a client, a node and pods in private network namespaces, without root, on the
-    /// folder of manifests if there is one, else on one of its own.
+    /// Demonstrate the agent with packets: a client, a node and pods in private network namespaces, without root. Use
+    /// the folder of manifests if given, otherwise its own.
     #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) demo: Option<bool>,
     /// Configuration file (KubeProxyConfiguration).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// How to reach the cluster; without it as its pods do, or as kubectl does.
+    /// Kubeconfig file for the cluster; by default the configuration of a pod, or that of kubectl.
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// How services stand in the kernel's tables.
+    /// How services are represented in the kernel's tables.
     #[arg(long, value_name = "MODE")]
     pub(crate) proxy_mode: Option<Mode>,
-    /// The pods' networks, one of each family: traffic from elsewhere to cluster IPs is masqueraded.
+    /// The pods' networks, one per family: traffic from elsewhere to cluster IPs is masqueraded.
     #[arg(long, value_name = "CIDR", value_delimiter = ',')]
     pub(crate) cluster_cidr: Vec<IpNet>,
-    /// How the node's own pods are told.
+    /// How to detect traffic from local pods.
     #[arg(long, value_name = "MODE")]
     pub(crate) detect_local_mode: Option<DetectMode>,
-    /// The networks of cluster IPs: traffic to one that no service has is dropped (flat and nftables).
+    /// The networks of cluster IPs: traffic to unused addresses in them is dropped (flat and nftables).
     #[arg(long, value_name = "CIDR", value_delimiter = ',')]
     pub(crate) service_cidrs: Vec<IpNet>,
     /// The node's name.
     #[arg(long, value_name = "NAME")]
     pub(crate) hostname_override: Option<String>,
-    /// Where node ports are: networks of addresses of the node, or `primary`: its first address of each family. Without it
-    /// `primary`, and in the iptables mode at all of them.
+    /// Node addresses that serve node ports: networks, or `primary` for the node's first address of each family. The
+    /// default is `primary`; in iptables mode it is all addresses.
     #[arg(long, value_name = "CIDR", value_delimiter = ',')]
     pub(crate) nodeport_addresses: Vec<String>,
-    /// Masquerades all traffic to cluster IPs.
+    /// Masquerade all traffic to cluster IPs.
     #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) masquerade_all: Option<bool>,
-    /// Which bit of the mark says that a packet is to be masqueraded.
+    /// Bit of the mark that selects packets to masquerade.
     #[arg(long, value_name = "BIT", value_parser = clap::value_parser!(u8).range(0..32))]
     pub(crate) iptables_masquerade_bit: Option<u8>,
-    /// Whether node ports are at 127.0.0.1, too (iptables).
+    /// Serve node ports at 127.0.0.1, too (iptables).
     #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) iptables_localhost_nodeports: Option<bool>,
-    /// After what time everything in the kernel is looked at, in case that somebody else changed it.
+    /// Interval between complete comparisons with the kernel, which undo changes by other programs.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) sync_period: Option<Duration>,
-    /// Entries of the table of connections for each processor; 0 leaves their number alone.
+    /// Maximum number of conntrack entries per CPU; 0 leaves the limit unchanged.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) conntrack_max_per_core: Option<u32>,
-    /// Entries at least, if there is a number for each processor.
+    /// Minimum for the total number of conntrack entries, if there is a number per CPU.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) conntrack_min: Option<u32>,
-    /// After what time without a packet an open TCP connection is forgotten; 0 leaves it alone.
+    /// Idle timeout of established TCP connections; 0 leaves it unchanged.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) conntrack_tcp_timeout_established: Option<Duration>,
-    /// The same of one that waits to be closed.
+    /// Idle timeout of TCP connections in the CLOSE_WAIT state; 0 leaves it unchanged.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) conntrack_tcp_timeout_close_wait: Option<Duration>,
-    /// Has the kernel take TCP packets outside their connection's window.
+    /// Accept TCP packets outside their connection's window.
     #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) conntrack_tcp_be_liberal: Option<bool>,
-    /// After what time without a packet a UDP connection without answers is forgotten; 0 leaves it alone.
+    /// Idle timeout of UDP connections without replies; 0 leaves it unchanged.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) conntrack_udp_timeout: Option<Duration>,
-    /// The same of one with answers.
+    /// Idle timeout of UDP connections with replies; 0 leaves it unchanged.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) conntrack_udp_timeout_stream: Option<Duration>,
-    /// The address whose family says where /healthz, /livez and /metrics are by default: `::` on a node of IPv6.
+    /// Address whose family selects the default addresses of /healthz, /livez and /metrics: `::` on an IPv6 node.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) bind_address: Option<IpAddr>,
-    /// Where /healthz and /livez are; nowhere if empty.
+    /// Address of /healthz and /livez; empty to disable them.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) healthz_bind_address: Option<String>,
-    /// Where /metrics is; nowhere if empty.
+    /// Address of /metrics; empty to disable it.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics_bind_address: Option<String>,
-    /// Removes everything that any mode put into the kernel, and ends. What may be a kube-proxy's stays, and is named.
+    /// Remove the rules of all modes from the kernel, and exit. Rules that may belong to a kube-proxy stay and are
+    /// listed.
     #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) cleanup: Option<bool>,
-    /// With --cleanup: removes also what may be a kube-proxy's.
+    /// With --cleanup: also remove rules that may belong to a kube-proxy.
     #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) cleanup_kube_proxy: Option<bool>,
-    /// How much is logged: 2 says what changed, 4 everything.
+    /// Log level: 2 logs changes, 4 everything.
     #[arg(short, long, value_name = "LEVEL", default_value_t = 0)]
     pub(crate) v: u8,
 }
 
-/// How services stand in the kernel's tables.
+/// How services are represented in the kernel's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mode {
-    /// As elements of maps: a change costs the same however many services there are.
+    /// Elements of maps: the cost of a change does not depend on the number of services.
     Flat,
-    /// As kube-proxy's nftables mode has them.
+    /// The layout of kube-proxy's nftables mode.
     Nftables,
-    /// As kube-proxy's iptables mode has them.
+    /// The layout of kube-proxy's iptables mode.
     Iptables,
 }
 
@@ -126,24 +127,24 @@ impl Mode {
     }
 }
 
-/// How the node's own pods are told.
+/// How to detect traffic from local pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DetectMode {
-    /// By the pods' networks of the cluster.
+    /// By the cluster's pod networks.
     #[value(name = "ClusterCIDR")]
     ClusterCidr,
-    /// By the pods' networks of the node.
+    /// By the node's pod networks.
     #[value(name = "NodeCIDR")]
     NodeCidr,
-    /// By the bridge that they are at.
+    /// By the pods' bridge.
     #[value(name = "BridgeInterface")]
     BridgeInterface,
-    /// By how their interfaces' names begin.
+    /// By the prefix of the pods' interface names.
     #[value(name = "InterfaceNamePrefix")]
     InterfaceNamePrefix,
 }
 
-/// What of kube-proxy's configuration file means something here.
+/// The fields of kube-proxy's configuration file that this program uses.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct File {
@@ -175,7 +176,7 @@ struct DetectLocal {
     cluster_cidrs: Vec<String>,
 }
 
-/// `iptables` and `nftables`, which say the same of either mode.
+/// The sections `iptables` and `nftables`, which have the same fields.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Tables {
@@ -203,7 +204,7 @@ struct ConntrackFile {
     udp_stream_timeout: Option<String>,
 }
 
-/// What options and file come to.
+/// The settings from options and file.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) mode: Mode,
@@ -224,7 +225,7 @@ pub(crate) struct Settings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Detector {
     These(LocalDetector),
-    /// The node's networks, which it says itself.
+    /// The networks in the Node object.
     Node,
 }
 
@@ -236,14 +237,14 @@ enum NodePorts {
 }
 
 impl Settings {
-    /// From the options and the file that they name.
+    /// Combines the options and the file that they name.
     pub(crate) fn new(options: &Options) -> Result<Self, String> {
         let is = |option: Option<bool>| option.unwrap_or(false);
         if is(options.demo) && (is(options.cleanup) || options.kubeconfig.is_some()) {
-            return Err("--demo goes neither with --cleanup nor with --kubeconfig".to_owned());
+            return Err("--demo cannot be used with --cleanup or --kubeconfig".to_owned());
         }
         if is(options.cleanup_kube_proxy) && !is(options.cleanup) {
-            return Err("--cleanup-kube-proxy goes with --cleanup".to_owned());
+            return Err("--cleanup-kube-proxy requires --cleanup".to_owned());
         }
         let file = match &options.config {
             Some(path) => File::read(path)?,
@@ -252,10 +253,11 @@ impl Settings {
         let mode = match (options.proxy_mode, &*file.mode) {
             (Some(mode), _) => mode,
             (None, "") => Mode::Flat,
-            (None, mode) => Mode::from_str(mode, false)
-                .map_err(|_| format!("mode: {mode:?} is none of flat, nftables and iptables"))?,
+            (None, mode) => Mode::from_str(mode, false).map_err(|_| {
+                format!("mode: unknown value {mode:?} (expected flat, nftables or iptables)")
+            })?,
         };
-        // Each mode has a part of the file of its own; kube-proxy knows no flat mode.
+        // Each mode has its own section of the file; kube-proxy has no flat mode.
         let tables = match mode {
             Mode::Iptables => &file.iptables,
             Mode::Flat | Mode::Nftables => &file.nftables,
@@ -273,7 +275,7 @@ impl Settings {
             (None, "") => false,
             (None, text) => text
                 .parse::<IpAddr>()
-                .map_err(|_| format!("bindAddress: {text:?} is no address"))?
+                .map_err(|_| format!("bindAddress: invalid address {text:?}"))?
                 .is_ipv6(),
         };
         let unspecified = match is_v6 {
@@ -287,7 +289,7 @@ impl Settings {
         let address = |option: &Option<String>, file: &Option<String>, default: SocketAddr| {
             match (option.as_deref(), file.as_deref()) {
                 (Some(""), _) => Ok(None),
-                // kubeadm writes empty ones, which mean the defaults.
+                // kubeadm writes empty addresses, which mean the defaults.
                 (None, None | Some("")) => Ok(Some(default)),
                 (Some(text), _) | (None, Some(text)) => {
                     bind_address(text, unspecified, default.port()).map(Some)
@@ -322,7 +324,7 @@ impl Settings {
             detector: detector(options, &file)?,
             service_networks: options.service_cidrs.clone(),
             node_ports: node_ports(options, &file, mode)?,
-            masquerade_mark: mark.ok_or("masqueradeBit: it is above 31")?,
+            masquerade_mark: mark.ok_or("masqueradeBit: larger than 31")?,
             masquerade_all: options.masquerade_all.unwrap_or(tables.masquerade_all),
             localhost_node_ports: options
                 .iptables_localhost_nodeports
@@ -332,7 +334,7 @@ impl Settings {
         })
     }
 
-    /// What it comes to on a node. As long as the node is not known, no address of it is: `primary` is none.
+    /// The configuration for a node. An unknown node has no addresses, so `primary` selects none.
     pub(crate) fn config(&self, node: Option<&Node>) -> Result<Config, String> {
         let mut config = Config::new(self.node.as_str());
         config.zone = node.and_then(|node| node.zone.clone());
@@ -365,7 +367,7 @@ impl File {
         for (field, value) in &file.others {
             let is_said = !value.is_null() && field != "apiVersion";
             if is_said {
-                warn!(file = %place, %field, "means nothing here");
+                warn!(file = %place, %field, "field has no effect");
             }
         }
         Ok(file)
@@ -430,10 +432,10 @@ fn detector(options: &Options, file: &File) -> Result<Detector, String> {
         (Some(mode), _) => mode,
         (None, "") => DetectMode::ClusterCidr,
         (None, mode) => DetectMode::from_str(mode, false)
-            .map_err(|_| format!("detectLocalMode: {mode:?} is none that there is"))?,
+            .map_err(|_| format!("detectLocalMode: unknown value {mode:?}"))?,
     };
     let word = |field: &str, text: &str| match text {
-        "" => Err(format!("detectLocal.{field}: there is none")),
+        "" => Err(format!("detectLocal.{field}: missing")),
         text => Ok(text.to_owned()),
     };
     let local = &file.detect_local;
@@ -467,8 +469,8 @@ fn detector(options: &Options, file: &File) -> Result<Detector, String> {
     })
 }
 
-/// Reads where node ports are. Without any networks they are where kube-proxy has them: at the node's primary addresses, in
-/// its iptables mode at all of them. In a family without networks they are at all addresses, as kube-proxy 1.36 has it.
+/// Reads the node port addresses. Without any networks kube-proxy's defaults apply: the node's primary addresses, and
+/// in iptables mode all of them. A family without networks uses all addresses, as in kube-proxy 1.36.
 fn node_ports(options: &Options, file: &File, mode: Mode) -> Result<NodePorts, String> {
     let texts = match &options.nodeport_addresses[..] {
         [] => file.node_port_addresses.as_deref().unwrap_or_default(),
@@ -489,7 +491,7 @@ fn node_ports(options: &Options, file: &File, mode: Mode) -> Result<NodePorts, S
                 if !networks.iter().any(is_of) {
                     info!(
                         networks = %all,
-                        "nodePortAddresses names no network of this family: node ports are at all addresses, as in kube-proxy"
+                        "nodePortAddresses has no network of this family: node ports listen on all addresses, as in kube-proxy"
                     );
                     networks.push(all);
                 }
@@ -501,7 +503,7 @@ fn node_ports(options: &Options, file: &File, mode: Mode) -> Result<NodePorts, S
 
 fn network(field: &str, text: &str) -> Result<IpNet, String> {
     text.parse()
-        .map_err(|_| format!("{field}: {text:?} is no network"))
+        .map_err(|_| format!("{field}: invalid network {text:?}"))
 }
 
 /// The first address of each family.
@@ -513,7 +515,7 @@ fn primary(addresses: &[IpAddr]) -> Vec<IpAddr> {
         .collect()
 }
 
-/// An address with a port, or one without; or a port alone, at every address.
+/// Parses an address with or without a port, or a port alone, which means every address.
 fn bind_address(text: &str, unspecified: IpAddr, port: u16) -> Result<SocketAddr, String> {
     let bare = text
         .strip_prefix('[')
@@ -525,21 +527,21 @@ fn bind_address(text: &str, unspecified: IpAddr, port: u16) -> Result<SocketAddr
     whole
         .or(address)
         .or(of_port.map(|port| SocketAddr::new(unspecified, port)))
-        .ok_or_else(|| format!("{text:?} is no address to listen at"))
+        .ok_or_else(|| format!("invalid listen address {text:?}"))
 }
 
-/// The words of Go's flags.
+/// Parses a boolean in the forms of Go's flags.
 fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        _ => Err("true or false".to_owned()),
+        _ => Err("expected true or false".to_owned()),
     }
 }
 
-/// Go's: `1h`, `30s`, `1m30s`, `0`.
+/// Parses a duration in Go's format: `1h`, `30s`, `1m30s`, `0`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no time: 30s or 1h, for instance");
+    let wrong = || format!("invalid duration {text:?}: use 30s or 1h, for example");
     if text == "0" {
         return Ok(Duration::ZERO);
     }
@@ -569,9 +571,10 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// In small letters, as nodes are named.
+/// The host's name in lower case, as in node names.
 fn hostname() -> Result<String, String> {
-    let name = nix::unistd::gethostname().map_err(|error| format!("the host's name: {error}"))?;
+    let name =
+        nix::unistd::gethostname().map_err(|error| format!("cannot get the host name: {error}"))?;
     Ok(name.to_string_lossy().trim().to_lowercase())
 }
 
@@ -603,7 +606,7 @@ mod tests {
         assert_eq!((settings.mode, &*settings.node), (Mode::Flat, "node1"));
         assert_eq!(settings.health, Some(([0, 0, 0, 0], 10256).into()));
         assert_eq!(settings.metrics, Some(([127, 0, 0, 1], 10249).into()));
-        // At the node's primary addresses, of which none is known yet.
+        // At the node's primary addresses, none of which is known yet.
         let mut expected = Config::new("node1");
         expected.node_port_addresses = NodePortAddresses::These(Vec::new());
         assert_eq!(settings.config(None).unwrap(), expected);
@@ -644,7 +647,7 @@ mod tests {
             (config.masquerade_mark, config.masquerade_all),
             (1 << 3, true)
         );
-        // Those of the other family are as kube-proxy has them.
+        // The other family has kube-proxy's default.
         let networks = ["127.0.0.0/8", "::/0"].map(|network| network.parse().unwrap());
         assert_eq!(
             config.node_port_addresses,
@@ -662,7 +665,7 @@ mod tests {
         assert!(other.localhost_node_ports);
     }
 
-    /// What kubeadm writes, and others; the addresses of health and metrics.
+    /// The addresses that kubeadm and others write for health and metrics.
     #[test]
     fn empty_addresses_of_a_file_are_the_defaults() {
         let kubeadms = "healthzBindAddress: ''\nmetricsBindAddress: ''\n";
@@ -719,7 +722,7 @@ mod tests {
                 "[::]:1",
                 "127.0.0.1:2",
             ),
-            // Options go before the file; an empty one means nowhere.
+            // Options take precedence; an empty one disables the address.
             (
                 kubeadms,
                 &["--healthz-bind-address=", "--metrics-bind-address="],
@@ -746,7 +749,7 @@ mod tests {
         }
     }
 
-    /// Every flag that is true or false, in Go's words; and what stands in the file counts where none is given.
+    /// Every boolean flag accepts Go's forms; the file's value applies if the flag is absent.
     #[test]
     fn booleans_are_gos() {
         type Of = fn(&Options) -> Option<bool>;
@@ -787,10 +790,10 @@ mod tests {
                     "--{name}={word}"
                 );
             }
-            // What follows is no value.
+            // The following argument is not a value.
             assert!(Options::try_parse_from(["agent", &format!("--{name}"), "false"]).is_err());
         }
-        // No flag of this kind is missing above.
+        // The list above contains all flags of this kind.
         let command = <Options as clap::CommandFactory>::command();
         let all = command.get_arguments().filter(|argument| {
             argument
@@ -833,7 +836,7 @@ mod tests {
             ("flat", none()),
         ] {
             let settings = settings(&[&format!("--proxy-mode={mode}")]).unwrap();
-            // Nothing is known of the node.
+            // The node is unknown.
             let config = settings.config(None).unwrap();
             assert_eq!(config.node_port_addresses, expected, "{mode}");
             let primary = with_file(
@@ -845,7 +848,7 @@ mod tests {
         }
     }
 
-    /// Networks of one family alone leave the other at all its addresses, in every mode: `NewNodePortAddresses` of
+    /// Networks of only one family leave the other at all its addresses, in every mode: `NewNodePortAddresses` in
     /// Kubernetes' `pkg/proxy/util/nodeport_addresses.go` adds the family's whole network.
     #[test]
     fn node_ports_of_a_family_without_networks_are_everywhere() {

@@ -1,4 +1,4 @@
-//! What the agent asks of a proxy, so that tests can put another one in its place.
+//! The interface between the agent and a proxy, which tests can implement.
 
 use std::error::Error;
 
@@ -7,38 +7,39 @@ use chainwright_kube::service::{Config, ObjectName, Services};
 /// Any error of a proxy.
 pub(crate) type ProxyError = Box<dyn Error + Send + Sync>;
 
-/// What a sync did.
+/// The result of a sync.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outcome {
-    /// How many services had changed.
+    /// Number of services that had changed.
     pub(crate) services: usize,
-    /// How many transactions it took.
+    /// Number of transactions.
     pub(crate) transactions: usize,
-    /// Whether all that is in the kernel was read.
+    /// Whether the kernel's tables were read completely.
     pub(crate) whole: bool,
-    /// Services that this sync brought and the kernel refused, and why.
+    /// Services in this sync that the kernel refused, and why.
     pub(crate) set_aside: Vec<(ObjectName, String)>,
-    /// How many are refused, also by syncs before.
+    /// Number of refused services, including those of earlier syncs.
     pub(crate) refused: usize,
-    /// Addresses and ports that this sync found that services ask for and others have.
+    /// Conflicts found by this sync: addresses and ports that services request and others have.
     pub(crate) conflicts: Vec<String>,
-    /// How many there are, also found by syncs before.
+    /// Number of conflicts, including those found by earlier syncs.
     pub(crate) all_conflicts: usize,
 }
 
-/// Brings services to where packets are.
+/// Applies services where packets are handled.
 pub(crate) trait Proxy: Send {
-    /// Brings what changed.
+    /// Applies the changes.
     fn sync(&mut self, services: &mut Services) -> Result<Outcome, ProxyError>;
 
-    /// Has the next [`sync`](Self::sync) follow this configuration. Says whether it can: else another is opened.
+    /// Makes the next [`sync`](Self::sync) use this configuration. Returns whether that is possible; if not, the
+    /// agent opens a new proxy.
     fn set_config(&mut self, _config: &Config) -> Result<bool, ProxyError> {
         Ok(false)
     }
 
-    /// Has the next [`sync`](Self::sync) look at everything.
+    /// Makes the next [`sync`](Self::sync) compare everything.
     fn distrust(&mut self);
 }
 
-/// Opens a proxy for a node that is known to be so.
+/// Opens a proxy with this configuration.
 pub(crate) type Open = Box<dyn FnMut(Config) -> Result<Box<dyn Proxy>, ProxyError> + Send>;

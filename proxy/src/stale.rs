@@ -1,4 +1,4 @@
-//! Deletes connections that syncs made wrong, on a thread of its own: no sync waits for it.
+//! Deletes stale connections on a separate thread, so that syncs do not wait for it.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -11,10 +11,10 @@ use tracing::{debug, warn};
 use crate::agent::with_sources;
 use crate::metrics::Metrics;
 
-/// After so long what could not be deleted is tried again.
+/// Wait before a failed deletion is retried.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Deletes what comes, until nothing can come any more.
+/// Deletes the entries that arrive, until all senders are gone.
 pub(crate) fn run(stale: &Receiver<StaleFlows>, metrics: &Metrics) {
     let mut connection = None;
     let mut waiting: Vec<StaleFlows> = Vec::new();
@@ -25,7 +25,7 @@ pub(crate) fn run(stale: &Receiver<StaleFlows>, metrics: &Metrics) {
         };
         match next {
             Ok(flows) => {
-                // All that has come by now goes together.
+                // Handles everything that has arrived together.
                 add(&mut waiting, flows);
                 stale.try_iter().for_each(|flows| add(&mut waiting, flows));
             }
@@ -36,9 +36,9 @@ pub(crate) fn run(stale: &Receiver<StaleFlows>, metrics: &Metrics) {
             Ok(()) => false,
             Err(error) => {
                 let error = with_sources(&error);
-                warn!(%error, family = %flows.family(), "connections of UDP may go on to endpoints that are gone");
+                warn!(%error, family = %flows.family(), "UDP connections may still go to removed endpoints");
                 metrics.failed_to_forget();
-                // It may be the socket.
+                // The socket may be the cause.
                 connection = None;
                 true
             }
@@ -46,7 +46,7 @@ pub(crate) fn run(stale: &Receiver<StaleFlows>, metrics: &Metrics) {
     }
 }
 
-/// One of each family.
+/// Keeps one value per family.
 fn add(waiting: &mut Vec<StaleFlows>, flows: StaleFlows) {
     let mut rest = Some(flows);
     for one in waiting.iter_mut() {
@@ -71,11 +71,11 @@ fn delete(
     let Forgotten {
         listed, flushes, ..
     } = forgotten;
-    debug!(family = %flows.family(), deleted = listed.deleted, absent = listed.absent, flushes, ?took, "connections forgotten");
+    debug!(family = %flows.family(), deleted = listed.deleted, absent = listed.absent, flushes, ?took, "stale connections deleted");
     Ok(())
 }
 
-/// Starts [`run`] on a thread of the network namespace that the caller is in.
+/// Starts [`run`] on a thread in the caller's network namespace.
 pub(crate) fn start(
     stale: Receiver<StaleFlows>,
     metrics: Arc<Metrics>,
@@ -140,7 +140,7 @@ mod tests {
                     entry.reply = Tuple::udp(([10, 244, 0, endpoint], 53), client);
                     conntrack.create(&entry).unwrap();
                 }
-                // After a start all that goes astray: one listing.
+                // After a start everything without a serving endpoint: one listing.
                 let thread = start(stale, Arc::clone(&metrics)).unwrap();
                 let entries = |conntrack: &mut Connection| {
                     let mut endpoints = Vec::new();

@@ -1,14 +1,15 @@
-//! The kernel's settings of the table of connections, as kube-proxy writes them at its start.
+//! The kernel's conntrack settings, as kube-proxy writes them at its start.
 //!
 //! | setting | option | |
 //! |---|---|---|
-//! | `nf_conntrack_max` | `--conntrack-max-per-core`, `--conntrack-min` | raised, never lowered; kube-proxy lowers it, too |
+//! | `nf_conntrack_max` | `--conntrack-max-per-core`, `--conntrack-min` | raised, never lowered; kube-proxy also lowers it |
 //! | `hashsize` of the module `nf_conntrack` | | raised to a quarter of that |
-//! | `nf_conntrack_tcp_timeout_…`, `nf_conntrack_udp_timeout…` | `--conntrack-tcp-timeout-…`, `--conntrack-udp-timeout…` | left alone if 0 |
-//! | `nf_conntrack_tcp_be_liberal` | `--conntrack-tcp-be-liberal` | set, never taken back |
+//! | `nf_conntrack_tcp_timeout_…`, `nf_conntrack_udp_timeout…` | `--conntrack-tcp-timeout-…`, `--conntrack-udp-timeout…` | unchanged if 0 |
+//! | `nf_conntrack_tcp_be_liberal` | `--conntrack-tcp-be-liberal` | set, never reset |
 //!
-//! The first two are the machine's: in a network namespace that is not the first they cannot be written, nor in a
-//! container whose `/proc/sys` is read-only. What cannot be written is logged, and all else goes on; kube-proxy ends.
+//! The first two apply to the machine: they cannot be written in a network namespace other than the initial one, nor in
+//! a container whose `/proc/sys` is read-only. A setting that cannot be written is logged, and the agent continues;
+//! kube-proxy exits.
 //!
 //! Source: `pkg/proxy/conntrack/sysctls.go` of Kubernetes.
 
@@ -20,26 +21,26 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-/// More entries than these are not asked for, however many processors there are.
+/// Largest number of entries that is requested, however many CPUs there are.
 const MOST: u64 = 1 << 20;
 
-/// What is asked for.
+/// The requested settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Conntrack {
-    /// Entries for each processor; 0 leaves their number alone.
+    /// Maximum number of entries per CPU; 0 leaves the limit unchanged.
     pub(crate) max_per_core: u32,
-    /// But at least so many.
+    /// Minimum for the total number.
     pub(crate) min: u32,
-    /// After these times a connection of which nothing is heard is forgotten; 0 leaves it alone. Whole seconds count.
+    /// Idle timeouts in whole seconds; 0 leaves them unchanged.
     pub(crate) tcp_established: Duration,
     pub(crate) tcp_close_wait: Duration,
     pub(crate) udp: Duration,
     pub(crate) udp_stream: Duration,
-    /// Whether TCP packets outside their connection's window are taken.
+    /// Whether the kernel accepts TCP packets outside their connection's window.
     pub(crate) tcp_be_liberal: bool,
 }
 
-/// kube-proxy's.
+/// kube-proxy's defaults.
 impl Default for Conntrack {
     fn default() -> Self {
         Self {
@@ -55,7 +56,7 @@ impl Default for Conntrack {
 }
 
 impl Conntrack {
-    /// How many entries there are to be at least.
+    /// The smallest acceptable value of `nf_conntrack_max`.
     fn max(&self, processors: usize) -> Option<u64> {
         let processors = u64::try_from(processors).unwrap_or(u64::MAX);
         let scaled = u64::from(self.max_per_core).saturating_mul(processors);
@@ -67,10 +68,10 @@ impl Conntrack {
     }
 }
 
-/// Where settings stand.
+/// The location of the settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
-    /// A folder of files, of the calling thread's network namespace.
+    /// A folder of settings files, for the calling thread's network namespace.
     settings: PathBuf,
     hash_size: PathBuf,
     processors: usize,
@@ -88,7 +89,7 @@ impl Default for Place {
 }
 
 impl Place {
-    /// Whether the kernel takes TCP packets outside their connection's window.
+    /// Whether the kernel accepts TCP packets outside their connection's window.
     pub(crate) fn is_liberal(&self) -> bool {
         read(&self.settings.join(LIBERAL)).is_ok_and(|value| value != 0)
     }
@@ -107,21 +108,18 @@ pub(crate) struct Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (setting, value, error) = (self.setting.display(), self.value, &self.error);
-        write!(
-            f,
-            "{setting} stays as it is, {value} was asked for: {error}"
-        )?;
+        write!(f, "cannot set {setting} to {value}: {error}")?;
         match error.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => f.write_str(
-                " (it takes root of the machine and its first network namespace, or /proc/sys is read-only here)",
+                " (this requires root in the initial user and network namespaces, or /proc/sys is read-only)",
             ),
-            io::ErrorKind::NotFound => f.write_str(" (the kernel tracks no connections yet)"),
+            io::ErrorKind::NotFound => f.write_str(" (connection tracking is not active in the kernel)"),
             _ => Ok(()),
         }
     }
 }
 
-/// Writes what is asked for, and logs what cannot be written.
+/// Writes the requested settings, and logs those that cannot be written.
 pub(crate) fn apply(conntrack: &Conntrack, place: &Place) {
     for failure in write(conntrack, place) {
         warn!("{failure}");
@@ -196,7 +194,7 @@ mod tests {
         assert_eq!(of(10, 0, 8), Some(80));
     }
 
-    /// A folder in the place of the kernel's, with these values.
+    /// A folder in place of the kernel's, with these values.
     fn folder(max: &str, hash_size: &str) -> (tempfile::TempDir, Place) {
         let dir = tempfile::tempdir().unwrap();
         for (name, value) in [
@@ -234,7 +232,7 @@ mod tests {
         assert_eq!(value(&place, "nf_conntrack_udp_timeout"), 30);
         assert!(!place.is_liberal());
 
-        // What is more stays; what is 0 is left alone; what cannot be written is said, and the rest goes on.
+        // Larger values stay; 0 leaves a setting unchanged; a failed write is reported, and the others continue.
         let (_dir, place) = folder("1000000\n", "x\n");
         let conntrack = Conntrack {
             tcp_established: Duration::ZERO,
@@ -248,8 +246,8 @@ mod tests {
         let [hash_size, stream] = &said[..] else {
             panic!("{said:?}");
         };
-        assert!(hash_size.contains("hashsize stays as it is"), "{hash_size}");
-        assert!(stream.contains("udp_timeout_stream") && stream.contains("tracks no"));
+        assert!(hash_size.contains("hashsize to "), "{hash_size}");
+        assert!(stream.contains("udp_timeout_stream") && stream.contains("not active"));
         assert_eq!(value(&place, "nf_conntrack_max"), 1_000_000);
         assert_eq!(value(&place, established), 432_000);
         assert_eq!(value(&place, "nf_conntrack_udp_timeout"), 45);
@@ -275,10 +273,10 @@ mod tests {
                 };
                 let failures = write(&conntrack, &place);
                 let said: Vec<_> = failures.iter().map(ToString::to_string).collect();
-                // A machine that has as many is not asked for more.
+                // A machine that already has as many entries is not changed.
                 let of_max = said.iter().find(|said| said.contains("nf_conntrack_max"));
                 assert_eq!(of_max.is_some(), before < MOST, "{said:?}");
-                let is_told = |said: &String| said.contains("first network namespace");
+                let is_told = |said: &String| said.contains("initial user and network namespaces");
                 assert!(of_max.is_none_or(is_told), "{said:?}");
                 assert_eq!(value(&place, "nf_conntrack_max"), before);
                 for (name, expected) in [

@@ -1,4 +1,4 @@
-//! A connection to the table of connections of one network namespace.
+//! A netlink connection to the conntrack table of one network namespace.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -22,21 +22,21 @@ use crate::netlink::{
 };
 use crate::retry::retrying;
 
-/// The type of a message of the subsystem.
+/// Returns the netlink type of a conntrack message.
 pub(super) const fn message_type(message: u8) -> u16 {
     ((NFNL_SUBSYS_CTNETLINK as u16) << 8) | message as u16
 }
 
-/// How many deletions are asked for at once: their answers fit the smallest receive buffer.
+/// Number of deletions in one request: their replies fit into the smallest receive buffer.
 const AT_ONCE: usize = 64;
 
-/// An open connection to the table of connections of one network namespace: that which the calling thread was in when it
-/// was opened.
+/// An open connection to the conntrack table of the network namespace in which the calling thread was when it opened
+/// the connection.
 ///
-/// It is [`Send`] and [`Sync`]; every request takes it by `&mut`. Do not use it in a child process after `fork(2)`: open a
-/// new one there, for both would receive from one socket. Nothing here waits: the kernel has answered when a
-/// request has been sent. Requests take `CAP_NET_ADMIN` in the namespace's user namespace. The kernel loads
-/// ctnetlink (`nf_conntrack_netlink`) for the first of them, if it is a module.
+/// It is [`Send`] and [`Sync`]; every request takes it by `&mut`. Do not use it in a child process after `fork(2)`:
+/// open a new one there, because both processes would receive from one socket. No call blocks, because the kernel
+/// replies while a request is sent. Requests require `CAP_NET_ADMIN` in the user namespace of the network namespace. If
+/// ctnetlink (`nf_conntrack_netlink`) is a module, the kernel loads it for the first request.
 ///
 /// ```
 /// # fn main() -> Result<(), chainwright::Error> {
@@ -61,28 +61,28 @@ pub struct Connection {
     pub(super) buffer: Vec<u8>,
     request: Vec<u8>,
     sequence: u32,
-    /// A dump that was given up before its end: the kernel runs one at a time on a socket.
+    /// A dump that was abandoned before its end: the kernel runs only one dump at a time per socket.
     unfinished: Option<Dump>,
     retry: Retry,
 }
 
-/// How many entries there are.
+/// Number of entries in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Now, in this network namespace.
+    /// Current number, in this network namespace.
     pub entries: u32,
-    /// At most (`net.netfilter.nf_conntrack_max`), where the kernel tells.
+    /// Maximum number (`net.netfilter.nf_conntrack_max`), if the kernel reports it.
     pub max_entries: Option<u32>,
 }
 
-/// What came of deletions.
+/// Result of deletions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[must_use = "it says what was there"]
+#[must_use = "contains how many entries existed"]
 pub struct Deleted {
-    /// How many entries were deleted.
+    /// Number of deleted entries.
     pub deleted: usize,
-    /// How many were gone already.
+    /// Number of entries that did not exist any more.
     pub absent: usize,
 }
 
@@ -94,11 +94,12 @@ impl std::ops::AddAssign for Deleted {
 }
 
 retrying! {
-    /// It is for lost replies: requests are made again, and a deletion whose answer was lost may find nothing then.
+    /// The policy applies to lost replies: the connection sends the request again. A repeated deletion may then find
+    /// nothing.
     Connection, retry
 }
 
-/// The socket, to be closed or counted with. Nothing comes on it but the answers to requests.
+/// The socket, for closing or identifying it. It only receives replies to requests.
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
@@ -133,7 +134,7 @@ impl Connection {
         Ok(next.length())
     }
 
-    /// Appends a request; its sequence number.
+    /// Appends a request and returns its sequence number.
     fn write(
         &mut self,
         message: u8,
@@ -168,19 +169,19 @@ impl Connection {
         Ok(sequence)
     }
 
-    /// Says that nobody wants the rest of a dump. It is received before the next request, not now.
+    /// Records that the caller does not want the rest of a dump. The rest is received before the next request, not now.
     pub(super) fn give_up(&mut self, dump: &Dump) {
         if !dump.ended() {
             self.unfinished = Some(dump.clone());
         }
     }
 
-    /// Makes the socket free for a request.
+    /// Prepares the socket for a request.
     fn settle(&mut self) {
         let Some(dump) = self.unfinished.take() else {
             return;
         };
-        // The table may be large; a new socket has no dump.
+        // The table may be large, and a new socket has no pending dump.
         if let Some(socket) = self.socket.sibling() {
             self.socket = socket;
             return;
@@ -192,7 +193,7 @@ impl Connection {
         }
     }
 
-    /// Asks, and again while answers are lost.
+    /// Sends a request, and repeats it while replies are lost.
     fn insist<R>(
         &mut self,
         mut ask: impl FnMut(&mut Self) -> Result<R, Error>,
@@ -206,7 +207,7 @@ impl Connection {
         }
     }
 
-    /// Receives the answer to a request: where in the buffer it stands; `None` if there is no such thing.
+    /// Receives the reply to a request and returns its position in the buffer; `None` if the entry does not exist.
     fn answer(
         &mut self,
         request: &'static str,
@@ -217,18 +218,19 @@ impl Connection {
         Ok(answer.found())
     }
 
-    /// Lists entries, streamed: memory does not grow with the table.
+    /// Lists entries as a stream: memory does not grow with the table.
     ///
-    /// The table changes while it is listed, and has no generation: an entry that is there all the while is listed, one
-    /// that comes or goes meanwhile may be. While the kernel grows its hash table an entry can come twice.
+    /// The table changes during the listing and has no generation. An entry that exists the whole time is listed; one
+    /// that is added or removed in the meantime may be. While the kernel resizes its hash table, an entry can appear
+    /// twice.
     ///
     /// # Errors
-    /// [`Error::Send`]; those of the listing come from [`Listing::next`].
+    /// [`Error::Send`]; [`Listing::next`] returns the errors of the listing.
     pub fn entries<'c>(&'c mut self, filter: &Filter) -> Result<Listing<'c>, Error> {
         self.list(filter, IPCTNL_MSG_CT_GET)
     }
 
-    /// As [`entries`](Self::entries), and sets the counters of each entry that the kernel sends back to 0.
+    /// Like [`entries`](Self::entries), and resets the counters of each entry that the kernel sends to 0.
     ///
     /// # Errors
     /// As [`entries`](Self::entries).
@@ -242,63 +244,63 @@ impl Connection {
         Ok(Listing::new(self, *filter, sequence))
     }
 
-    /// Looks one entry up; `None` if there is none.
+    /// Looks up an entry; `None` if it does not exist.
     ///
     /// # Errors
-    /// Those of a request.
+    /// The errors of a request.
     pub fn entry(&mut self, key: &EntryKey) -> Result<Option<EntryRef<'_>>, Error> {
         let found = self.insist(|connection| {
             let family = key.original.family();
             let sequence =
                 connection.ask(IPCTNL_MSG_CT_GET, 0, family, |writer| key.encode(writer))?;
-            connection.answer("look an entry up", sequence)
+            connection.answer("look up an entry", sequence)
         })?;
         let Some((start, end)) = found else {
             return Ok(None);
         };
         let (message, _) = Message::split(&self.buffer[start..end])?;
         let entry = EntryRef::parse(message.payload)?;
-        // Of a look-up the kernel does not compare numbers.
+        // The kernel does not compare ids in a lookup.
         Ok(Some(entry).filter(|entry| key.id.is_none_or(|id| entry.id() == Some(id))))
     }
 
-    /// Makes an entry.
+    /// Creates an entry.
     ///
     /// # Errors
-    /// [`Error::Refused`] with `EEXIST` if there is one of a direction of its own, `ENOMEM` if the table is full; those
-    /// of a request. After [`Error::Lost`] it may have been made.
+    /// [`Error::Refused`] with `EEXIST` if one of its directions is already in the table, `ENOMEM` if the table is
+    /// full; the errors of a request. After [`Error::Lost`] the entry may have been created.
     pub fn create(&mut self, entry: &Entry) -> Result<(), Error> {
         let flags = NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK;
         let family = entry.original.family();
         let sequence = self.ask(IPCTNL_MSG_CT_NEW, flags, family, |writer| {
             entry.encode(writer)
         })?;
-        let mut answers = Answers::new(&mut self.buffer, "make an entry", sequence, 1);
+        let mut answers = Answers::new(&mut self.buffer, "create an entry", sequence, 1);
         self.socket.take_in(&mut answers)?;
         match answers.absent {
             0 => Ok(()),
             _ => Err(Error::Refused {
-                request: "make an entry",
+                request: "create an entry",
                 errno: Errno::new(libc::ENOENT),
                 text: None,
             }),
         }
     }
 
-    /// Deletes an entry; whether it was there.
+    /// Deletes an entry. Returns whether it existed.
     ///
     /// # Errors
-    /// Those of a request.
+    /// The errors of a request.
     pub fn delete(&mut self, key: &EntryKey) -> Result<bool, Error> {
         Ok(self.delete_all([*key])?.deleted == 1)
     }
 
-    /// Deletes entries by what names them, many in each request and without listing any: those that are gone already are
-    /// counted, and no error.
+    /// Deletes entries by their keys, many in each request and without listing any. Counts keys without an entry
+    /// instead of returning an error.
     ///
     /// # Errors
-    /// Those of a request; what comes before it is deleted. Answers that were lost are asked for again, so that what
-    /// was deleted by the first request counts as gone.
+    /// The errors of a request; all entries before the failing one are deleted. Requests with lost replies are
+    /// repeated, so an entry that the first request deleted counts as absent.
     pub fn delete_all(
         &mut self,
         keys: impl IntoIterator<Item = EntryKey>,
@@ -319,7 +321,7 @@ impl Connection {
     fn delete_some(&mut self, keys: &[EntryKey]) -> Result<Deleted, Error> {
         self.settle();
         self.request.clear();
-        // The numbers of what is asked at once follow one another.
+        // The requests of one batch have consecutive sequence numbers.
         if self.sequence.checked_add(keys.len() as u32).is_none() {
             self.sequence = 0;
         }
@@ -340,17 +342,17 @@ impl Connection {
         })
     }
 
-    /// Deletes the entries that a filter admits, each by what names it and its number: one that takes its place meanwhile
-    /// stays. Memory does not grow with the table. (A new [`Connection`] in the same namespace does the deleting.)
+    /// Deletes the entries that match a filter, by key and id: a new entry with the same key stays. Memory does not
+    /// grow with the table. (A second [`Connection`] in the same namespace sends the deletions.)
     ///
     /// # Errors
-    /// As [`entries`](Self::entries) and [`delete_all`](Self::delete_all); [`Error::Open`] if no second socket can be
-    /// had.
+    /// As [`entries`](Self::entries) and [`delete_all`](Self::delete_all); [`Error::Open`] if the second socket cannot
+    /// be opened.
     pub fn delete_matching(&mut self, filter: &Filter) -> Result<Deleted, Error> {
         self.delete_if(filter, |_| true)
     }
 
-    /// The same, of those alone that `is_it` says yes of.
+    /// Like [`delete_matching`](Self::delete_matching), but only deletes entries for which `is_it` returns `true`.
     ///
     /// # Errors
     /// As [`delete_matching`](Self::delete_matching).
@@ -377,15 +379,16 @@ impl Connection {
         }
     }
 
-    /// Has the kernel delete the entries that a filter admits by itself, in one request: no entry comes to this program,
-    /// and nobody counts them. `false` if it cannot, and nothing is deleted: then
-    /// [`delete_matching`](Self::delete_matching) does it.
+    /// Makes the kernel delete the entries that match a filter, in one request: it sends no entry to this program, and
+    /// does not report their number. Returns `false`, without deleting anything, if the kernel cannot evaluate the
+    /// filter; use [`delete_matching`](Self::delete_matching) then.
     ///
-    /// The kernel compares TCP or UDP, their ports and IPv4 addresses; with any other filter it is not asked. (Linux 6.18
-    /// compares IPv6 addresses the wrong way round, and no ports of SCTP.) Older kernels refuse the request.
+    /// The kernel compares TCP or UDP, their ports and IPv4 addresses. This sends no request for a filter with other
+    /// conditions, or without a port or an address. (Linux 6.18 inverts the comparison of IPv6 addresses, and ignores
+    /// ports of SCTP.) Older kernels refuse the request.
     ///
     /// # Errors
-    /// Those of a request.
+    /// The errors of a request.
     pub fn flush_matching(&mut self, filter: &Filter) -> Result<bool, Error> {
         const REQUEST: &str = "delete the entries of a filter";
         if !filter.is_left_to_kernel() {
@@ -401,7 +404,7 @@ impl Connection {
         });
         match absent {
             Ok(absent) => Ok(absent == 0),
-            // It takes the filter for the whole name of one entry, or does not know such filters here.
+            // The kernel takes the filter for the complete key of one entry, or does not support such filters.
             Err(Error::Refused { errno, .. })
                 if [libc::EINVAL, libc::EOPNOTSUPP].contains(&errno.number()) =>
             {
@@ -411,10 +414,10 @@ impl Connection {
         }
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     ///
     /// # Errors
-    /// Those of a request.
+    /// The errors of a request.
     pub fn statistics(&mut self) -> Result<Statistics, Error> {
         const REQUEST: &str = "count entries";
         let found = self.insist(|connection| {
@@ -440,7 +443,7 @@ impl Connection {
     }
 }
 
-/// Appends a request of this number.
+/// Appends a request with this sequence number.
 fn write(
     bytes: &mut Vec<u8>,
     sequence: u32,
@@ -459,7 +462,7 @@ fn write(
     writer.finish()
 }
 
-/// The request for all entries, to be measured against.
+/// Returns the request for all entries, for benchmarks.
 #[doc(hidden)]
 pub fn request_for_all() -> Result<Vec<u8>, MessageError> {
     let (mut bytes, any) = (Vec::new(), libc::AF_UNSPEC as u8);
@@ -467,7 +470,7 @@ pub fn request_for_all() -> Result<Vec<u8>, MessageError> {
     Ok(bytes)
 }
 
-/// The request to delete an entry, to be measured against.
+/// Returns the request to delete an entry, for benchmarks.
 #[doc(hidden)]
 pub fn request_to_delete(key: &EntryKey) -> Result<Vec<u8>, MessageError> {
     let (mut bytes, family) = (Vec::new(), key.original.family());
@@ -482,15 +485,15 @@ pub fn request_to_delete(key: &EntryKey) -> Result<Vec<u8>, MessageError> {
     Ok(bytes)
 }
 
-/// Takes in the acknowledgements of requests that were sent together.
+/// Processes the acknowledgements of a batch of requests.
 struct Answers<'c> {
     buffer: &'c mut [u8],
     request: &'static str,
-    /// The number of the first one; those of the others follow.
+    /// The sequence number of the first request; the others are consecutive.
     first: u32,
     number: u32,
     rest: usize,
-    /// How many were about what is not there.
+    /// Number of requests for entries that do not exist.
     absent: usize,
 }
 
@@ -522,8 +525,8 @@ impl Intake for Answers<'_> {
             if message.kind == NLMSG_OVERRUN {
                 return Err(Error::Lost(Loss::Overrun));
             }
-            // What is left over of an earlier request has another number: an earlier one, or one from before the
-            // numbers began anew.
+            // A leftover reply to an earlier request has a sequence number outside this range: a lower one, or one from
+            // before the numbers wrapped around.
             if message.sequence.wrapping_sub(self.first) >= self.number {
                 continue;
             }
@@ -579,7 +582,8 @@ mod tests {
         Tuple::udp((address, 1), (address, 2)).into()
     }
 
-    /// A stale answer is none of this request, whether its number is lower or, from before the numbers began anew, higher.
+    /// A stale reply does not belong to this request, whether its sequence number is lower or, from before a
+    /// wraparound, higher.
     #[test]
     fn an_answer_to_an_earlier_request_is_passed_over() {
         for (next, stale) in [
@@ -599,7 +603,7 @@ mod tests {
             connection.sequence = next - 1;
             assert!(!connection.delete(&key()).unwrap(), "{next} {stale}");
         }
-        // Over the end of the numbers.
+        // Across a wraparound of the sequence numbers.
         let mut connection = answering(|message| vec![control(NLMSG_ERROR, 0, message.sequence)]);
         connection.sequence = u32::MAX - 2;
         let deleted = connection.delete_all([key(); 5]).unwrap();
@@ -607,8 +611,8 @@ mod tests {
         assert!(connection.delete(&key()).unwrap());
     }
 
-    /// A dump that was given up is received to its end, whatever is lost on the way: the kernel refuses another one
-    /// (`EBUSY`) until then.
+    /// An abandoned dump is received to its end, whatever is lost on the way: until then the kernel refuses another one
+    /// (`EBUSY`).
     #[test]
     fn what_is_left_of_a_listing_is_received_whatever_is_lost() {
         for losses in [0, 1, 3] {
@@ -633,7 +637,7 @@ mod tests {
                 .unwrap_err();
             assert!(matches!(error, Error::Malformed(_)), "{error:?}");
             connection.settle();
-            // Nothing of it is left.
+            // Nothing is left of the dump.
             assert!(connection.unfinished.is_none());
             let error = connection.receive().unwrap_err();
             assert!(

@@ -1,4 +1,4 @@
-//! An entry of the table of connections.
+//! An entry of the conntrack table.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -22,61 +22,61 @@ use super::tuple::Tuple;
 use crate::netlink::{Attributes, Malformed, MessageWriter, NfGenMsg};
 
 bitflags! {
-    /// What is known of a connection (`IPS_*`).
+    /// Status bits of a connection (`IPS_*`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
     pub struct Status: u32 {
-        /// Another connection expected it.
+        /// It is an expected connection, related to another one.
         const EXPECTED = IPS_EXPECTED;
-        /// Packets were seen in both directions.
+        /// The kernel has seen packets in both directions.
         const SEEN_REPLY = IPS_SEEN_REPLY;
-        /// It is not dropped early when the table is full.
+        /// The kernel does not drop it early when the table is full.
         const ASSURED = IPS_ASSURED;
-        /// Its first packet has left.
+        /// It is confirmed: its first packet has left.
         const CONFIRMED = IPS_CONFIRMED;
-        /// Its source is translated.
+        /// Its source address or port is translated.
         const SRC_NAT = IPS_SRC_NAT;
-        /// Its destination is translated.
+        /// Its destination address or port is translated.
         const DST_NAT = IPS_DST_NAT;
         /// Its TCP sequence numbers are adjusted.
         const SEQ_ADJUST = IPS_SEQ_ADJUST;
-        /// It is settled whether its source is translated.
+        /// Source NAT setup is done, even if nothing is translated.
         const SRC_NAT_DONE = IPS_SRC_NAT_DONE;
-        /// It is settled whether its destination is translated.
+        /// Destination NAT setup is done, even if nothing is translated.
         const DST_NAT_DONE = IPS_DST_NAT_DONE;
         /// It is being deleted.
         const DYING = IPS_DYING;
         /// Packets do not renew its timeout.
         const FIXED_TIMEOUT = IPS_FIXED_TIMEOUT;
-        /// It has a helper.
+        /// It has a conntrack helper.
         const HELPER = IPS_HELPER;
-        /// A flowtable carries it.
+        /// A flowtable handles it.
         const OFFLOAD = IPS_OFFLOAD;
-        /// Hardware carries it.
+        /// Hardware handles it.
         const HW_OFFLOAD = IPS_HW_OFFLOAD;
-        /// Bits that this version of the crate does not know are kept.
+        /// Preserves bits that this version of the crate does not know.
         const _ = !0;
     }
 }
 
-/// One of a connection's two directions.
+/// One of the two directions of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// That of its first packet.
+    /// The direction of its first packet.
     Original,
-    /// That of answers.
+    /// The direction of replies.
     Reply,
 }
 
-/// What passed in a direction.
+/// Packet and byte counters of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Counters {
-    /// How many packets.
+    /// Number of packets.
     pub packets: u64,
-    /// How many bytes, headers of IP included.
+    /// Number of bytes, including IP headers.
     pub bytes: u64,
 }
 
-/// Declares a protocol's states: numbers with names, as `conntrack` writes them.
+/// Declares the states of a protocol: numbers with the names that `conntrack` prints.
 macro_rules! states {
     (
         $(#[$meta:meta])*
@@ -106,23 +106,23 @@ macro_rules! states {
 states! {
     /// The state of a TCP connection (`TCP_CONNTRACK_*`, `linux/netfilter/nf_conntrack_tcp.h`).
     TcpState {
-        /// Nothing was seen yet.
+        /// No packet was seen yet.
         NONE = 0,
         /// `SYN` was sent.
         SYN_SENT = 1,
-        /// `SYN`, `ACK` was sent back.
+        /// `SYN`, `ACK` was received in reply.
         SYN_RECV = 2,
-        /// Data may pass.
+        /// The connection is established.
         ESTABLISHED = 3,
         /// One side has sent `FIN`.
         FIN_WAIT = 4,
-        /// That was acknowledged.
+        /// The other side acknowledged the `FIN`.
         CLOSE_WAIT = 5,
-        /// Both have sent `FIN`.
+        /// Both sides have sent `FIN`.
         LAST_ACK = 6,
-        /// Both were acknowledged.
+        /// Both `FIN`s were acknowledged.
         TIME_WAIT = 7,
-        /// It was reset.
+        /// The connection was reset.
         CLOSE = 8,
         /// Both sides have sent `SYN`.
         SYN_SENT2 = 9,
@@ -132,7 +132,7 @@ states! {
 states! {
     /// The state of an SCTP association (`SCTP_CONNTRACK_*`, `linux/netfilter/nf_conntrack_sctp.h`).
     SctpState {
-        /// Nothing was seen yet.
+        /// No packet was seen yet.
         NONE = 0,
         /// It has ended.
         CLOSED = 1,
@@ -140,33 +140,33 @@ states! {
         COOKIE_WAIT = 2,
         /// The cookie was sent back.
         COOKIE_ECHOED = 3,
-        /// Data may pass.
+        /// The association is established.
         ESTABLISHED = 4,
-        /// The side that began it has sent `SHUTDOWN`.
+        /// The initiator has sent `SHUTDOWN`.
         SHUTDOWN_SENT = 5,
-        /// The other side has.
+        /// The other side has sent `SHUTDOWN`.
         SHUTDOWN_RECD = 6,
-        /// That was acknowledged.
+        /// The `SHUTDOWN` was acknowledged.
         SHUTDOWN_ACK_SENT = 7,
-        /// Nothing but heartbeats was seen.
+        /// Only heartbeats were seen.
         HEARTBEAT_SENT = 8,
     }
 }
 
-/// What names an entry: the direction of its first packet and its zone; and, so that it is this one and not a later one
-/// of the same addresses and ports, the kernel's number for it.
+/// Key of an entry: the original direction and the zone. The optional kernel id distinguishes it from a later entry
+/// with the same addresses and ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct EntryKey {
-    /// The direction of its first packet.
+    /// The original direction.
     pub original: Tuple,
-    /// Its zone; 0 is the usual one.
+    /// The zone; 0 is the default.
     pub zone: u16,
-    /// The kernel's number for it; without one any entry of that direction will do.
+    /// The kernel's id of the entry; without it, any entry with this direction and zone matches.
     pub id: Option<u32>,
 }
 
 impl From<Tuple> for EntryKey {
-    /// Any entry of this direction, in the usual zone.
+    /// Matches any entry with this direction in the default zone.
     fn from(original: Tuple) -> Self {
         Self {
             original,
@@ -188,10 +188,10 @@ impl EntryKey {
     }
 }
 
-/// An entry as the kernel sent it: a view over those bytes. All but the direction of its first packet is read when it is
-/// asked for.
+/// An entry as the kernel sent it: a view of its bytes. Except for the original direction, fields are decoded on
+/// access.
 ///
-/// As `Display` it is much as `conntrack -L` writes it.
+/// The `Display` output resembles that of `conntrack -L`.
 #[derive(Clone, Copy)]
 pub struct EntryRef<'a> {
     original: Tuple,
@@ -199,10 +199,10 @@ pub struct EntryRef<'a> {
 }
 
 impl<'a> EntryRef<'a> {
-    /// The entry in a message's payload.
+    /// Parses an entry from a message's payload.
     ///
     /// # Errors
-    /// [`Malformed`] when an attribute is cut short, or the direction of the first packet is not what it must be.
+    /// [`Malformed`] if an attribute is truncated, or the original direction is invalid.
     pub fn parse(payload: &'a [u8]) -> Result<Self, Malformed> {
         let (_, attributes) = NfGenMsg::split(payload)?;
         let mut original = None;
@@ -215,7 +215,7 @@ impl<'a> EntryRef<'a> {
         let original = original.ok_or(Malformed {
             what: "conntrack entry",
             offset: 0,
-            reason: "it has no addresses and protocol of its first packet",
+            reason: "missing addresses and protocol of the first packet",
         })?;
         Ok(Self {
             original,
@@ -231,51 +231,52 @@ impl<'a> EntryRef<'a> {
         be32(self.find(kind)?)
     }
 
-    /// The direction of its first packet, as that packet came: before its destination was translated.
+    /// The original direction, as in the first packet: before destination NAT.
     #[must_use]
     pub const fn original(&self) -> Tuple {
         self.original
     }
 
-    /// The direction of answers, as they come: where the destination is translated they come from where it was
-    /// translated to, a service's endpoint for instance.
+    /// The direction of replies. With destination NAT, replies come from the translated address, for instance an
+    /// endpoint of a service.
     #[must_use]
     pub fn reply(&self) -> Option<Tuple> {
         Tuple::decode(self.find(CTA_TUPLE_REPLY)?)
     }
 
-    /// The connection that expected this one.
+    /// The original direction of the master connection that expected this one.
     #[must_use]
     pub fn master(&self) -> Option<Tuple> {
         Tuple::decode(self.find(CTA_TUPLE_MASTER)?)
     }
 
-    /// What is known of it.
+    /// Its status bits.
     #[must_use]
     pub fn status(&self) -> Status {
         Status::from_bits_retain(self.number(CTA_STATUS).unwrap_or(0))
     }
 
-    /// When it is forgotten if no packet comes: whole seconds from now. An event of one that is gone has none.
+    /// Remaining time until the kernel removes the entry if no packet arrives, in whole seconds. Events for removed
+    /// entries do not have it.
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
         self.number(CTA_TIMEOUT)
             .map(|seconds| Duration::from_secs(seconds.into()))
     }
 
-    /// Its mark; 0 if it has none.
+    /// Its mark; 0 if unset.
     #[must_use]
     pub fn mark(&self) -> u32 {
         self.number(CTA_MARK).unwrap_or(0)
     }
 
-    /// Its zone; 0 is the usual one.
+    /// Its zone; 0 is the default.
     #[must_use]
     pub fn zone(&self) -> u16 {
         self.find(CTA_ZONE).and_then(be16).unwrap_or(0)
     }
 
-    /// The zone of one direction alone, if it has one.
+    /// The zone that applies to one direction only, if set.
     #[must_use]
     pub fn zone_of(&self, direction: Direction) -> Option<u16> {
         let tuple = self.find(match direction {
@@ -285,13 +286,13 @@ impl<'a> EntryRef<'a> {
         be16(Attributes::new(tuple).find(CTA_TUPLE_ZONE)?)
     }
 
-    /// The kernel's number for it, which another entry of the same tuple has not.
+    /// The kernel's id of the entry; another entry with the same tuple has another id.
     #[must_use]
     pub fn id(&self) -> Option<u32> {
         self.number(CTA_ID)
     }
 
-    /// What names it.
+    /// Its key.
     #[must_use]
     pub fn key(&self) -> EntryKey {
         EntryKey {
@@ -301,7 +302,7 @@ impl<'a> EntryRef<'a> {
         }
     }
 
-    /// What passed in a direction, if the kernel counts that (`net.netfilter.nf_conntrack_acct`).
+    /// The counters of a direction, if the kernel counts packets (`net.netfilter.nf_conntrack_acct`).
     #[must_use]
     pub fn counters(&self, direction: Direction) -> Option<Counters> {
         let counters = Attributes::new(self.find(match direction {
@@ -333,33 +334,33 @@ impl<'a> EntryRef<'a> {
             .map(SctpState)
     }
 
-    /// Since when it is there, if the kernel notes that (`net.netfilter.nf_conntrack_timestamp`).
+    /// The time of its creation, if the kernel records it (`net.netfilter.nf_conntrack_timestamp`).
     #[must_use]
     pub fn started(&self) -> Option<SystemTime> {
         let start = Attributes::new(self.find(CTA_TIMESTAMP)?).find(CTA_TIMESTAMP_START)?;
         SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(be64(start)?))
     }
 
-    /// The name of its helper: `ftp`.
+    /// The name of its helper, for instance `ftp`.
     #[must_use]
     pub fn helper(&self) -> Option<&'a BStr> {
         let name = Attributes::new(self.find(CTA_HELP)?).find(CTA_HELP_NAME)?;
         Some(name.strip_suffix(b"\0").unwrap_or(name).as_bstr())
     }
 
-    /// Its labels, a bit each, from the lowest of the first byte on.
+    /// Its labels as a bit field, from the lowest bit of the first byte.
     #[must_use]
     pub fn labels(&self) -> Option<&'a [u8]> {
         self.find(CTA_LABELS)
     }
 
-    /// How many references there are to it.
+    /// Its reference count.
     #[must_use]
     pub fn references(&self) -> Option<u32> {
         self.number(CTA_USE)
     }
 
-    /// The attributes, as they came.
+    /// The raw attributes.
     #[must_use]
     pub const fn attributes(&self) -> Attributes<'a> {
         Attributes::new(self.attributes)
@@ -422,17 +423,17 @@ impl fmt::Debug for EntryRef<'_> {
     }
 }
 
-/// An entry that is to be made.
+/// An entry to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Entry {
-    /// The direction of its first packet.
+    /// The original direction.
     pub original: Tuple,
-    /// The direction of answers: the [other](Tuple::reversed) where nothing is translated.
+    /// The direction of replies: the [reversed](Tuple::reversed) original one if nothing is translated.
     pub reply: Tuple,
-    /// What is known of it.
+    /// Its status bits.
     pub status: Status,
-    /// When it is forgotten if no packet comes, in whole seconds.
+    /// Time until the kernel removes it if no packet arrives, in whole seconds.
     pub timeout: Duration,
     /// Its mark.
     pub mark: u32,
@@ -441,7 +442,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// A connection of which nothing is translated.
+    /// A connection without address translation.
     #[must_use]
     pub const fn new(original: Tuple, timeout: Duration) -> Self {
         Self {
@@ -469,7 +470,7 @@ impl Entry {
         }
     }
 
-    /// Gives it to `see` as it would come from the kernel.
+    /// Calls `see` with the entry in the form in which the kernel would send it.
     #[doc(hidden)]
     pub fn with_view<R>(&self, see: impl FnOnce(&EntryRef<'_>) -> R) -> R {
         let (mut bytes, family) = (Vec::new(), self.original.family());
@@ -492,7 +493,7 @@ mod tests {
     use super::*;
     use crate::nft::captured::hex;
 
-    /// The payload of a dump's first message on Linux 6.18 (x86-64), where the kernel counts and notes times.
+    /// The payload of a dump's first message on Linux 6.18 (x86-64), with counters and timestamps enabled.
     const LISTED: &str = "
         02000000
         34000180 14000180 08000100 7f000001 08000200 7f000001
@@ -506,8 +507,8 @@ mod tests {
         1c000a80 0c000100 00000000 00000002 0c000200 00000000 00000070 ; CTA_COUNTERS_REPLY
         10001480 0c000100 18ebb889 8d608c64 ; CTA_TIMESTAMP";
 
-    /// The attributes of an entry, where the 64-bit attributes of the nested ones whose places `is_padded` accepts stand
-    /// behind an empty one, as the kernel aligns them on machines that need it.
+    /// Returns the attributes of an entry. Inserts an empty attribute before the nested 64-bit attributes at positions
+    /// that `is_padded` accepts, as the kernel does on machines that require alignment.
     fn padded(attributes: &[u8], is_padded: impl Fn(usize) -> bool) -> Vec<u8> {
         let mut all = Vec::new();
         let mut place = 0;

@@ -1,4 +1,4 @@
-//! Which entries.
+//! Filters for entries.
 
 use std::net::IpAddr;
 
@@ -12,21 +12,21 @@ use super::entry::{EntryRef, Status};
 use super::tuple::{Tuple, encode_destination, encode_source};
 use crate::netlink::MessageWriter;
 
-/// What a direction of an entry must be like; what is `None` does not matter.
+/// Conditions for one direction of an entry; `None` matches everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TupleFilter {
-    /// The address that packets come from.
+    /// The source address.
     pub source: Option<IpAddr>,
-    /// The address that they go to.
+    /// The destination address.
     pub destination: Option<IpAddr>,
-    /// The port that they come from: only of protocols with ports.
+    /// The source port; only matches protocols with ports.
     pub source_port: Option<u16>,
-    /// The port that they go to: only of protocols with ports.
+    /// The destination port; only matches protocols with ports.
     pub destination_port: Option<u16>,
 }
 
 impl TupleFilter {
-    /// Packets to this address.
+    /// Matches packets to this address.
     #[must_use]
     pub fn to(destination: impl Into<IpAddr>) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl TupleFilter {
         }
     }
 
-    /// Packets from this address.
+    /// Matches packets from this address.
     #[must_use]
     pub fn from(source: impl Into<IpAddr>) -> Self {
         Self {
@@ -44,14 +44,14 @@ impl TupleFilter {
         }
     }
 
-    /// The same, to this port.
+    /// Also requires this destination port.
     #[must_use]
     pub const fn to_port(mut self, port: u16) -> Self {
         self.destination_port = Some(port);
         self
     }
 
-    /// The same, from this port.
+    /// Also requires this source port.
     #[must_use]
     pub const fn from_port(mut self, port: u16) -> Self {
         self.source_port = Some(port);
@@ -71,11 +71,11 @@ impl TupleFilter {
         self.source.into_iter().chain(self.destination)
     }
 
-    /// Writes what the kernel can compare of it, between addresses of one family.
+    /// Writes the conditions that the kernel can compare, for addresses of one family.
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16, protocol: Option<u8>) -> u32 {
         let mut compared = 0;
         writer.nested(kind, |writer| {
-            // Of IPv6 Linux 6.18 leaves out the very addresses that are asked for.
+            // Linux 6.18 inverts the comparison of IPv6 addresses.
             if self.addresses().any(|address| address.is_ipv4()) {
                 writer.nested(CTA_TUPLE_IP, |writer| {
                     if let Some(address) = self.source {
@@ -88,7 +88,7 @@ impl TupleFilter {
                     }
                 });
             }
-            // It compares no ports of no protocol.
+            // The kernel compares ports only together with a protocol.
             if let Some(protocol) = protocol {
                 writer.nested(CTA_TUPLE_PROTO, |writer| {
                     writer.u8(CTA_PROTO_NUM, protocol);
@@ -108,18 +108,18 @@ impl TupleFilter {
     }
 }
 
-// `CTA_FILTER_F_*` of `net/netfilter/nf_internals.h`, which no header for programs has.
+// `CTA_FILTER_F_*` of `net/netfilter/nf_internals.h`, which are in no user-space header.
 const COMPARE_SOURCE: u32 = 1 << 0;
 const COMPARE_DESTINATION: u32 = 1 << 1;
 const COMPARE_PROTOCOL: u32 = 1 << 3;
 const COMPARE_SOURCE_PORT: u32 = 1 << 4;
 const COMPARE_DESTINATION_PORT: u32 = 1 << 5;
 
-/// Which entries are listed or deleted: those that all of it is true of.
+/// Selects the entries to list or delete: those that meet all conditions.
 ///
-/// The kernel leaves out what it can (the family and marks; newer ones also IPv4 addresses, protocol, ports and the
-/// status), and the rest is left out here: what comes is the same on every kernel. (IPv6 addresses the kernel is not
-/// asked for: 6.18 leaves out the very ones that are.)
+/// The kernel filters by the family and marks; newer kernels also by IPv4 addresses, protocol, ports and the status.
+/// This crate checks all conditions again, so the result is the same on every kernel. (It does not send IPv6
+/// addresses to the kernel, because Linux 6.18 inverts their comparison.)
 ///
 /// ```
 /// use std::net::Ipv4Addr;
@@ -143,69 +143,69 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// All entries.
+    /// Matches all entries.
     #[must_use]
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// Only those between IPv4 addresses.
+    /// Only matches entries with IPv4 addresses.
     #[must_use]
     pub const fn ipv4(mut self) -> Self {
         self.is_ipv4 = Some(true);
         self
     }
 
-    /// Only those between IPv6 addresses.
+    /// Only matches entries with IPv6 addresses.
     #[must_use]
     pub const fn ipv6(mut self) -> Self {
         self.is_ipv4 = Some(false);
         self
     }
 
-    /// Only those of the protocol of this number (`IPPROTO_*`): 6 is TCP, 17 UDP.
+    /// Only matches entries with this protocol number (`IPPROTO_*`): 6 is TCP, 17 UDP.
     #[must_use]
     pub const fn protocol(mut self, protocol: u8) -> Self {
         self.protocol = Some(protocol);
         self
     }
 
-    /// Only those whose first packet was like this.
+    /// Only matches entries whose original direction meets these conditions.
     #[must_use]
     pub const fn original(mut self, tuple: TupleFilter) -> Self {
         self.original = tuple;
         self
     }
 
-    /// Only those whose answers are like this.
+    /// Only matches entries whose reply direction meets these conditions.
     #[must_use]
     pub const fn reply(mut self, tuple: TupleFilter) -> Self {
         self.reply = tuple;
         self
     }
 
-    /// Only those whose mark has this value in the bits of `mask`.
+    /// Only matches entries whose mark has this value in the bits of `mask`.
     #[must_use]
     pub const fn mark(mut self, value: u32, mask: u32) -> Self {
         self.mark = Some((value, mask));
         self
     }
 
-    /// Only those of whose status the bits of `mask` are these.
+    /// Only matches entries whose status has this value in the bits of `mask`.
     #[must_use]
     pub const fn status(mut self, value: Status, mask: Status) -> Self {
         self.status = Some((value, mask));
         self
     }
 
-    /// Only those of this zone; 0 is the usual one.
+    /// Only matches entries in this zone; 0 is the default.
     #[must_use]
     pub const fn zone(mut self, zone: u16) -> Self {
         self.zone = Some(zone);
         self
     }
 
-    /// Whether an entry is one of those.
+    /// Whether an entry meets all conditions.
     #[must_use]
     pub fn admits(&self, entry: &EntryRef<'_>) -> bool {
         let original = entry.original();
@@ -227,10 +227,10 @@ impl Filter {
             && self.zone.is_none_or(|zone| entry.zone() == zone)
     }
 
-    /// Whether the kernel, where it compares tuples at all, compares all of it: TCP or UDP, their
-    /// ports, IPv4 addresses.
+    /// Whether a kernel that can compare tuples compares all of the conditions: TCP or UDP, their ports, IPv4
+    /// addresses.
     pub(super) fn is_left_to_kernel(&self) -> bool {
-        // Linux 6.18 compares no ports of SCTP.
+        // Linux 6.18 does not compare SCTP ports.
         const WITH_PORTS: [i32; 2] = [libc::IPPROTO_TCP, libc::IPPROTO_UDP];
         let tuples = [&self.original, &self.reply];
         let has_ports =
@@ -244,7 +244,7 @@ impl Filter {
             && (self.mark, self.status, self.zone) == (None, None, None)
     }
 
-    /// Of which family entries can be, if only of one.
+    /// The only address family that can match, if there is just one: `true` for IPv4.
     fn only_family(&self) -> Option<bool> {
         let addresses = self.original.addresses().chain(self.reply.addresses());
         let mut families = addresses
@@ -254,7 +254,7 @@ impl Filter {
         families.all(|family| family == first).then_some(first)
     }
 
-    /// The family to ask the kernel for.
+    /// The family for the request to the kernel.
     pub(super) fn family(&self) -> u8 {
         match self.only_family() {
             Some(true) => libc::AF_INET as u8,
@@ -263,7 +263,7 @@ impl Filter {
         }
     }
 
-    /// Writes what the kernel can leave out by itself.
+    /// Writes the conditions that the kernel can check.
     pub(super) fn encode(&self, writer: &mut MessageWriter<'_>) {
         if let Some((value, mask)) = self.mark {
             writer
@@ -278,7 +278,7 @@ impl Filter {
         if let Some(zone) = self.zone.filter(|zone| *zone != 0) {
             writer.be16(CTA_ZONE, zone);
         }
-        // Tuples are of a family.
+        // Tuples require a family.
         if self.only_family().is_none() {
             return;
         }
@@ -289,7 +289,7 @@ impl Filter {
                 false => tuple.encode(writer, kind, protocol),
             }
         };
-        // The protocol of both directions is the same: once is enough, but for ports.
+        // Both directions have the same protocol, so it is written once, unless the reply needs it for ports.
         let has_ports = self.reply.source_port.or(self.reply.destination_port);
         let flags = [
             write(&self.original, CTA_TUPLE_ORIG, self.protocol),
@@ -301,7 +301,7 @@ impl Filter {
         ];
         if flags != [0, 0] {
             writer.nested(CTA_FILTER, |writer| {
-                // In host byte order, as no other number here.
+                // In host byte order, unlike all other numbers here.
                 writer
                     .bytes(CTA_FILTER_ORIG_FLAGS, &flags[0].to_ne_bytes())
                     .bytes(CTA_FILTER_REPLY_FLAGS, &flags[1].to_ne_bytes());

@@ -1,20 +1,20 @@
-//! Listings: one dump, streamed as borrowed views.
+//! Listings: a dump streamed as borrowed views.
 
 use super::connection::Connection;
 use super::entry::EntryRef;
 use super::filter::Filter;
 use crate::netlink::{Dump, DumpItem, Error, Unread};
 
-/// A running listing: entries come as borrowed views, one at a time, with no allocation for any of them.
+/// A running listing: yields one entry at a time as a borrowed view, without allocating.
 ///
-/// It is at its end when [`next`](Self::next) comes to `Ok(None)`; after an error each further call gives the same error. It may be dropped
-/// before its end.
+/// It ends when [`next`](Self::next) returns `Ok(None)`; after an error every further call returns the same error. The
+/// caller may drop it before its end.
 #[derive(Debug)]
 pub struct Listing<'c> {
     connection: &'c mut Connection,
     filter: Filter,
     dump: Dump,
-    /// The error that it ended in.
+    /// The error that ended the listing.
     failed: Option<Box<Error>>,
     unread: Unread,
 }
@@ -30,11 +30,11 @@ impl<'c> Listing<'c> {
         }
     }
 
-    /// The next entry, or `None` at the end.
+    /// Returns the next entry, or `None` at the end.
     ///
     /// # Errors
-    /// [`Error::Lost`] when replies were lost; [`Error::Refused`] when the kernel refuses the listing: `EPERM` without
-    /// `CAP_NET_ADMIN`, `EINVAL` or `EOPNOTSUPP` where it has no ctnetlink; [`Error::Malformed`].
+    /// [`Error::Lost`] if replies were lost; [`Error::Refused`] if the kernel refuses the listing: `EPERM` without
+    /// `CAP_NET_ADMIN`, `EINVAL` or `EOPNOTSUPP` if it has no ctnetlink; [`Error::Malformed`].
     #[allow(clippy::should_implement_trait)] // a lending iterator cannot be an `Iterator`
     #[inline]
     pub fn next(&mut self) -> Result<Option<EntryRef<'_>>, Error> {
@@ -54,7 +54,7 @@ impl<'c> Listing<'c> {
         entry.map(Some)
     }
 
-    /// Gives every entry to `each`, to the end.
+    /// Calls `each` with every entry until the end.
     ///
     /// # Errors
     /// As [`next`](Self::next).
@@ -65,7 +65,7 @@ impl<'c> Listing<'c> {
         Ok(())
     }
 
-    /// Finds the next entry that was asked for: where its payload starts and ends in the buffer.
+    /// Finds the next entry that matches the filter, and returns the range of its payload in the buffer.
     fn advance(&mut self) -> Result<Option<(usize, usize)>, Error> {
         while !self.dump.ended() {
             if self.unread.is_empty() {
@@ -93,7 +93,7 @@ impl Drop for Listing<'_> {
         if self.dump.ended() {
             return;
         }
-        // The dump's end may be here already.
+        // The end of the dump may have been received already.
         let rest = self.unread.messages(&self.connection.buffer);
         for message in rest.map_while(Result::ok) {
             let _ = self.dump.accept(message);

@@ -1,17 +1,17 @@
-//! Tracked connections (ctnetlink): listed, looked up, made, deleted, and watched.
+//! Conntrack entries (ctnetlink): list, look up, create, delete, and watch them.
 //!
-//! | to … | look at |
+//! | task | API |
 //! |---|---|
 //! | list entries, in memory that does not grow with the table | [`Connection::entries`], [`Filter`] |
-//! | delete entries: by name, many at once, or those of a filter | [`Connection::delete_all`], [`Connection::delete_matching`], [`Connection::delete_if`] |
-//! | have the kernel delete those of a filter by itself | [`Connection::flush_matching`] |
-//! | be told of them | [`Monitor`] |
+//! | delete entries: by key, many at once, or those that match a filter | [`Connection::delete_all`], [`Connection::delete_matching`], [`Connection::delete_if`] |
+//! | make the kernel delete the entries that match a filter | [`Connection::flush_matching`] |
+//! | receive events | [`Monitor`] |
 //!
-//! An entry is a view over the kernel's message ([`EntryRef`]); its two directions are [`Tuple`]s. What a program
-//! needs of them after a change of rules is above all deletion: packets of UDP go where the entry says, as long as there
-//! are any, whatever the rules say by then.
+//! An entry is a view of the kernel's message ([`EntryRef`]); its two directions are [`Tuple`]s. After a rule change,
+//! programs mainly need to delete entries: UDP packets follow an existing entry as long as they keep coming, regardless
+//! of the new rules.
 //!
-//! Source: `linux/netfilter/nfnetlink_conntrack.h`; seen on Linux 6.18.
+//! Source: `linux/netfilter/nfnetlink_conntrack.h`; tested on Linux 6.18.
 
 mod connection;
 mod entry;

@@ -1,4 +1,4 @@
-//! Events of the table of connections.
+//! Events of the conntrack table.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -15,37 +15,36 @@ use super::entry::EntryRef;
 use crate::netlink::{Error, Loss, Next, RECEIVE_BUFFER, Socket, Unread};
 
 bitflags! {
-    /// What is told of.
+    /// The kinds of events to receive.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct Events: u8 {
         /// New entries.
         const NEW = 1;
         /// Entries that changed.
         const UPDATE = 2;
-        /// Entries that are gone.
+        /// Entries that were removed.
         const DESTROY = 4;
     }
 }
 
-/// What a [`Monitor`] tells.
+/// An event from a [`Monitor`].
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Event<'m> {
-    /// An entry is new.
+    /// A new entry.
     New(EntryRef<'m>),
-    /// An entry has changed: what has is in it.
+    /// A changed entry; contains the changed attributes.
     Updated(EntryRef<'m>),
-    /// An entry is gone, with its counters as they were, if the kernel counts.
+    /// A removed entry, with its final counters if the kernel counts packets.
     Destroyed(EntryRef<'m>),
-    /// Events were lost, as more came than the receive buffer holds. What is known of the table is to be listed anew.
+    /// Events were lost because the receive buffer was full. List the table again.
     Lost(Loss),
 }
 
-/// Is told what becomes of connections in one network namespace: the one that the calling thread was in when it was
-/// opened.
+/// Receives the conntrack events of the network namespace in which the calling thread was when it opened the monitor.
 ///
-/// The kernel tells nothing where `net.netfilter.nf_conntrack_events` is 0; where it is 2, as by default since Linux
-/// 5.19, it tells of entries that were made while somebody listened.
+/// If `net.netfilter.nf_conntrack_events` is 0, the kernel sends no events. If it is 2, the default since Linux 5.19,
+/// the kernel sends events only for entries that were created while a listener existed.
 ///
 /// ```no_run
 /// use chainwright::conntrack::{Event, Events, Monitor};
@@ -69,7 +68,7 @@ pub struct Monitor {
     unread: Unread,
 }
 
-/// Where an event stands in the buffer.
+/// Position of an event in the buffer.
 enum Found {
     Entry {
         kind: u8,
@@ -81,8 +80,8 @@ enum Found {
 }
 
 impl Monitor {
-    /// Listens to these events from here on, with a receive buffer of 8 MiB, as far as `net.core.rmem_max` allows without
-    /// `CAP_NET_ADMIN` in the first user namespace.
+    /// Subscribes to these events, with a receive buffer of 8 MiB. Without `CAP_NET_ADMIN` in the initial user
+    /// namespace, `net.core.rmem_max` limits its size.
     ///
     /// # Errors
     /// [`Error::Open`]; [`Error::Option`], with `EPERM` without `CAP_NET_ADMIN`.
@@ -90,7 +89,7 @@ impl Monitor {
         Self::open_with(events, 8 << 20)
     }
 
-    /// As [`open`](Self::open), with a receive buffer of so many bytes.
+    /// Like [`open`](Self::open), with a receive buffer of this many bytes.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -113,10 +112,10 @@ impl Monitor {
         })
     }
 
-    /// The next event, if one is queued. This does not wait.
+    /// Returns the next event if one is queued, without waiting.
     ///
     /// # Errors
-    /// [`Error::Receive`]; [`Error::Malformed`], after which the next datagram is looked at.
+    /// [`Error::Receive`]; [`Error::Malformed`], after which the next call continues with the next datagram.
     pub fn try_receive(&mut self) -> Result<Option<Event<'_>>, Error> {
         Ok(match self.advance()? {
             None => None,
@@ -137,7 +136,7 @@ impl Monitor {
         }
     }
 
-    /// Waits for the next event, at most so long; `None` if there is none by then.
+    /// Waits for the next event for at most `time`; `None` on timeout.
     ///
     /// # Errors
     /// As [`try_receive`](Self::try_receive).
@@ -207,7 +206,7 @@ impl Monitor {
     }
 }
 
-/// It is readable when there is something to [receive](Monitor::try_receive).
+/// The descriptor is readable when there is something to [receive](Monitor::try_receive).
 impl AsFd for Monitor {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()

@@ -23,44 +23,44 @@ use chainwright_sys::nfnetlink_conntrack::{
 
 use crate::netlink::{Attributes, MessageWriter};
 
-/// What of a protocol tells its connections apart.
+/// The fields of a protocol that identify a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer4 {
-    /// Ports: of TCP, UDP, UDPLITE, SCTP and DCCP; of GRE its keys.
+    /// Ports of TCP, UDP, UDPLITE, SCTP and DCCP; keys of GRE.
     Ports {
         /// The protocol's number (`IPPROTO_*`): 6 is TCP, 17 UDP, 132 SCTP.
         protocol: u8,
-        /// The port that it comes from.
+        /// The source port.
         source: u16,
-        /// The port that it goes to.
+        /// The destination port.
         destination: u16,
     },
-    /// An exchange of ICMP, or between IPv6 addresses of ICMPv6.
+    /// An ICMP exchange, or an ICMPv6 exchange between IPv6 addresses.
     Icmp {
-        /// The type: 8 asks for an echo, of ICMPv6 128.
+        /// The type: 8 is an echo request, 128 for ICMPv6.
         kind: u8,
         /// The code.
         code: u8,
         /// The identifier.
         id: u16,
     },
-    /// Any other protocol: its addresses alone count.
+    /// Any other protocol: only the addresses identify the connection.
     Other {
         /// The protocol's number.
         protocol: u8,
     },
 }
 
-/// One direction of a connection: where its packets come from and go to.
+/// One direction of a connection: the source and destination of its packets.
 ///
-/// As `Display` it is what `conntrack -L` writes: `udp src=10.0.0.1 dst=10.96.0.10 sport=4000 dport=53`.
+/// The `Display` output is that of `conntrack -L`: `udp src=10.0.0.1 dst=10.96.0.10 sport=4000 dport=53`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tuple {
-    /// The address that packets come from.
+    /// The source address.
     pub source: IpAddr,
-    /// The address that they go to: of the same family.
+    /// The destination address, of the same family.
     pub destination: IpAddr,
-    /// Their protocol, and what tells its connections apart.
+    /// The protocol, and the fields that identify its connections.
     pub layer4: Layer4,
 }
 
@@ -74,19 +74,19 @@ const ICMP: u8 = libc::IPPROTO_ICMP as u8;
 const ICMPV6: u8 = libc::IPPROTO_ICMPV6 as u8;
 
 impl Tuple {
-    /// Of TCP, from an address and port to another.
+    /// A TCP tuple from one address and port to another.
     #[must_use]
     pub fn tcp(source: (impl Into<IpAddr>, u16), destination: (impl Into<IpAddr>, u16)) -> Self {
         Self::ports(libc::IPPROTO_TCP as u8, source, destination)
     }
 
-    /// Of UDP, from an address and port to another.
+    /// A UDP tuple from one address and port to another.
     #[must_use]
     pub fn udp(source: (impl Into<IpAddr>, u16), destination: (impl Into<IpAddr>, u16)) -> Self {
         Self::ports(libc::IPPROTO_UDP as u8, source, destination)
     }
 
-    /// Of any protocol with ports, by its number.
+    /// A tuple of any protocol with ports, by its number.
     #[must_use]
     pub fn ports(
         protocol: u8,
@@ -104,7 +104,7 @@ impl Tuple {
         }
     }
 
-    /// The number of its protocol.
+    /// The protocol number.
     #[must_use]
     pub const fn protocol(&self) -> u8 {
         match self.layer4 {
@@ -116,7 +116,7 @@ impl Tuple {
         }
     }
 
-    /// The port that it comes from, of a protocol with ports.
+    /// The source port, for a protocol with ports.
     #[must_use]
     pub const fn source_port(&self) -> Option<u16> {
         match self.layer4 {
@@ -125,7 +125,7 @@ impl Tuple {
         }
     }
 
-    /// The port that it goes to, of a protocol with ports.
+    /// The destination port, for a protocol with ports.
     #[must_use]
     pub const fn destination_port(&self) -> Option<u16> {
         match self.layer4 {
@@ -134,7 +134,8 @@ impl Tuple {
         }
     }
 
-    /// The other direction where nothing is translated. Of ICMP the type is that of the answer, where there is one.
+    /// Returns the opposite direction without address translation. For ICMP, the type becomes that of the reply, if
+    /// there is one.
     #[must_use]
     pub const fn reversed(&self) -> Self {
         let layer4 = match self.layer4 {
@@ -148,7 +149,7 @@ impl Tuple {
                 destination: source,
             },
             Layer4::Icmp { kind, code, id } => Layer4::Icmp {
-                // Those that the kernel knows answers of: `invmap` in its `nf_conntrack_proto_icmp*.c`.
+                // The types with a reply: `invmap` in the kernel's `nf_conntrack_proto_icmp*.c`.
                 kind: match (self.source, kind) {
                     (IpAddr::V4(_), 8) => 0,
                     (IpAddr::V4(_), 0) => 8,
@@ -170,7 +171,7 @@ impl Tuple {
         }
     }
 
-    /// Its family, as nfnetlink has it.
+    /// Its address family, as nfnetlink encodes it.
     pub(super) const fn family(&self) -> u8 {
         match self.source {
             IpAddr::V4(_) => libc::AF_INET as u8,
@@ -178,17 +179,17 @@ impl Tuple {
         }
     }
 
-    /// Reads the attributes of a direction; `None` where they are not what they must be.
+    /// Decodes the attributes of a direction; `None` if they are invalid.
     #[inline]
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         Self::decode_usual(bytes).or_else(|| Self::decode_any(bytes))
     }
 
-    /// Between IPv4 addresses with ports, as the kernel lists them, which most of a table are.
+    /// Fast path for IPv4 addresses with ports in the kernel's order, the most common entries.
     #[inline]
     fn decode_usual(bytes: &[u8]) -> Option<Self> {
         const NESTED: u16 = NLA_F_NESTED;
-        /// Where which attribute starts, and its length.
+        /// Offset, length and type of each attribute.
         const HEADERS: [(usize, [u8; 4]); 7] = [
             (0, header(20, CTA_TUPLE_IP | NESTED)),
             (4, header(8, CTA_IP_V4_SRC)),
@@ -286,7 +287,7 @@ impl Tuple {
         })
     }
 
-    /// Writes it as an attribute of this kind.
+    /// Writes it as an attribute of this type.
     pub(super) fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
         writer.nested(kind, |writer| {
             writer.nested(CTA_TUPLE_IP, |writer| {
@@ -339,7 +340,7 @@ pub(super) fn encode_destination(writer: &mut MessageWriter<'_>, address: IpAddr
     };
 }
 
-/// The names that `conntrack` writes for protocols.
+/// The protocol names that `conntrack` prints.
 const NAMES: [(u8, &str); 8] = [
     (1, "icmp"),
     (6, "tcp"),
@@ -361,7 +362,7 @@ impl Tuple {
         }
     }
 
-    /// Writes the rest of it.
+    /// Writes the addresses and ports.
     pub(super) fn fmt_ends(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "src={} dst={}", self.source, self.destination)?;
         match self.layer4 {
@@ -431,7 +432,7 @@ mod tests {
         }
     }
 
-    /// Linux 6.18, `conntrack -L` of a UDP entry: the bytes as they came.
+    /// The bytes of a UDP entry, from `conntrack -L` on Linux 6.18.
     #[test]
     fn as_the_kernel_lists_it() {
         let bytes = [
@@ -450,7 +451,7 @@ mod tests {
             tuple.to_string(),
             "udp src=10.0.0.1 dst=10.96.0.10 sport=4000 dport=53"
         );
-        // A byte less of anything that counts is no direction.
+        // The direction is invalid without any byte of a required field.
         for cut in [4, 8, 12, 20, 24] {
             assert_eq!(Tuple::decode(&bytes[..cut]), None, "{cut}");
         }

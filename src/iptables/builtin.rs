@@ -1,10 +1,10 @@
-//! The built-in chains: which tables have which, and where they hook in.
+//! The built-in chains of each table and their hooks.
 
 use chainwright_sys::netfilter::{
     NF_INET_FORWARD, NF_INET_LOCAL_IN, NF_INET_LOCAL_OUT, NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING,
 };
 
-/// Where a built-in chain hooks in, in nf_tables' terms.
+/// A built-in chain as a base chain of nf_tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Builtin {
     /// Name of the chain: `INPUT`, …
@@ -17,9 +17,9 @@ pub struct Builtin {
     pub priority: i32,
 }
 
-/// The built-in chains of IPv4 and IPv6 tables with their types and priorities, as iptables-nft makes
-/// them; seen on 1.8.9. Those of `security` are at 150 in each version from 1.8.7 to 1.8.13, not at
-/// `NF_IP_PRI_SECURITY`: what is hooked in there, by `nft` for instance, is none of iptables'.
+/// The built-in chains of IPv4 and IPv6 tables with their types and priorities, as iptables-nft creates
+/// them; observed on 1.8.9. Those of `security` have priority 150 in each version from 1.8.7 to 1.8.13, not
+/// `NF_IP_PRI_SECURITY`: a chain with that priority, by `nft` for instance, is not iptables'.
 pub(super) const TABLES: &[(&str, &[Builtin])] = &[
     (
         "raw",
@@ -74,19 +74,19 @@ const fn at(chain: &'static str, chain_type: &'static str, hook: u32, priority: 
     }
 }
 
-/// The tables that iptables-nft knows, in its order.
+/// The tables of iptables-nft, in its order.
 #[doc(hidden)]
 pub const NAMES: [&str; 5] = ["mangle", "security", "raw", "filter", "nat"];
 
-/// The built-in chains of a table, in the order of iptables; `None` for a table that iptables does not
-/// know.
+/// Returns the built-in chains of a table, in the order of iptables; `None` for a table that iptables
+/// does not know.
 #[must_use]
 pub fn builtins(table: &str) -> Option<&'static [Builtin]> {
     let (_, chains) = TABLES.iter().find(|(name, _)| *name == table)?;
     Some(chains)
 }
 
-/// The built-in chain of this name in this table; `None` for a user's chain or an unknown table.
+/// Returns the built-in chain of this name; `None` for a user's chain or an unknown table.
 #[must_use]
 pub fn builtin(table: &str, chain: &str) -> Option<Builtin> {
     let all = builtins(table)?;

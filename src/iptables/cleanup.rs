@@ -1,4 +1,4 @@
-//! Chains and rules that somebody left behind, taken out at once.
+//! Atomic removal of chains and rules that a program left behind.
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -8,19 +8,19 @@ use super::sets::named;
 use super::{Error, Family, Iptables, NotExpressible, Rule, TableEdit};
 use crate::xt;
 
-/// What goes: chains with all that leads to them, and rules.
+/// Selects what to remove: chains with all rules that lead to them, and rules by comment.
 #[derive(Clone, Copy)]
 pub struct Cleanup<'c> {
-    /// Only from tables with this name.
+    /// Only removes from tables with this name.
     pub table: Option<&'c str>,
-    /// Whether a chain of this name goes. Built-in ones never do.
+    /// Selects chains by name. Built-in ones are never removed.
     pub chains: &'c dyn Fn(&BStr) -> bool,
-    /// Whether rules with this comment go.
+    /// Selects rules by comment.
     pub comments: &'c dyn Fn(&BStr) -> bool,
 }
 
 impl<'c> Cleanup<'c> {
-    /// The chains whose names these are.
+    /// Selects chains by name.
     #[must_use]
     pub fn chains(chains: &'c dyn Fn(&BStr) -> bool) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Cleanup<'_> {
     }
 }
 
-/// What went from a table.
+/// The chains and rules removed from one table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CleanedUp {
@@ -53,14 +53,14 @@ pub struct CleanedUp {
     pub family: Family,
     /// The table.
     pub table: String,
-    /// Chains, in the kernel's order.
+    /// The removed chains, in the kernel's order.
     pub chains: Vec<BString>,
-    /// Rules with their chains: those of the chains that went, those that led to them, and others that were to go.
+    /// The removed rules with their chains: the rules of removed chains, rules that led to them, and selected rules.
     pub rules: Vec<(BString, Result<Rule, NotExpressible>)>,
 }
 
 impl CleanedUp {
-    /// Whether nothing went.
+    /// Whether nothing was removed.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.chains.is_empty() && self.rules.is_empty()
@@ -68,13 +68,13 @@ impl CleanedUp {
 }
 
 impl TableEdit<'_> {
-    /// Takes chains out with their rules and all rules that lead to them, and other rules.
+    /// Removes chains with their rules and all rules that lead to them, and rules by comment.
     ///
-    /// Of a rule that iptables has no words for it is not known where it leads. If it leads to a chain that goes, the
-    /// change is refused when it is committed.
+    /// Where a rule leads that iptables cannot express is unknown. If it leads to a removed chain, the
+    /// commit of the change fails.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Read errors.
     pub fn clean_up(&mut self, what: &Cleanup<'_>) -> Result<CleanedUp, Error> {
         let mut gone = CleanedUp {
             family: self.family(),
@@ -108,11 +108,11 @@ impl TableEdit<'_> {
 }
 
 impl Iptables {
-    /// Takes chains and rules out of all tables that are there, of these families: on nf_tables at once, of each legacy table
-    /// at once. No table is made. Tables of which nothing goes are not in what is returned.
+    /// Removes chains and rules from all existing tables of these families: on nf_tables atomically, in each legacy
+    /// table atomically. It creates no table. The result omits unchanged tables.
     ///
-    /// Afterwards it is looked whether they are gone. With `test` nothing is changed, and what would go is returned; on
-    /// nf_tables the kernel looks at it.
+    /// Afterwards it verifies the removal. With `test` it changes nothing and returns what it would remove; on
+    /// nf_tables the kernel checks the change.
     ///
     /// ```no_run
     /// use chainwright::iptables::{Backend, Cleanup, Family, Iptables};
@@ -126,7 +126,7 @@ impl Iptables {
     /// ```
     ///
     /// # Errors
-    /// Those of [`update_tables`](Self::update_tables); [`Error::ThereAgain`].
+    /// The errors of [`update_tables`](Self::update_tables); [`Error::ThereAgain`]; [`Error::NotVerified`].
     pub fn clean_up(
         &mut self,
         families: &[Family],
@@ -158,7 +158,7 @@ impl Iptables {
         }
         let rules = gone.iter_mut().flat_map(|gone| &mut gone.rules);
         for rule in rules.filter_map(|(_, rule)| rule.as_mut().ok()) {
-            // One whose name cannot be found is said by its index.
+            // A set whose name cannot be found keeps its index.
             let _ = named(rule, self.sets());
         }
         Ok(gone)

@@ -1,12 +1,12 @@
-//! Families, policies and counters of the one backend as those of the other.
+//! Converts families, policies and counters between the backends.
 //!
-//! `nft`, `legacy` and `xt` do not know one another; here they meet.
+//! `nft`, `legacy` and `xt` do not depend on one another; this module connects them.
 
 use super::{Counters, Family, Policy};
 use crate::nft::expr::Counter;
 use crate::{legacy, nft};
 
-/// A family or a policy of nf_tables that the kind it was to become does not have.
+/// A family or a policy of nf_tables without an equivalent in x_tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoEquivalent {
@@ -14,7 +14,7 @@ pub enum NoEquivalent {
     #[error("x_tables has nothing that is the family {0}")]
     Family(nft::Family),
     /// A policy other than `accept` and `drop`.
-    #[error("x_tables has nothing that is the policy {0}")]
+    #[error("x_tables has no policy {0}")]
     Policy(nft::Policy),
 }
 
@@ -105,7 +105,7 @@ impl From<Counters> for nft::Counters {
     }
 }
 
-/// A number that is not said is 0, as the kernel takes it.
+/// A missing number is 0, as in the kernel.
 impl From<&nft::Counters> for Counters {
     fn from(counters: &nft::Counters) -> Self {
         Self {
@@ -121,7 +121,7 @@ impl From<Counters> for Counter {
     }
 }
 
-/// A number that is not said is 0, as the kernel takes it.
+/// A missing number is 0, as in the kernel.
 impl From<&Counter> for Counters {
     fn from(counter: &Counter) -> Self {
         Self {
@@ -135,7 +135,7 @@ impl From<&Counter> for Counters {
 mod tests {
     use super::*;
 
-    /// Every family of nf_tables, those that no header names too, becomes the one that becomes it, or none.
+    /// Every family number of nf_tables, named or not, converts back to itself, or not at all.
     #[test]
     fn families_come_back() {
         let (mut legacies, mut families) = (Vec::new(), Vec::new());
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(families, Family::ALL);
         assert_eq!(
             Family::try_from(nft::Family::INET).unwrap_err().to_string(),
-            "x_tables has nothing that is the family inet"
+            "x_tables has no family inet"
         );
     }
 

@@ -1,24 +1,24 @@
-//! Where whole commands and texts are on purpose treated otherwise than iptables treats them. What
-//! concerns the options of an extension stands beside the extension ([`xt::Difference`]).
+//! Deliberate differences from iptables in whole commands and texts. Differences in
+//! an extension's options are documented with the extension ([`xt::Difference`]).
 //!
 //! [`xt::Difference`]: crate::xt::Difference
 
 use super::{edit, nft, program, text};
 
-/// Something that is done otherwise than iptables 1.8.9 does it, on purpose.
+/// A deliberate difference from iptables 1.8.9.
 #[derive(Debug, Clone, Copy)]
 pub struct Deviation {
-    /// What it is about.
+    /// The subject.
     pub about: &'static str,
-    /// What iptables does.
+    /// The behaviour of iptables.
     pub iptables: &'static str,
-    /// What is done here.
+    /// The behaviour of this crate.
     pub ours: &'static str,
-    /// Why.
+    /// The reason.
     pub why: &'static str,
 }
 
-/// All of them, under the names of what they are about.
+/// Returns all deviations, grouped by subject.
 #[must_use]
 pub fn deviations() -> Vec<(&'static str, &'static [Deviation])> {
     vec![
@@ -28,7 +28,7 @@ pub fn deviations() -> Vec<(&'static str, &'static [Deviation])> {
         ("Tables and chains", edit::DEVIATIONS),
         ("Rules in nf_tables", nft::DEVIATIONS),
         (
-            "The programs by the names of iptables'",
+            "The programs with the names of iptables'",
             program::DEVIATIONS,
         ),
     ]

@@ -1,4 +1,4 @@
-//! Changing tables: what a caller may do, in terms of chains and rules, on either backend.
+//! Changes of tables, chains and rules, on either backend.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -13,56 +13,56 @@ use super::{
 };
 use crate::xt;
 
-/// Where tables are changed otherwise than by iptables.
+/// Differences from iptables in changes of tables.
 pub(super) const DEVIATIONS: &[Deviation] = &[
     Deviation {
-        about: "`-j DROP` in the table nat",
+        about: "`-j DROP` in table nat",
         iptables: "refuses -A, -I, -R, -D and -C",
         ours: "refuses -A, -I and -R",
-        why: "A rule that somebody put there by other means can be found and taken away.",
+        why: "A rule that was added by other means can be found and deleted.",
     },
     Deviation {
         about: "`-E CHAIN ACCEPT`",
-        iptables: "in nf_tables gives the chain the name of a verdict",
+        iptables: "in nf_tables, renames the chain to a verdict",
         ours: "refuses it",
-        why: "No rule could jump to it any more.",
+        why: "No rule could jump to it afterwards.",
     },
     Deviation {
-        about: "`-D` and `-C` of rules that another version wrote",
+        about: "`-D` and `-C` of rules written by another version",
         iptables: "compares bytes and may not find them",
-        ours: "compares what they mean",
-        why: "The same rule has other bytes in other versions.",
+        ours: "compares their meaning",
+        why: "The same rule has different bytes in different versions.",
     },
 ];
 
-/// What a backend can do with the tables that are being changed. Tables go by their place in the
-/// list that was opened; positions of rules start at 0.
+/// The operations of a backend on the tables of a change. Tables are identified by their place in
+/// the list of the change; positions of rules start at 0.
 ///
-/// Whether a chain or rule is there may only show when everything is committed.
+/// Whether a chain or rule exists may turn out only at the commit.
 pub(super) trait Editor {
-    /// From now on what is done is asked for by this line of a text; 0 for none.
+    /// Attributes the following operations to this line of a text; 0 for none.
     fn set_line(&mut self, line: usize);
     /// Removes all chains and rules. Policies become `ACCEPT` in nf_tables, where the chains go.
     fn clear(&mut self, table: usize) -> Result<(), Error>;
-    /// The chains by name.
+    /// The chains' names.
     fn chains(&mut self, table: usize) -> Result<Vec<BString>, Error>;
     /// Whether there is such a chain.
     fn has_chain(&mut self, table: usize, chain: &BStr) -> Result<bool, Error>;
-    /// Makes a chain that is not there yet.
+    /// Creates a chain that does not exist yet.
     fn new_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error>;
-    /// Sees to it that the chain is there, and, unless it is built in, without rules.
+    /// Makes sure that the chain exists, and, unless it is built in, empties it.
     fn declare(&mut self, table: usize, chain: &BStr) -> Result<(), Error>;
-    /// Whose way it is where iptables' backends differ.
+    /// The backend whose behaviour to follow where iptables' backends differ.
     fn backend(&self) -> Backend {
         Backend::Legacy
     }
-    /// Removes a chain without rules that nothing leads to.
+    /// Removes a chain that has no rules and no references.
     fn remove_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error>;
-    /// Gives a chain another name.
+    /// Renames a chain.
     fn rename_chain(&mut self, table: usize, from: &BStr, to: &BStr) -> Result<(), Error>;
     /// Removes all rules of a chain, or of all chains.
     fn flush(&mut self, table: usize, chain: Option<&BStr>) -> Result<(), Error>;
-    /// Sets what is given of a built-in chain.
+    /// Sets a built-in chain's policy, counters or both.
     fn set_policy(
         &mut self,
         table: usize,
@@ -70,9 +70,9 @@ pub(super) trait Editor {
         policy: Option<Policy>,
         counters: Option<Counters>,
     ) -> Result<(), Error>;
-    /// The policy of a built-in chain that is there, as the kernel has it.
+    /// The policy of an existing built-in chain, as the kernel has it.
     fn policy(&mut self, table: usize, chain: &BStr) -> Result<Option<Policy>, Error>;
-    /// Whether a built-in chain is there: those of nf_tables are made when something is put into them.
+    /// Whether a built-in chain exists: nf_tables creates them with their first content.
     fn has_builtin(&mut self, table: usize, chain: &BStr) -> Result<bool, Error> {
         Ok(self.policy(table, chain)?.is_some())
     }
@@ -84,7 +84,7 @@ pub(super) trait Editor {
         table: usize,
         chain: &BStr,
     ) -> Result<Vec<Result<Entry, NotExpressible>>, Error>;
-    /// Puts a rule behind the others.
+    /// Appends a rule.
     fn append(
         &mut self,
         table: usize,
@@ -92,7 +92,7 @@ pub(super) trait Editor {
         rule: &Rule,
         counters: Counters,
     ) -> Result<(), Error>;
-    /// Puts a rule into this place.
+    /// Inserts a rule at this position.
     fn insert(
         &mut self,
         table: usize,
@@ -101,7 +101,7 @@ pub(super) trait Editor {
         rule: &Rule,
         counters: Counters,
     ) -> Result<(), Error>;
-    /// Puts a rule in the place of another.
+    /// Replaces the rule at this position.
     fn replace(
         &mut self,
         table: usize,
@@ -110,12 +110,12 @@ pub(super) trait Editor {
         rule: &Rule,
         counters: Counters,
     ) -> Result<(), Error>;
-    /// Removes the rule in this place.
+    /// Removes the rule at this position.
     fn remove(&mut self, table: usize, chain: &BStr, position: usize) -> Result<(), Error>;
-    /// Takes rules out and puts others in: in the order of their places, which are those before all of it, and no two
-    /// in one place.
+    /// Replaces ranges of rules: in ascending order of their original positions, without
+    /// overlaps.
     fn splice(&mut self, table: usize, chain: &BStr, splices: &[Splice<'_>]) -> Result<(), Error> {
-        // From the last to the first, places stay what they are.
+        // Going from the last to the first keeps the positions valid.
         for splice in splices.iter().rev() {
             for position in splice.out.clone().rev() {
                 self.remove(table, chain, position)?;
@@ -131,15 +131,15 @@ pub(super) trait Editor {
     fn zero(&mut self, table: usize, chain: &BStr, position: Option<usize>) -> Result<(), Error>;
 }
 
-/// Rules that stand in a row and go, and those that come in their place.
+/// A range of rules to remove, and the rules that replace it.
 #[derive(Debug, Clone)]
 pub(super) struct Splice<'r> {
     pub(super) out: Range<usize>,
     pub(super) put: Vec<&'r Rule>,
 }
 
-/// Tables that are being changed: what [`Iptables::update`](super::Iptables::update) gives to its
-/// function. Nothing of it is in the kernel before that has returned.
+/// A change of tables in progress: the argument of the function given to
+/// [`Iptables::update`](super::Iptables::update). Nothing reaches the kernel before the function returns.
 pub struct Edit<'e> {
     editor: &'e mut dyn Editor,
     tables: &'e [(Family, String)],
@@ -159,7 +159,7 @@ impl<'e> Edit<'e> {
         }
     }
 
-    /// One of the tables that were opened.
+    /// Returns one of the tables of the change.
     ///
     /// # Errors
     /// [`Error::NoSuchTable`] if it was not among them.
@@ -172,7 +172,7 @@ impl<'e> Edit<'e> {
         Ok(self.at(position))
     }
 
-    /// The table in this place of the list that was opened.
+    /// The table at this place in the list of the change.
     pub(super) fn at(&mut self, position: usize) -> TableEdit<'_> {
         TableEdit {
             editor: &mut *self.editor,
@@ -198,8 +198,8 @@ impl std::fmt::Debug for Edit<'_> {
 
 /// A table that is being changed.
 ///
-/// On nf_tables nothing is read that need not be: whether a chain is there to which a rule is
-/// appended is the kernel's to say when everything is committed.
+/// On nf_tables it reads no more than necessary: when a rule is appended, the kernel
+/// checks at the commit whether the chain exists.
 pub struct TableEdit<'e> {
     pub(super) editor: &'e mut dyn Editor,
     pub(super) table: usize,
@@ -217,27 +217,27 @@ impl std::fmt::Debug for TableEdit<'_> {
 }
 
 impl TableEdit<'_> {
-    /// The table's name.
+    /// Returns the table's name.
     #[must_use]
     pub const fn name(&self) -> &str {
         self.name
     }
 
-    /// The table's family.
+    /// Returns the table's family.
     #[must_use]
     pub const fn family(&self) -> Family {
         self.family
     }
 
-    /// The names of the chains.
+    /// Returns the names of the chains.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Read errors.
     pub fn chains(&mut self) -> Result<Vec<BString>, Error> {
         self.editor.chains(self.table)
     }
 
-    /// The same, where each is to be one.
+    /// Returns the names of the chains if they are unique.
     pub(super) fn unique_chains(&mut self) -> Result<Vec<BString>, Error> {
         let chains = self.chains()?;
         let mut seen = HashSet::with_capacity(chains.len());
@@ -250,19 +250,19 @@ impl TableEdit<'_> {
         }
     }
 
-    /// Whether there is such a chain. Built-in chains are always there.
+    /// Whether the chain exists. Built-in chains always do.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Read errors.
     pub fn has_chain(&mut self, chain: impl AsRef<[u8]>) -> Result<bool, Error> {
         let chain = chain.as_ref().as_bstr();
         Ok(self.is_builtin(chain) || self.editor.has_chain(self.table, chain)?)
     }
 
-    /// Makes a chain (`-N`).
+    /// Creates a chain (`-N`).
     ///
     /// # Errors
-    /// [`Error::ChainExists`], which on nf_tables may come from the kernel only; [`Error::Builtin`];
+    /// [`Error::ChainExists`], which on nf_tables may be reported only by the kernel; [`Error::Builtin`];
     /// [`Error::TargetName`].
     pub fn new_chain(&mut self, chain: impl AsRef<[u8]>) -> Result<(), Error> {
         let chain = chain.as_ref().as_bstr();
@@ -271,10 +271,10 @@ impl TableEdit<'_> {
         self.editor.new_chain(self.table, chain)
     }
 
-    /// Makes a chain if it is not there, and leaves it as it is if it is.
+    /// Creates a chain if it does not exist; an existing one is unchanged.
     ///
     /// # Errors
-    /// Those of reading; [`Error::TargetName`].
+    /// Read errors; [`Error::TargetName`].
     pub fn ensure_chain(&mut self, chain: impl AsRef<[u8]>) -> Result<(), Error> {
         let chain = chain.as_ref().as_bstr();
         if self.has_chain(chain)? {
@@ -284,27 +284,27 @@ impl TableEdit<'_> {
         self.editor.new_chain(self.table, chain)
     }
 
-    /// Sees to it that the chain is there and has no rules, as a line `:CHAIN -` of
-    /// `iptables-restore --noflush` does. A built-in chain keeps its rules. As there, the chain may have
-    /// the name of an extension, which older versions may have made, but not that of a verdict.
+    /// Makes sure that the chain exists and has no rules, like a line `:CHAIN -` of
+    /// `iptables-restore --noflush`. A built-in chain keeps its rules. As there, the chain may have
+    /// the name of an extension, as older versions allowed, but not that of a verdict.
     ///
     /// # Errors
-    /// Those of reading; [`Error::TargetName`].
+    /// Read errors; [`Error::TargetName`].
     pub fn declare(&mut self, chain: impl AsRef<[u8]>) -> Result<(), Error> {
         let chain = chain.as_ref().as_bstr();
         self.not_verdict(chain)?;
         self.editor.declare(self.table, chain)
     }
 
-    /// Removes a chain that has no rules and to which nothing leads (`-X CHAIN`). On nf_tables that may be a built-in one
+    /// Removes a chain without rules and references (`-X CHAIN`). On nf_tables it may be a built-in one
     /// with the policy `ACCEPT`.
     ///
     /// # Errors
-    /// [`Error::Builtin`], [`Error::NoSuchChain`], [`Error::NotEmpty`], [`Error::Drops`]; that something leads to it may
-    /// show only when everything is committed.
+    /// [`Error::Builtin`], [`Error::NoSuchChain`], [`Error::NotEmpty`], [`Error::Drops`]; a reference to the chain may
+    /// be reported only at the commit.
     pub fn remove_chain(&mut self, chain: impl AsRef<[u8]>) -> Result<(), Error> {
         let chain = chain.as_ref().as_bstr();
-        // Those of nf_tables come and go.
+        // nf_tables creates and removes built-in chains.
         if self.editor.backend() == Backend::Legacy {
             self.not_builtin(chain)?;
         }
@@ -323,10 +323,10 @@ impl TableEdit<'_> {
         self.editor.remove_chain(self.table, chain)
     }
 
-    /// Removes all chains but the built-in ones (`-X`); they must have no rules.
+    /// Removes all chains except the built-in ones (`-X`); they must have no rules.
     ///
     /// # Errors
-    /// As [`remove_chain`](Self::remove_chain).
+    /// The errors of [`remove_chain`](Self::remove_chain).
     pub fn remove_all_chains(&mut self) -> Result<(), Error> {
         for chain in self.chains()? {
             if !self.is_builtin(chain.as_bstr()) {
@@ -336,7 +336,7 @@ impl TableEdit<'_> {
         Ok(())
     }
 
-    /// Removes chains with their rules; nothing may lead to them but they themselves.
+    /// Removes chains with their rules; only these chains themselves may refer to them.
     pub(super) fn remove_chains(&mut self, chains: &[BString]) -> Result<(), Error> {
         for chain in chains {
             self.flush(chain)?;
@@ -344,12 +344,12 @@ impl TableEdit<'_> {
         chains.iter().try_for_each(|chain| self.remove_chain(chain))
     }
 
-    /// Gives a chain another name (`-E`). What leads to it still does.
+    /// Renames a chain (`-E`). References to it follow.
     ///
     /// # Errors
     /// [`Error::Builtin`], [`Error::ChainExists`], [`Error::NoSuchChain`], [`Error::TargetName`]. On
-    /// nf_tables [`Error::Unsupported`] for a chain that the same change makes, and whenever a name becomes
-    /// another chain's in the change that takes it from one.
+    /// nf_tables [`Error::Unsupported`] for a chain that the same change creates, and if a name passes
+    /// from one chain to another within a change.
     pub fn rename_chain(
         &mut self,
         from: impl AsRef<[u8]>,
@@ -371,7 +371,7 @@ impl TableEdit<'_> {
     /// Removes all chains and rules, as `iptables-restore` does at the head of a table.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Read errors.
     pub fn clear(&mut self) -> Result<(), Error> {
         self.editor.clear(self.table)
     }
@@ -379,7 +379,7 @@ impl TableEdit<'_> {
     /// Removes all rules of a chain (`-F CHAIN`).
     ///
     /// # Errors
-    /// [`Error::NoSuchChain`], which on nf_tables may come from the kernel only.
+    /// [`Error::NoSuchChain`], which on nf_tables may be reported only by the kernel.
     pub fn flush(&mut self, chain: impl AsRef<[u8]>) -> Result<(), Error> {
         self.editor
             .flush(self.table, Some(chain.as_ref().as_bstr()))
@@ -388,17 +388,17 @@ impl TableEdit<'_> {
     /// Removes all rules of all chains (`-F`).
     ///
     /// # Errors
-    /// Those of reading.
+    /// Read errors.
     pub fn flush_all(&mut self) -> Result<(), Error> {
         self.editor.flush(self.table, None)
     }
 
-    /// The policy of a built-in chain that is there, as the kernel has it.
+    /// The policy of an existing built-in chain, as the kernel has it.
     pub(super) fn policy(&mut self, chain: &BStr) -> Result<Option<Policy>, Error> {
         self.editor.policy(self.table, chain)
     }
 
-    /// Sets the policy of a built-in chain (`-P`); its counters stay, unless they are given.
+    /// Sets the policy of a built-in chain (`-P`); its counters are kept unless given.
     ///
     /// # Errors
     /// [`Error::NoPolicy`] for other chains.
@@ -418,10 +418,10 @@ impl TableEdit<'_> {
         self.editor.set_policy(self.table, chain, policy, counters)
     }
 
-    /// The rules of a chain. Sets are said by their indexes ([`Rule::name_sets`]).
+    /// Returns the rules of a chain. Sets appear with their indexes ([`Rule::name_sets`]).
     ///
     /// # Errors
-    /// [`Error::NoSuchChain`] and those of reading.
+    /// [`Error::NoSuchChain`] and read errors.
     pub fn rules(
         &mut self,
         chain: impl AsRef<[u8]>,
@@ -429,19 +429,19 @@ impl TableEdit<'_> {
         self.editor.rules(self.table, chain.as_ref().as_bstr())
     }
 
-    /// Puts a rule behind the chain's others (`-A`).
+    /// Appends a rule to a chain (`-A`).
     ///
     /// # Errors
-    /// [`Error::NoSuchChain`], which on nf_tables may come from the kernel only;
+    /// [`Error::NoSuchChain`], which on nf_tables may be reported only by the kernel;
     /// [`Error::Unwritable`]; [`Error::NatDrop`].
     pub fn append(&mut self, chain: impl AsRef<[u8]>, rule: &Rule) -> Result<(), Error> {
         self.append_with(chain, rule, Counters::default())
     }
 
-    /// Puts a rule with these counters behind the chain's others.
+    /// Appends a rule with these counters to a chain.
     ///
     /// # Errors
-    /// As [`append`](Self::append).
+    /// The errors of [`append`](Self::append).
     pub fn append_with(
         &mut self,
         chain: impl AsRef<[u8]>,
@@ -453,10 +453,10 @@ impl TableEdit<'_> {
             .append(self.table, chain.as_ref().as_bstr(), &rule, counters)
     }
 
-    /// Puts a rule into this place of the chain, from 1 (`-I`).
+    /// Inserts a rule at this number of the chain, from 1 (`-I`).
     ///
     /// # Errors
-    /// As [`append`](Self::append), and [`Error::NoSuchNumber`].
+    /// The errors of [`append`](Self::append), and [`Error::NoSuchNumber`].
     pub fn insert(
         &mut self,
         chain: impl AsRef<[u8]>,
@@ -465,7 +465,7 @@ impl TableEdit<'_> {
         counters: Counters,
     ) -> Result<(), Error> {
         let chain = chain.as_ref().as_bstr();
-        // At the head there is always a place.
+        // Insertion at the head is always possible.
         if number != 1 {
             let rules = self.editor.rule_count(self.table, chain)?;
             if number == 0 || number > rules + 1 {
@@ -477,10 +477,10 @@ impl TableEdit<'_> {
             .insert(self.table, chain, number - 1, &rule, counters)
     }
 
-    /// Puts a rule in the place of another, from 1 (`-R`).
+    /// Replaces the rule with this number, from 1 (`-R`).
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     pub fn replace(
         &mut self,
         chain: impl AsRef<[u8]>,
@@ -511,7 +511,7 @@ impl TableEdit<'_> {
         }
     }
 
-    /// Removes the rule in this place, from 1 (`-D CHAIN NUMBER`).
+    /// Removes the rule with this number, from 1 (`-D CHAIN NUMBER`).
     ///
     /// # Errors
     /// [`Error::NoSuchNumber`]
@@ -524,12 +524,12 @@ impl TableEdit<'_> {
     /// Whether the chain has a rule that means the same (`-C`).
     ///
     /// # Errors
-    /// Those of reading.
+    /// Read errors.
     pub fn contains(&mut self, chain: impl AsRef<[u8]>, rule: &Rule) -> Result<bool, Error> {
         Ok(self.find(chain.as_ref().as_bstr(), rule)?.is_some())
     }
 
-    /// Sets counters to 0 (`-Z`): those of the rule in this place, from 1, or those of the chain's
+    /// Sets counters to 0 (`-Z`): those of the rule with this number, from 1, or those of the chain's
     /// rules and policy.
     ///
     /// # Errors
@@ -542,7 +542,7 @@ impl TableEdit<'_> {
         self.editor.zero(self.table, chain, position)
     }
 
-    /// A rule that may be put into the table, with its sets looked up.
+    /// Checks that the table may hold the rule, and resolves its sets.
     pub(super) fn to_put_in<'r>(&self, rule: &'r Rule) -> Result<Cow<'r, Rule>, Error> {
         if self.name == "nat" && rule.target == Target::Drop {
             return Err(Error::NatDrop);
@@ -588,7 +588,7 @@ impl TableEdit<'_> {
             .is_ok_and(|chain| builtin(self.name, chain).is_some())
     }
 
-    /// Says that the chain has the name of a verdict, of which there is no other in the line of a rule.
+    /// Rejects the name of a verdict, which a rule cannot use for a chain.
     fn not_verdict(&self, chain: &BStr) -> Result<(), Error> {
         match is_verdict(chain) {
             true => Err(target_name(self.name, chain)),
@@ -622,7 +622,7 @@ fn target_name(table: &str, chain: &BStr) -> Error {
     }
 }
 
-/// Says that the chain has the name of a verdict, or of a target that is an extension.
+/// Rejects the name of a verdict, or of an extension that is a target.
 pub(super) fn not_target(family: Family, table: &str, chain: &BStr) -> Result<(), Error> {
     match is_verdict(chain) || xt::Target::named(family, chain).is_some() {
         true => Err(target_name(table, chain)),

@@ -1,4 +1,4 @@
-//! What can go wrong between the iptables view and the kernel.
+//! Errors of the iptables view.
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -11,8 +11,7 @@ use crate::nft::{CommitError, ExtensionKind, Outcome, SnapshotError};
 
 /// An error of the iptables view.
 ///
-/// Unless it is [`Partly`](Self::Partly), or a [`Commit`](Self::Commit) or
-/// [`Legacy`](Self::Legacy) that says otherwise, nothing was applied.
+/// Nothing was applied, unless [`nothing_applied`](Self::nothing_applied) is `false`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -22,16 +21,16 @@ pub enum Error {
     /// nf_tables could not be read.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// The kernel did not take the transaction.
+    /// The kernel refused the transaction, or its outcome is unknown.
     #[error(transparent)]
     Commit(#[from] Box<CommitError>),
     /// A request to the legacy tables failed.
     #[error(transparent)]
     Legacy(#[from] legacy::Error),
-    /// A legacy table cannot be changed so.
+    /// A legacy table cannot be changed this way.
     #[error(transparent)]
     Draft(#[from] DraftError),
-    /// A rule cannot be written.
+    /// A rule cannot be encoded.
     #[error(transparent)]
     Unwritable(#[from] Unwritable),
     /// A name or rule is too long for a message.
@@ -42,15 +41,15 @@ pub enum Error {
     NoSuchTable {
         /// The name.
         name: String,
-        /// What might have been meant.
+        /// A similar name, as a question.
         hint: Option<String>,
     },
-    /// The only table that is wanted of a text is not in it.
+    /// The only requested table is not in the text.
     #[error("table {name} not found in the text{}", suggestion(.hint.as_deref()))]
     NotInText {
         /// The table.
         name: String,
-        /// What might have been meant.
+        /// A similar name, as a question.
         hint: Option<String>,
     },
     /// There is no such chain.
@@ -60,7 +59,7 @@ pub enum Error {
         table: String,
         /// The chain.
         chain: BString,
-        /// What might have been meant.
+        /// A similar name, as a question.
         hint: Option<String>,
     },
     /// There is such a chain already.
@@ -71,9 +70,9 @@ pub enum Error {
         /// The chain.
         chain: BString,
     },
-    /// A built-in chain cannot be made, removed, renamed or jumped to.
+    /// A built-in chain cannot be created, removed, renamed or jumped to.
     #[error(
-        "chain {chain} of table {table} is built in: it cannot be made, removed, renamed or jumped to"
+        "chain {chain} of table {table} is built-in: it cannot be created, removed, renamed or jumped to"
     )]
     Builtin {
         /// The table.
@@ -89,15 +88,15 @@ pub enum Error {
         /// The name.
         chain: BString,
     },
-    /// The table `nat` sees only the first packet of a connection: what it drops is not all that should
-    /// be.
+    /// The table `nat` sees only the first packet of a connection, so `DROP` there would miss
+    /// packets.
     #[error(
-        "the table nat is not intended for filtering: it sees the first packet of a connection only, and \
-         iptables refuses DROP there; drop in filter, mangle or raw"
+        "table nat is not intended for filtering: it only sees the first packet of a connection, and \
+         iptables rejects DROP there; drop in filter, mangle or raw"
     )]
     NatDrop,
     /// Only built-in chains have policies.
-    #[error("chain {chain} of table {table} is not built in: it has no policy")]
+    #[error("chain {chain} of table {table} is not built-in, so it has no policy")]
     NoPolicy {
         /// The table.
         table: String,
@@ -107,7 +106,7 @@ pub enum Error {
     /// There is no such policy.
     #[error("{policy:?} is not a policy (ACCEPT or DROP)")]
     Policy {
-        /// What was given.
+        /// The policy as given.
         policy: BString,
     },
     /// The chain has rules, or something leads to it.
@@ -118,9 +117,9 @@ pub enum Error {
         /// The chain.
         chain: BString,
     },
-    /// The built-in chain drops packets by its policy, which would end with it.
+    /// The built-in chain has the policy `DROP`, which would end with it.
     #[error(
-        "chain {chain} of table {table} drops packets by its policy: set that to ACCEPT before it is removed"
+        "chain {chain} of table {table} has policy DROP: set it to ACCEPT before removing the chain"
     )]
     Drops {
         /// The table.
@@ -128,10 +127,10 @@ pub enum Error {
         /// The chain.
         chain: BString,
     },
-    /// A rule that iptables has no words for may lead to a chain that is to be kept.
+    /// A rule that iptables cannot express may lead to a chain that must be kept.
     #[error(
-        "rule {number} of chain {chain} of table {table} has no words in iptables' language ({why}), so that it is not \
-         known whether it is to be kept"
+        "rule {number} of chain {chain} of table {table} cannot be expressed in iptables' language ({why}), so it is unknown \
+         whether to keep it"
     )]
     NoWords {
         /// The table.
@@ -140,13 +139,13 @@ pub enum Error {
         chain: BString,
         /// The number of the rule, from 1.
         number: usize,
-        /// Why it has none.
+        /// The reason.
         why: NotExpressible,
     },
-    /// Several chains of a legacy table have the same name: which one is meant cannot be said.
+    /// Several chains of a legacy table have the same name, so the name is ambiguous.
     #[error(
-        "several chains of table {table} are called {chain}: which one is meant cannot be said; no iptables makes that, and \
-         restoring the whole table from a text makes it anew"
+        "table {table} has several chains named {chain}, so the name is ambiguous; iptables never creates that, and \
+         restoring the whole table from a text recreates it"
     )]
     SharedName {
         /// The table.
@@ -157,7 +156,7 @@ pub enum Error {
     /// It was done, and then could not be looked at again.
     #[error("it is done, but it could not be looked whether it is still so")]
     NotVerified(#[source] Box<Error>),
-    /// What was taken out is there again: somebody else put it back.
+    /// Another process restored what was removed.
     #[error("{}", said_again(.0))]
     ThereAgain(Box<CleanedUp>),
     /// There is no such rule.
@@ -177,15 +176,15 @@ pub enum Error {
         table: String,
         /// The chain.
         chain: BString,
-        /// The number that was given, from 1.
+        /// The given number, from 1.
         number: usize,
-        /// How many there are.
+        /// The number of rules.
         rules: usize,
     },
-    /// The kernel has no such extension, or not in this revision.
+    /// The kernel lacks the extension, or this revision of it.
     #[error(
         "this kernel has no revision {revision} of the {kind} {name} for nf_tables (not built, or its \
-         module is not there)"
+         module is missing)"
     )]
     UnknownExtension {
         /// Match or target.
@@ -195,59 +194,59 @@ pub enum Error {
         /// The revision.
         revision: u8,
     },
-    /// A set that a rule names could not be looked up.
+    /// A set in a rule could not be looked up.
     #[error(transparent)]
     Set(#[from] SetError),
-    /// A text to be restored is wrong.
+    /// A text to restore has a syntax error.
     #[error("line {line}, {error}")]
     Text {
         /// The line, from 1.
         line: usize,
-        /// What is wrong in it.
+        /// The error in it.
         error: ParseError,
     },
-    /// What a line of a text asks for cannot be done.
+    /// A line of a text cannot be carried out.
     #[error("line {line}: {error}")]
     Line {
         /// The line, from 1.
         line: usize,
-        /// Why.
+        /// The cause.
         error: Box<Error>,
     },
-    /// The kernel did not take what a line of a text asks for. Nothing was applied.
+    /// The kernel refused a line of a text. Nothing was applied.
     #[error("line {line}: {text}: {failure}")]
     Refused {
         /// The line, from 1.
         line: usize,
         /// The line's text.
         text: BString,
-        /// What the kernel said of it.
+        /// The kernel's error.
         failure: String,
     },
-    /// It is in the text of that family.
+    /// An error in the text of one family.
     #[error("{family}: {error}")]
     Input {
         /// The family.
         family: Family,
-        /// What is wrong.
+        /// The cause.
         error: Box<Error>,
     },
-    /// Somebody else changed the tables again and again between reading and writing. Nothing was
+    /// Other processes changed the tables between reading and writing in every attempt. Nothing was
     /// applied.
     #[error(
-        "the tables were changed by somebody else during each of {attempts} attempts; nothing was \
+        "the tables were changed by another process during each of {attempts} attempts; nothing was \
          applied"
     )]
     Contended {
-        /// How many attempts there were.
+        /// The number of attempts.
         attempts: u32,
     },
-    /// Legacy tables are replaced one after the other: some were, then one could not be.
+    /// Legacy tables are replaced one after the other: some were replaced before one failed.
     #[error("replaced: {}; then: {error}", .applied.join(", "))]
     Partly {
         /// The tables that have been replaced.
         applied: Vec<String>,
-        /// What came then.
+        /// The failure.
         error: Box<Error>,
     },
     /// The text of a table ended before its `COMMIT`.
@@ -259,21 +258,21 @@ pub enum Error {
     /// Reading or writing text failed.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// What was asked for is not there on this backend.
+    /// The backend does not support the operation.
     #[error("{what} is not possible with {backend}")]
     Unsupported {
-        /// What.
+        /// The operation.
         what: &'static str,
         /// The backend.
         backend: Backend,
     },
-    /// What the caller's own function said.
+    /// An error of the caller's function.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
-    /// Whether nothing was applied for certain.
+    /// Whether it is certain that nothing was applied.
     #[must_use]
     pub fn nothing_applied(&self) -> bool {
         match self {
@@ -313,7 +312,7 @@ impl Error {
         }
     }
 
-    /// Why nf_tables could not be read, whichever line it was read for.
+    /// The error of reading nf_tables, in whichever line it occurred.
     pub(super) fn of_reading(&self) -> Option<&crate::netlink::Error> {
         match self {
             Self::Nft(error) => Some(error),
@@ -322,7 +321,7 @@ impl Error {
         }
     }
 
-    /// The table that is not there.
+    /// A missing table, with a hint.
     pub(super) fn no_such_table(name: &str) -> Self {
         let near = super::text::nearest(name.as_bytes(), super::builtin::NAMES);
         Self::NoSuchTable {
@@ -331,7 +330,7 @@ impl Error {
         }
     }
 
-    /// The table that none of the texts has.
+    /// A table that is missing in all of the texts, with a hint.
     pub(super) fn not_in_text<'t>(name: &str, texts: impl Iterator<Item = &'t [u8]>) -> Self {
         let there = texts.flat_map(|text| text.lines());
         let there = there.filter_map(|line| line.strip_prefix(b"*")?.trim_ascii().to_str().ok());
@@ -342,7 +341,7 @@ impl Error {
         }
     }
 
-    /// The chain, or whatever else leads to it, that is not there. `known` are the table's chains.
+    /// A missing chain, with a hint. `known` are the table's chains.
     pub(super) fn no_such_chain<'n>(
         table: &str,
         chain: &BStr,
@@ -357,7 +356,7 @@ impl Error {
         }
     }
 
-    /// The same, with the line that asked for it.
+    /// Adds the line of the text.
     pub(super) fn at(self, line: usize) -> Self {
         match self {
             Self::Line { .. } | Self::Text { .. } | Self::Refused { .. } | Self::Partly { .. } => {
@@ -398,9 +397,7 @@ fn said_again(again: &CleanedUp) -> String {
         ([chain, ..], _) => format!("chain {chain}"),
         (_, [(chain, Ok(rule)), ..]) => format!("the rule {rule} of chain {chain}"),
         (_, [(chain, Err(_)), ..]) => format!("a rule of chain {chain}"),
-        ([], []) => "what was taken out".to_owned(),
+        ([], []) => "what was removed".to_owned(),
     };
-    format!(
-        "{what} of table {table} ({family}) was taken out and is there again: somebody else put it back"
-    )
+    format!("{what} of table {table} ({family}) was removed, but another process added it again")
 }

@@ -1,8 +1,8 @@
-//! What iptables' language can say: a rule that was decoded is given out only if its text, read again,
-//! is the same rule.
+//! Checks that iptables' language can express a rule: a decoded rule is returned only if its text parses
+//! to the same rule.
 //!
-//! Of the parts that nearly all rules are made of this is known without reading the text again; a rule
-//! with any other part is printed and read.
+//! For the parts of nearly all rules this is known without parsing the text; a rule
+//! with any other part is printed and parsed.
 
 use bstr::{BStr, ByteSlice};
 
@@ -10,16 +10,16 @@ use super::{Interface, Protocol, Rule, Target, builtin};
 use crate::xt::matches::PortRange;
 use crate::xt::{self, Family, SetName, SetNames, Text};
 
-/// What no text can say, and why.
+/// Why no text can express something.
 type Inexpressible = &'static str;
 
-/// Longest name of a chain, in bytes (`XT_EXTENSION_MAXNAMELEN` with its NUL, as iptables has it).
+/// Longest name of a chain in iptables, in bytes (`XT_EXTENSION_MAXNAMELEN` includes the NUL).
 const LONGEST_CHAIN_NAME: usize = 28;
 
 /// Length of the longest name of a target or a built-in chain.
 const LONGEST_RESERVED_NAME: usize = 11;
 
-/// Words behind `-j` that never mean a chain. The name of an extension means one where the table has it.
+/// Words after `-j` that never mean a chain. An extension's name means a chain if the table has one of that name.
 const VERDICTS: [&[u8]; 6] = [
     b"ACCEPT",
     b"DROP",
@@ -29,40 +29,40 @@ const VERDICTS: [&[u8]; 6] = [
     b"standard",
 ];
 
-/// Whether a chain of this name that somebody made can be declared, filled and jumped to.
+/// Checks that a user's chain of this name can be declared, filled and jumped to.
 pub(super) fn chain(table: &BStr, name: &BStr) -> Result<(), Inexpressible> {
     let bytes = name.as_bytes();
     let odd = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, 0x0b | b'"' | 0);
     if bytes.is_empty() || bytes.len() > LONGEST_CHAIN_NAME {
-        return Err("the name of a chain has 1 to 28 bytes there");
+        return Err("a chain name must have 1 to 28 bytes");
     }
     if matches!(bytes[0], b'-' | b'!') || bytes.iter().any(odd) {
-        return Err("the name of a chain has a blank, quotes or the end of a line in it there");
+        return Err("a chain name has a space, quote or newline");
     }
-    // No target and no built-in chain has a name so long.
+    // No target and no built-in chain has such a long name.
     if bytes.len() > LONGEST_RESERVED_NAME {
         return Ok(());
     }
     if VERDICTS.contains(&bytes) {
-        return Err("the name of a chain is that of a target there");
+        return Err("a chain has the name of a target");
     }
     let builtin = |table: &str, name| builtin(table, name).is_some();
     if let (Ok(table), Ok(name)) = (table.to_str(), name.to_str())
         && builtin(table, name)
     {
-        return Err("the name of a chain is that of a built-in one there");
+        return Err("a chain has the name of a built-in chain");
     }
     Ok(())
 }
 
-/// Whether an extension that can be a target has this name.
+/// Whether this is the name of an extension that can be a target.
 pub(super) fn is_target(name: &BStr) -> bool {
     let named = |family| xt::Target::named(family, name).is_some();
     name.len() <= LONGEST_RESERVED_NAME && (named(Family::Ipv4) || named(Family::Ipv6))
 }
 
-/// Whether the rule's text, in this chain, is read as the same rule: by itself, or where the chain that it leads to is
-/// `declared` before it.
+/// Checks that the rule's text in this chain parses as the same rule, on its own or, if `declared`, where the target
+/// chain is declared before it.
 pub(super) fn rule(
     family: Family,
     table: &BStr,
@@ -73,34 +73,28 @@ pub(super) fn rule(
     if let Some(to) = rule.leads_to() {
         chain(table, to)?;
         if !declared && is_target(to) {
-            return Err("the name of a chain is that of a target there");
+            return Err("a chain has the name of a target");
         }
     }
     let in_interface = rule.in_interface.as_ref().map(interface).transpose()?;
     let out_interface = rule.out_interface.as_ref().map(interface).transpose()?;
     match in_chain.as_bytes() {
         b"OUTPUT" | b"POSTROUTING" if in_interface.is_some() => {
-            return Err(
-                "no rule of this chain can ask for the interface a packet came in by there",
-            );
+            return Err("rules of this chain cannot match the input interface");
         }
         b"INPUT" | b"PREROUTING" if out_interface.is_some() => {
-            return Err(
-                "no rule of this chain can ask for the interface a packet goes out by there",
-            );
+            return Err("rules of this chain cannot match the output interface");
         }
         _ => {}
     }
     if table == "nat" && rule.target == Target::Drop {
-        return Err("no rule of the table nat drops packets there");
+        return Err("rules of table nat cannot drop packets");
     }
     if rule.protocol.is_some_and(|protocol| protocol.number == 0) {
-        return Err("protocol 0 stands for all protocols there");
+        return Err("protocol 0 means all protocols in iptables");
     }
     if rule.matches.iter().any(has_gaps) {
-        return Err(
-            "conntrack has no words for a mask with gaps: iptables reads it as a whole one",
-        );
+        return Err("conntrack cannot express a non-contiguous mask");
     }
     let sure = in_interface.unwrap_or(true)
         && out_interface.unwrap_or(true)
@@ -109,28 +103,28 @@ pub(super) fn rule(
     if sure || is_read_back(family, rule) {
         Ok(())
     } else {
-        Err("its text would be read as another rule")
+        Err("its text would be read as a different rule")
     }
 }
 
-/// Whether the name can be an option's value, and whether nothing of it needs a second look.
+/// Checks that the name can be an option's value; `true` if it is known to need no parsing.
 fn interface(interface: &Interface) -> Result<bool, Inexpressible> {
     let name = interface.name.as_bytes();
     let length = name.len() + usize::from(interface.prefix);
     if length == 0 || length > 15 {
-        return Err("the name of an interface has 1 to 15 bytes there");
+        return Err("an interface name must have 1 to 15 bytes");
     }
     if name.contains(&b'\n') || name.contains(&0) {
-        return Err("the name of an interface has the end of a line in it");
+        return Err("an interface name has a newline");
     }
     if !interface.prefix && name.ends_with(b"+") {
-        return Err("a name that ends in + stands for all that start so there");
+        return Err("an interface name that ends in + is a prefix in iptables");
     }
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_@:/+*".contains(byte);
     Ok(name.iter().all(plain) && !name.starts_with(b"-"))
 }
 
-/// Whether a mask of connections' addresses has gaps, which iptables prints, and reads as a whole mask.
+/// Whether an address mask of conntrack has gaps, which iptables prints, but parses as a whole mask.
 fn has_gaps(one: &xt::Match) -> bool {
     let xt::Match::Conntrack(conntrack) = one else {
         return false;
@@ -147,7 +141,7 @@ fn has_gaps(one: &xt::Match) -> bool {
     })
 }
 
-/// Whether this match is known to be read as it is printed.
+/// Whether this match is known to parse as it is printed.
 fn is_sure_match(one: &xt::Match, protocol: Option<Protocol>) -> bool {
     let is = |number| {
         let wanted = Protocol {
@@ -165,7 +159,7 @@ fn is_sure_match(one: &xt::Match, protocol: Option<Protocol>) -> bool {
         xt::Match::Conntrack(conntrack) => conntrack.state.is_some_and(|state| {
             *conntrack == xt::matches::conntrack::Conntrack::states(state.value)
         }),
-        // Eleven decimals tell every multiple of 2⁻³¹ from the next.
+        // Eleven decimals distinguish all multiples of 2⁻³¹.
         xt::Match::Statistic(statistic) => match statistic.mode {
             xt::matches::statistic::StatisticMode::Random { probability } => probability <= 1 << 31,
             xt::matches::statistic::StatisticMode::Nth { every, packet } => packet < every,
@@ -174,7 +168,7 @@ fn is_sure_match(one: &xt::Match, protocol: Option<Protocol>) -> bool {
     }
 }
 
-/// Whether this target is known to be read as it is printed.
+/// Whether this target is known to parse as it is printed.
 fn is_sure_target(target: &Target, protocol: Option<Protocol>) -> bool {
     match target {
         Target::Extension(xt::Target::Masquerade(masquerade)) => masquerade.ports.is_none(),
@@ -200,10 +194,10 @@ fn is_sure_target(target: &Target, protocol: Option<Protocol>) -> bool {
     }
 }
 
-/// Prints the rule and reads it.
+/// Prints the rule and parses the text; `true` if it is the same rule.
 fn is_read_back(family: Family, rule: &Rule) -> bool {
     if rule.leads_to().is_some() {
-        // Whatever a text declares as a chain is one behind `-j`.
+        // A chain that the text declares is always accepted after `-j`.
         let mut conditions = rule.clone();
         conditions.target = Target::None;
         return is_read_back(family, &conditions);
@@ -216,12 +210,12 @@ fn is_read_back(family: Family, rule: &Rule) -> bool {
     if !rule.has_set_indexes() {
         return read(rule, &mut text);
     }
-    // Any name will do for a set.
+    // Any name stands in for a set.
     let mut named = rule.clone();
     named.name_sets(&mut AnyName).is_ok() && read(&named, &mut text)
 }
 
-/// Knows a name for every set.
+/// Has a name for every set.
 struct AnyName;
 
 impl SetNames for AnyName {
@@ -256,7 +250,7 @@ mod tests {
             Family::Ipv4 => any::<[u8; 4]>().prop_map(IpAddr::from).boxed(),
             Family::Ipv6 => prop_oneof![
                 any::<[u8; 16]>().prop_map(IpAddr::from),
-                // Those with a text of their own kind.
+                // IPv4-mapped addresses, which have a special text form.
                 any::<[u8; 4]>()
                     .prop_map(|v4| IpAddr::from(std::net::Ipv4Addr::from(v4).to_ipv6_mapped())),
             ]
@@ -343,7 +337,7 @@ mod tests {
             let rule = Rule { protocol, matches, target: Target::Extension(target), ..Rule::default() };
             let sure = rule.matches.iter().all(|m| is_sure_match(m, rule.protocol))
                 && is_sure_target(&rule.target, rule.protocol);
-            // Protocol 0 is refused before.
+            // Protocol 0 is rejected earlier.
             if sure && rule.protocol.is_none_or(|protocol| protocol.number != 0) {
                 prop_assert!(is_read_back(family, &rule), "{rule}");
             }

@@ -1,15 +1,15 @@
-//! What versions of iptables-nft read of rules in nf_tables: of one ([`reading`]), of those of a table ([`table`]), and of
-//! those of a transaction before it is committed ([`transaction`]); and by which encoding one may see who wrote a rule
-//! ([`writer`]).
+//! Predicts how versions of iptables-nft read rules in nf_tables: a single rule ([`reading`]), the rules of a table
+//! ([`table`]), and those of a transaction before the commit ([`transaction`]). Also infers from a rule's encoding
+//! which program wrote it ([`writer`]).
 //!
-//! A version that takes a rule for another one does no harm by looking. The harm is done when it saves what it read
-//! and restores that, as agents and `restart iptables` do: [`Effect`] says what becomes of packets then. The story that
-//! this comes from: iptables 1.8.8 and newer write `-m mark --mark 0x8000/0x8000 -j DROP` by expressions that 1.8.7 passes
-//! over in silence, and a 1.8.7 in an agent's image made `-j DROP` of it.
+//! A version that misreads a rule does no harm by reading. The harm comes when it saves the misread rule
+//! and restores that, as agents and `restart iptables` do: [`Effect`] describes the result for packets. An example:
+//! iptables 1.8.8 and newer encode `-m mark --mark 0x8000/0x8000 -j DROP` with expressions that 1.8.7
+//! silently ignores, and a 1.8.7 in an agent's image made `-j DROP` of it.
 //!
-//! Of a version beside those of [`Version::ALL`]: 1.8.12 reads as 1.8.13 does. Read from the real programs were 1.8.7, 1.8.9,
-//! 1.8.10, 1.8.11 and 1.8.13; what is said of 1.8.8 is put together from what is known of it. Of extensions it is known in which
-//! version they have other words; that a version has an extension, or a revision of it, is taken for granted.
+//! 1.8.12, which [`Version::ALL`] lacks, reads like 1.8.13. The predictions for 1.8.7, 1.8.9, 1.8.10, 1.8.11 and 1.8.13
+//! come from running them; the prediction for 1.8.8 is inferred. The module knows in which version an
+//! extension's syntax changed, but assumes that each version has the extension and its revision.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -46,7 +46,7 @@ use crate::netlink::Messages;
 use crate::nft::{ChainRef, Family, RuleRef, SnapshotTable, Transaction};
 use crate::xt;
 
-/// A version of iptables that reads.
+/// A version of iptables whose reading can be predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(non_camel_case_types)]
 pub enum Version {
@@ -65,7 +65,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// All that are known, oldest first.
+    /// All known versions, oldest first.
     pub const ALL: [Self; 6] = [
         Self::V1_8_7,
         Self::V1_8_8,
@@ -75,7 +75,7 @@ impl Version {
         Self::V1_8_13,
     ];
 
-    /// `1.8.7`, …
+    /// Returns the version's name: `1.8.7`, …
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -95,18 +95,18 @@ impl fmt::Display for Version {
     }
 }
 
-/// A version of which it is not known how it reads.
+/// A version whose reading cannot be predicted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("it is not known how iptables {name:?} reads: 1.8.7 to 1.8.11 and 1.8.13 are known")]
+#[error("unsupported iptables version {name:?}: 1.8.7 to 1.8.11 and 1.8.13 are supported")]
 pub struct UnknownVersion {
-    /// What was asked for.
+    /// The requested version.
     pub name: String,
 }
 
 impl std::str::FromStr for Version {
     type Err = UnknownVersion;
 
-    /// As [`name`](Self::name).
+    /// Parses the output of [`name`](Self::name).
     fn from_str(name: &str) -> Result<Self, UnknownVersion> {
         let known = Self::ALL.into_iter().find(|known| known.name() == name);
         known.ok_or_else(|| UnknownVersion {
@@ -115,34 +115,34 @@ impl std::str::FromStr for Version {
     }
 }
 
-/// What becomes of packets when a rule was saved and restored by a version that took it for another one.
+/// The effect of a misread rule on packets after a version has saved and restored it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Effect {
-    /// Every packet that comes to the rule is dropped.
+    /// It drops every packet that reaches it.
     DropsEverything,
-    /// Packets are dropped that the rule was not for.
+    /// It drops packets that the rule did not match.
     DropsMore,
-    /// Every packet that comes to the rule is accepted.
+    /// It accepts every packet that reaches it.
     AcceptsEverything,
-    /// Packets are accepted that the rule was not for.
+    /// It accepts packets that the rule did not match.
     AcceptsMore,
-    /// Every packet that comes to the rule is taken by it: to its target, if that is another one.
+    /// It applies another target than `DROP` and `ACCEPT` to every packet that reaches it.
     TakesEverything,
-    /// The rule is for packets that it was not for.
+    /// It matches additional packets.
     TakesMore,
-    /// The rule is for fewer packets than it was.
+    /// It matches fewer packets.
     TakesFewer,
-    /// The rule is for other packets than it was.
+    /// It matches other packets.
     TakesOthers,
-    /// The rule has lost its target, and only counts.
+    /// It has lost its target, and only counts.
     DoesNothing,
-    /// The rule does something else with its packets.
+    /// It has another target.
     DoesOther,
 }
 
 impl Effect {
-    /// Whether every packet that comes to the rule is concerned.
+    /// Whether it affects every packet that reaches the rule.
     #[must_use]
     pub const fn is_everything(self) -> bool {
         matches!(
@@ -159,22 +159,22 @@ impl fmt::Display for Effect {
             Self::DropsMore => "drops more than it should",
             Self::AcceptsEverything => "accepts everything",
             Self::AcceptsMore => "accepts more than it should",
-            Self::TakesEverything => "is for every packet",
-            Self::TakesMore => "is for more packets than it should be",
-            Self::TakesFewer => "is for fewer packets than it should be",
-            Self::TakesOthers => "is for other packets than it should be",
+            Self::TakesEverything => "matches every packet",
+            Self::TakesMore => "matches more packets than it should",
+            Self::TakesFewer => "matches fewer packets than it should",
+            Self::TakesOthers => "matches other packets than it should",
             Self::DoesNothing => "does nothing",
             Self::DoesOther => "does something else",
         })
     }
 }
 
-/// A rule that a version takes for another one.
+/// A rule that a version reads as another one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Misreading {
-    /// What it takes it for.
+    /// The rule that it reads.
     pub read_as: Rule,
-    /// What the rule does, when it was saved and restored.
+    /// The effect of that rule after a save and restore.
     pub effect: Effect,
 }
 
@@ -185,29 +185,29 @@ impl fmt::Display for Misreading {
     }
 }
 
-/// What a version makes of a rule.
+/// How a version reads a rule.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Reading {
-    /// It reads the rule as what it is.
+    /// Correctly.
     Right,
-    /// It takes the rule for another one.
+    /// As another rule.
     Other(Box<Misreading>),
-    /// It gives up at the rule: its save ends there, with exit code 3, and lacks what is behind.
+    /// It fails at the rule: its save ends there, with exit code 3, and lacks the rest.
     Fails(&'static str),
-    /// It does not show the table with the rule: its save succeeds, and lacks all of the table. A restore of that
-    /// leaves the table as it is; where the file is all that there is, the table is gone.
+    /// It hides the table with the rule: its save succeeds, but lacks the whole table. Restoring that
+    /// leaves the table unchanged; if the file is the only copy, the table is lost.
     Hides(&'static str),
 }
 
-/// What a version reads of a rule in nf_tables.
+/// Predicts how a version reads a rule in nf_tables.
 #[must_use]
 pub fn reading(rule: &RuleRef<'_>, version: Version) -> Reading {
     let rule = Encoded::from(rule);
     compared(&rule, version, &meaning(&rule))
 }
 
-/// The same of several versions, in their order.
+/// Like [`reading`], for several versions, in their order.
 pub(super) fn readings(
     rule: &RuleRef<'_>,
     versions: &[Version],
@@ -218,7 +218,7 @@ pub(super) fn readings(
     versions.map(move |&version| (version, compared(&rule, version, &is)))
 }
 
-/// What a version reads of a rule that is this one.
+/// Compares a version's reading of a rule with the rule's meaning.
 fn compared(rule: &Encoded<'_>, version: Version, is: &Result<Entry, NotExpressible>) -> Reading {
     let (read, lost, looks_up) = match read(rule, version) {
         Read::As {
@@ -246,7 +246,7 @@ fn compared(rule: &Encoded<'_>, version: Version, is: &Result<Entry, NotExpressi
     Reading::Other(Box::new(Misreading { read_as, effect }))
 }
 
-/// What differs between what a rule is and what it was read as.
+/// Classifies the difference between a rule and what was read.
 fn effect(is: &Rule, read: &Rule) -> Effect {
     let target = |rule: &Rule| Rule::new(rule.target.clone());
     if !target(is).means_the_same(&target(read)) {
@@ -264,7 +264,7 @@ fn effect(is: &Rule, read: &Rule) -> Effect {
     }
 }
 
-/// What a rule does that is for more packets, or for others.
+/// The effect of a rule that matches additional packets, or others.
 fn wider(read: &Rule, other: Effect) -> Effect {
     let more = other == Effect::TakesMore;
     match (&read.target, read.is_for_all()) {
@@ -280,7 +280,7 @@ fn wider(read: &Rule, other: Effect) -> Effect {
     }
 }
 
-/// What packets are asked for, each by itself, but for comments.
+/// The rule's conditions one by one, without comments.
 fn conditions(rule: &Rule) -> Vec<String> {
     let Rule {
         source,
@@ -321,12 +321,12 @@ fn conditions(rule: &Rule) -> Vec<String> {
     all.iter().map(ToString::to_string).collect()
 }
 
-/// Where something is in a table.
+/// A place in a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct At {
     /// The chain.
     pub chain: BString,
-    /// The rule by its number, from 1; `None` if it is the chain itself.
+    /// The rule's number, from 1; `None` for the chain itself.
     pub rule: Option<usize>,
 }
 
@@ -340,38 +340,38 @@ impl fmt::Display for At {
     }
 }
 
-/// What a version shows of a table.
+/// How much of a table a version shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Shown {
     /// The chains that iptables has, and their rules.
     Yes,
-    /// Nothing, as if it were not there.
+    /// Nothing, as if the table did not exist.
     Hidden {
-        /// Because of what: the first such thing.
+        /// The first rule or chain that causes it.
         at: At,
-        /// What that is.
+        /// The reason.
         why: &'static str,
     },
-    /// As much as stands before a rule at which it gives up.
+    /// Everything before a rule at which it fails.
     Cut {
-        /// The rule: the first such.
+        /// The first such rule.
         at: At,
-        /// What it has no words for.
+        /// Why it fails.
         why: &'static str,
     },
 }
 
-/// What a version reads of a table.
+/// A version's reading of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forecast {
     /// Whether it shows the table.
     pub shown: Shown,
-    /// The rules that it does not read as what they are.
+    /// The rules that it misreads.
     pub readings: Vec<(At, Reading)>,
 }
 
-/// What a version reads of a table of nf_tables.
+/// Predicts how a version reads a table of nf_tables.
 ///
 /// Takes linear time.
 #[must_use]
@@ -414,33 +414,33 @@ pub fn table(table: &SnapshotTable<'_>, version: Version) -> Forecast {
     Forecast { shown, readings }
 }
 
-/// Why a table with a chain that is [entered elsewhere](entered_elsewhere) is not shown, if a version does not. The newer
-/// ones leave such a chain out, and do not look at its rules.
+/// Why a version hides a table with a chain that is [entered elsewhere](entered_elsewhere), if it does. Newer
+/// versions omit such a chain, and do not look at its rules.
 pub(super) fn hides_a_chain_entered_elsewhere(version: Version) -> Option<&'static str> {
-    let why = "packets enter it elsewhere than a built-in chain";
+    let why = "its hook or priority is not that of a built-in chain";
     (version == Version::V1_8_7).then_some(why)
 }
 
-/// Whether packets enter the chain where they enter no chain of iptables'.
+/// Whether the chain has a hook without being a chain of iptables.
 fn entered_elsewhere(chain: &ChainRef<'_>) -> bool {
     ChainKind::of_nft(chain.table(), chain).is_entered_elsewhere(chain)
 }
 
-/// What a version will make of something in a transaction.
+/// A version's misreading of an operation in a transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Foreseen {
-    /// Which of the operations, from 0.
+    /// Index of the operation.
     pub operation: usize,
     /// The table.
     pub table: BString,
     /// The chain.
     pub chain: BString,
-    /// What the version makes of the rule; of a chain that it [hides](Reading::Hides) the table for it.
+    /// The reading of the rule; for a chain, the reason to [hide](Reading::Hides) its table.
     pub reading: Reading,
 }
 
-/// What a version will make of the rules and chains that a transaction puts into iptables' tables: those that it will not
-/// read as what they are. Nothing is asked of the kernel.
+/// Predicts how a version will read the rules and chains that a transaction adds to iptables' tables, and returns the
+/// misread ones. It makes no requests to the kernel.
 #[must_use]
 pub fn transaction(transaction: &Transaction, version: Version) -> Vec<Foreseen> {
     let is_iptables = |family: Family, table: &BStr| {
@@ -450,7 +450,7 @@ pub fn transaction(transaction: &Transaction, version: Version) -> Vec<Foreseen>
     let mut foreseen = Vec::new();
     let messages = Messages::new(transaction.as_bytes()).map_while(Result::ok);
     for (operation, message) in messages.enumerate() {
-        // The upper byte is nf_tables' own.
+        // The upper byte is nf_tables' subsystem.
         let [kind, _] = message.kind.to_le_bytes();
         if kind == NFT_MSG_NEWRULE
             && let Some((rule, table, chain)) = Encoded::of_operation(message.payload)

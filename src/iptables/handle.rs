@@ -1,4 +1,4 @@
-//! A node's iptables tables in one backend: reading, changing, saving and restoring them.
+//! Reads, changes, saves and restores a node's iptables tables in one backend.
 
 mod change;
 mod one_chain;
@@ -62,14 +62,14 @@ pub struct Iptables {
     sets: Sets,
     names: Arc<Names>,
     retry: Retry,
-    /// Whether errors suggest names, for which names of chains are read.
+    /// Whether errors suggest names, which takes reading the names of chains.
     hints: bool,
-    /// The generation of nf_tables that the last change made.
+    /// The nf_tables generation that the last change created.
     made: Option<Generation>,
 }
 
 retrying! {
-    /// It is for reading and changing what others change meanwhile. How long a lock is waited for is said to
+    /// It covers reads and changes that collide with other processes' changes. The wait for a lock is a parameter of
     /// [`with_lock`](Self::with_lock).
     Iptables, retry, then pass_retry_on
 }
@@ -81,7 +81,7 @@ enum Inner {
         profile: Profile,
     },
     Legacy {
-        /// For each family the way to its tables, or that there is none.
+        /// For each family the connection to its tables, or the error of opening it.
         connections: Box<[Result<LegacyConnection, LegacyError>; 2]>,
         policy: LockPolicy,
         wait: Retry,
@@ -89,18 +89,18 @@ enum Inner {
 }
 
 impl Iptables {
-    /// The tables in nf_tables of the calling thread's network namespace.
+    /// Opens the nf_tables tables of the calling thread's network namespace.
     ///
-    /// The kernel loads nf_tables where it is not loaded yet; who only looks asks
+    /// This loads the module nf_tables if necessary; callers that only read check
     /// [`nft::is_loaded`](crate::nft::is_loaded) first.
     ///
     /// # Errors
-    /// Those of opening a netlink socket.
+    /// Errors of opening a netlink socket.
     pub fn nft() -> Result<Self, Error> {
         Ok(Self::over(NftConnection::open()?))
     }
 
-    /// The tables in the nf_tables that a connection leads to: that of another network namespace, or one in memory
+    /// Uses the nf_tables behind a connection: that of another network namespace, or an in-memory one
     /// (`nft::live::FakeKernel`).
     #[must_use]
     pub fn over(connection: NftConnection) -> Self {
@@ -117,12 +117,12 @@ impl Iptables {
         }
     }
 
-    /// The legacy tables of the calling thread's network namespace. Changes are made under the lock
+    /// Opens the legacy tables of the calling thread's network namespace. Changes hold the lock
     /// of the legacy tools ([`LockPolicy::Standard`]), for which they wait up to 5 seconds; see
     /// [`with_lock`](Self::with_lock).
     ///
     /// # Errors
-    /// [`LegacyError::NotBuilt`] or [`LegacyError::NoPermission`], if neither family's can be had.
+    /// [`LegacyError::NotBuilt`] or [`LegacyError::NoPermission`], if neither family's tables can be opened.
     pub fn legacy() -> Result<Self, Error> {
         let connections = [
             LegacyConnection::open(LegacyFamily::Ipv4),
@@ -152,10 +152,10 @@ impl Iptables {
         })
     }
 
-    /// The tables of this backend.
+    /// Opens the tables of this backend.
     ///
     /// # Errors
-    /// As [`nft`](Self::nft) and [`legacy`](Self::legacy).
+    /// The errors of [`nft`](Self::nft) and [`legacy`](Self::legacy).
     pub fn open(backend: Backend) -> Result<Self, Error> {
         match backend {
             Backend::Nft => Self::nft(),
@@ -163,7 +163,7 @@ impl Iptables {
         }
     }
 
-    /// The same, with rules written in another form. Legacy tables have but one.
+    /// Sets the form in which rules are encoded. Legacy tables have only one.
     #[must_use]
     pub fn with_profile(mut self, new: Profile) -> Self {
         if let Inner::Nft { profile, .. } = &mut self.inner {
@@ -172,11 +172,11 @@ impl Iptables {
         self
     }
 
-    /// The same, with another lock for changes of legacy tables. nf_tables need none.
+    /// Sets the lock for changes of legacy tables, and how long to wait for it. nf_tables need none.
     ///
-    /// The lock is one file of the host, while tables belong to network namespaces: in a namespace of
-    /// one's own [`LockPolicy::None`] spares waiting for the host's tools; a container that changes the
-    /// host's tables must see the host's file, or name it by [`LockPolicy::Path`].
+    /// The lock is one file of the host, while tables belong to network namespaces: in a private
+    /// namespace [`LockPolicy::None`] avoids waiting for the host's tools; a container that changes the
+    /// host's tables must see the host's file, or name it with [`LockPolicy::Path`].
     #[must_use]
     pub fn with_lock(mut self, new: LockPolicy, limit: Retry) -> Self {
         if let Inner::Legacy { policy, wait, .. } = &mut self.inner {
@@ -185,13 +185,13 @@ impl Iptables {
         self
     }
 
-    /// The same, with errors that suggest no names: it then reads no more than a change needs.
+    /// Turns off suggestions in errors: reads no more than a change needs.
     pub(super) fn without_hints(mut self) -> Self {
         self.hints = false;
         self
     }
 
-    /// Takes the lock for all changes until [`release`](Self::release), where changes need one.
+    /// Holds the lock across all changes until [`release`](Self::release), if the backend has one.
     pub(super) fn hold(&mut self) -> Result<Option<Held>, Error> {
         let Inner::Legacy { policy, wait, .. } = &mut self.inner else {
             return Ok(None);
@@ -201,7 +201,7 @@ impl Iptables {
         Ok(Some(Held { lock, policy }))
     }
 
-    /// Gives it back.
+    /// Releases the lock.
     pub(super) fn release(&mut self, held: Option<Held>) {
         if let (
             Some(Held {
@@ -216,15 +216,15 @@ impl Iptables {
         }
     }
 
-    /// The same, with other names of protocols, services, users, … in texts than the system's
-    /// ([`Names::system`](crate::xt::Names::system), as they are now).
+    /// Sets the names of protocols, services, users, … in texts. The default is the system's current ones
+    /// ([`Names::system`](crate::xt::Names::system)).
     #[must_use]
     pub fn with_names(mut self, names: Arc<Names>) -> Self {
         self.names = names;
         self
     }
 
-    /// Has its connections be as patient as it is.
+    /// Passes the retry policy on to the connections.
     fn pass_retry_on(&mut self) {
         match &mut self.inner {
             Inner::Nft { connection, .. } => connection.set_retry(self.retry),
@@ -236,7 +236,7 @@ impl Iptables {
         }
     }
 
-    /// The way to sets.
+    /// The connection to sets.
     pub(super) const fn sets(&self) -> &Sets {
         &self.sets
     }
@@ -246,12 +246,12 @@ impl Iptables {
         self.names.clone()
     }
 
-    /// Whether `-j NFLOG` is written as nf_tables' own expression `log`.
+    /// Whether `-j NFLOG` is encoded as nf_tables' own expression `log`.
     pub(super) fn has_native_log(&self) -> bool {
         matches!(&self.inner, Inner::Nft { profile, .. } if *profile >= Profile::V1_8_8)
     }
 
-    /// Where the tables live.
+    /// Returns the backend of the tables.
     #[must_use]
     pub const fn backend(&self) -> Backend {
         match self.inner {
@@ -260,10 +260,10 @@ impl Iptables {
         }
     }
 
-    /// The names of the tables that are in use. Where the kernel has no legacy tables of the family there are none.
+    /// Returns the names of the tables in use; none if the kernel has no legacy tables of the family.
     ///
     /// # Errors
-    /// Those of listing tables.
+    /// Errors of listing tables.
     pub fn tables_in_use(&mut self, family: Family) -> Result<Vec<String>, Error> {
         match &mut self.inner {
             Inner::Nft { connection, .. } => in_nft(connection, family),
@@ -277,12 +277,12 @@ impl Iptables {
         }
     }
 
-    /// Reads tables: those of these names that are there, or all if none is named. Creates none.
+    /// Reads the named tables that exist, or all if none is named. Creates no table.
     ///
-    /// Those of nf_tables are of one generation.
+    /// nf_tables tables come from a single generation.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Read errors.
     pub fn read(&mut self, family: Family, names: &[&str]) -> Result<Tables, Error> {
         let (sets, text_names) = (self.sets.clone(), self.names());
         match &mut self.inner {
@@ -302,7 +302,7 @@ impl Iptables {
             Inner::Legacy { connections, .. } => {
                 let mut tables = Vec::new();
                 let connection = match connection(connections, family) {
-                    // There are none.
+                    // There are no tables.
                     Err(Error::Legacy(LegacyError::NotBuilt { .. })) => {
                         return Ok(Tables::of_legacy(family, tables, sets, text_names));
                     }
@@ -321,8 +321,8 @@ impl Iptables {
         }
     }
 
-    /// Makes a legacy table that is not in use yet, as iptables' programs do with each that they look at. In nf_tables it
-    /// does nothing.
+    /// Creates a legacy table that is not in use yet, as iptables' programs do with each table that they read. In
+    /// nf_tables it does nothing.
     pub(super) fn make_legacy(&self, family: Family, table: &str) -> Result<(), Error> {
         if let Inner::Legacy { connections, .. } = &self.inner {
             connection(connections, family)?.instantiate(table)?;
@@ -330,19 +330,20 @@ impl Iptables {
         Ok(())
     }
 
-    /// Changes a table. All of it happens at once, or nothing.
+    /// Changes a table atomically.
     ///
-    /// `edit` says what is to be done. It may be called again, when somebody else changed the tables in
-    /// the meantime, or when it looks for rules in a chain that it has changed before; what it did is
-    /// then forgotten. When it returns an error, nothing is changed.
-    /// Rules that it does not touch stay as they are, byte for byte, with their counters.
+    /// `edit` describes the changes. It may be called again if another process changed the tables in
+    /// the meantime, or if it searches for rules in a chain that it has changed before; the changes of the
+    /// previous call are then discarded. If it returns an error, nothing changes.
+    /// Rules that it does not touch are preserved byte for byte, with their counters.
     ///
-    /// A table that is not there is made. On nf_tables what was read is what the change is applied to,
-    /// or it is begun again. The legacy tables are read and replaced under the lock of
+    /// A missing table is created. On nf_tables the change applies to the state that was read,
+    /// or starts again. The legacy tables are read and replaced under the lock of
     /// [`with_lock`](Self::with_lock).
     ///
     /// # Errors
-    /// What `edit` returns; [`Error::Commit`], [`Error::Legacy`]; [`Error::Contended`] ([`with_retry`](Self::with_retry)).
+    /// The errors of `edit`; [`Error::Commit`], [`Error::Legacy`]; [`Error::Contended`]
+    /// ([`with_retry`](Self::with_retry)).
     pub fn update<R>(
         &mut self,
         family: Family,
@@ -352,13 +353,13 @@ impl Iptables {
         self.update_tables(&[(family, table)], |tables| edit(&mut tables.at(0)))
     }
 
-    /// Changes several tables, also of both families.
+    /// Changes several tables, possibly of both families.
     ///
-    /// On nf_tables all of it happens at once, or nothing. Legacy tables are replaced one after the
-    /// other, in the order of the list: each at once.
+    /// On nf_tables the whole change is atomic. Legacy tables are replaced one after the
+    /// other, in the order of the list, each atomically.
     ///
     /// # Errors
-    /// As [`update`](Self::update), and [`Error::Partly`] on legacy tables.
+    /// The errors of [`update`](Self::update), and [`Error::Partly`] on legacy tables.
     pub fn update_tables<R>(
         &mut self,
         tables: &[(Family, &str)],
@@ -373,8 +374,8 @@ impl Iptables {
         self.change(tables, change, &mut edit)
     }
 
-    /// Has the kernel only look at each change from now on, or carry it out again; whether it can: of legacy tables it
-    /// cannot.
+    /// Sets whether the kernel only checks further changes instead of applying them. Returns whether the backend
+    /// supports this: legacy tables do not.
     #[doc(hidden)]
     pub const fn only_check(&mut self, yes: bool) -> bool {
         match &mut self.inner {
@@ -386,7 +387,7 @@ impl Iptables {
         }
     }
 
-    /// Carries out a change, as often as it takes.
+    /// Carries out a change, with retries.
     pub(super) fn change<R>(
         &mut self,
         tables: &[(Family, &str)],
@@ -404,7 +405,7 @@ impl Iptables {
             }
         }
         self.made = None;
-        // Of a commit of which it could not be known whether it was done.
+        // The error of a commit with an unknown outcome.
         let mut unknown = None;
         let mut attempts = self.retry.begin();
         loop {
@@ -440,7 +441,7 @@ impl Iptables {
                     self.made = generation;
                     return Ok(value);
                 }
-                // Somebody else is quicker: they are given time to finish.
+                // Another process was faster: pause to let it finish.
                 Ok(Done::Again) if attempts.again() => {}
                 Ok(Done::Again) => {
                     return Err(unknown.unwrap_or(Error::Contended {
@@ -448,7 +449,7 @@ impl Iptables {
                     }));
                 }
                 Ok(Done::Tracking) => change.tracking = true,
-                // Nothing was sent yet; it is read again.
+                // Nothing was sent yet; read again.
                 Err(error)
                     if error.of_reading().is_some_and(netlink::Error::ask_again)
                         && attempts.again_after_loss() => {}
@@ -466,14 +467,14 @@ impl Iptables {
     }
 }
 
-/// The lock, and how changes take it otherwise.
+/// The held lock, and the lock policy to restore afterwards.
 pub(super) struct Held {
     lock: Lock,
     policy: LockPolicy,
 }
 
 impl Iptables {
-    /// The datagram of a change of nf_tables, which is not made.
+    /// Encodes a change of nf_tables as a datagram without sending it.
     pub(super) fn datagram_of(
         &mut self,
         tables: &[(Family, &str)],

@@ -1,4 +1,4 @@
-//! What a rule compares before its matches: addresses, interfaces, the protocol.
+//! A rule's conditions apart from its matches: addresses, interfaces, the protocol.
 
 use std::net::IpAddr;
 
@@ -18,7 +18,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// A network by its prefix length, which is cut to the address's length.
+    /// A network with a prefix length, which is limited to the address's length.
     #[must_use]
     pub fn network(address: IpAddr, prefix: u32) -> Self {
         let mask = match address {
@@ -37,7 +37,7 @@ impl Address {
     }
 
     /// An address and a mask; the bits outside the mask are cleared. If they are of different
-    /// families, the mask is taken to be full.
+    /// families, the mask is full.
     #[must_use]
     pub fn masked(address: IpAddr, mask: IpAddr, invert: bool) -> Self {
         match (address, mask) {
@@ -62,14 +62,14 @@ impl Address {
         }
     }
 
-    /// The same, negated.
+    /// Returns the negated condition.
     #[must_use]
     pub const fn not(mut self) -> Self {
         self.invert = !self.invert;
         self
     }
 
-    /// The prefix length, if the mask has no gaps.
+    /// Returns the prefix length, if the mask has no gaps.
     #[must_use]
     pub fn prefix(&self) -> Option<u32> {
         let (leading, ones) = match self.mask {
@@ -80,12 +80,12 @@ impl Address {
     }
 }
 
-/// An interface name to compare with the one that a packet came in on or leaves by.
+/// A name to compare with a packet's input or output interface.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Interface {
-    /// The name, or the start of it.
+    /// The name, or its start.
     pub name: BString,
-    /// Whether all names that start so are meant (written with a `+`).
+    /// Whether it matches all names with this start (written with a `+`).
     pub prefix: bool,
     /// Whether the comparison is negated.
     pub invert: bool,
@@ -101,7 +101,7 @@ pub struct Protocol {
 }
 
 impl Address {
-    /// The family of the address.
+    /// Returns the family of the address.
     #[must_use]
     pub const fn family(&self) -> Family {
         match self.address {
@@ -110,19 +110,19 @@ impl Address {
         }
     }
 
-    /// Whether it says nothing: every address is within a mask of no bits.
+    /// Whether it matches every address: a mask of no bits.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         !self.invert && self.prefix() == Some(0)
     }
 
-    /// Whether no address is meant: the negation of a mask of no bits.
+    /// Whether it matches no address: the negation of a mask of no bits.
     #[must_use]
     pub(super) fn is_nothing(&self) -> bool {
         self.invert && self.prefix() == Some(0)
     }
 
-    /// Adds it as the value of an option, `-s` or `-d`.
+    /// Prints it as the value of an option, `-s` or `-d`.
     pub(super) fn print(&self, text: &mut Text, option: &str) {
         text.push(if self.invert { " ! " } else { " " })
             .push(option);
@@ -135,7 +135,7 @@ impl Address {
 }
 
 impl Interface {
-    /// Adds it as the value of an option, `-i` or `-o`.
+    /// Prints it as the value of an option, `-i` or `-o`.
     pub(super) fn print(&self, text: &mut Text, option: &str) {
         text.push(if self.invert { " ! " } else { " " })
             .push(option);
@@ -148,7 +148,7 @@ impl Interface {
 }
 
 impl Protocol {
-    /// Adds it as an option.
+    /// Prints it as an option.
     pub(super) fn print(self, text: &mut Text) {
         text.push(if self.invert { " ! -p " } else { " -p " });
         text.protocol(self.number);

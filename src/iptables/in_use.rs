@@ -1,4 +1,4 @@
-//! Looking, without a trace: no table is made, and no module is loaded.
+//! Read access without side effects: it creates no table and loads no module.
 
 use super::{Backend, Error, Family, Iptables, builtins};
 use crate::legacy::{self, Access, Status};
@@ -6,11 +6,11 @@ use crate::netlink;
 use crate::nft::{self, Connection, List, Scope};
 
 impl Iptables {
-    /// As [`open`](Self::open), for who only looks: where nf_tables is not loaded there is nothing to be
-    /// seen, and it stays so. (A request would load it. Legacy tables are never loaded by looking.)
+    /// Like [`open`](Self::open), for callers that only read: if nf_tables is not loaded, there is nothing to
+    /// read, and it stays unloaded. (A request would load it. Reading never loads legacy tables.)
     ///
     /// # Errors
-    /// [`NotLoaded`](netlink::Error::NotLoaded) in [`Error::Nft`]; as [`open`](Self::open).
+    /// [`NotLoaded`](netlink::Error::NotLoaded) in [`Error::Nft`]; the errors of [`open`](Self::open).
     pub fn open_to_look(backend: Backend) -> Result<Self, Error> {
         if backend == Backend::Nft && !nft::is_loaded() {
             return Err(netlink::Error::NotLoaded.into());
@@ -19,11 +19,11 @@ impl Iptables {
     }
 }
 
-/// The names of the tables that iptables has in that backend of the calling thread's network namespace.
-/// Packets go through those of both backends. Where the kernel has no such tables there are none.
+/// Returns the names of iptables' tables in a backend, in the calling thread's network namespace.
+/// Packets traverse the tables of both backends. The list is empty if the kernel lacks the backend.
 ///
 /// # Errors
-/// Those of listing tables; [`legacy::Error::NoPermission`].
+/// Errors of listing tables; [`legacy::Error::NoPermission`].
 pub fn tables_in_use(backend: Backend, family: Family) -> Result<Vec<String>, Error> {
     match backend {
         Backend::Nft => {
@@ -44,7 +44,7 @@ pub fn tables_in_use(backend: Backend, family: Family) -> Result<Vec<String>, Er
     }
 }
 
-/// The names of those that iptables-nft knows.
+/// The names of the tables that iptables-nft knows.
 pub(super) fn in_nft(nft: &mut Connection, family: Family) -> Result<Vec<String>, Error> {
     let mut tables = List::<nft::Table<'_>>::new(Scope::family(family.into()));
     tables.refresh(nft)?;

@@ -1,7 +1,7 @@
-//! Tables that move from one backend to the other.
+//! Moves tables from one backend to the other.
 //!
-//! Packets go through the tables of both backends. So rules are written to the new one first, compared, and only then taken
-//! out of the old one: in between a packet meets both, and never neither.
+//! Packets traverse the tables of both backends. So rules are first written to the new one, then compared, and only
+//! then removed from the old one: in between a packet meets both, and never neither.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -15,20 +15,20 @@ use super::{
     Tables,
 };
 
-/// Which tables move, and what of them does not.
+/// Options of a migration.
 #[derive(Clone, Copy)]
 pub struct Migration<'m> {
     /// The families whose tables move.
     pub families: &'m [Family],
-    /// Chains of these names stay, with the jumps to them, in either backend: those of agents that are at work.
+    /// Selects chains that stay, with the jumps to them, in either backend: those of running agents.
     pub keep: &'m dyn Fn(&BStr) -> bool,
-    /// Chains of these names say that somebody is at work in the old backend, who would make them there again: unless they
-    /// are kept they stand in the way.
+    /// Selects chains of a program that is active in the old backend and would create them there again: unless they
+    /// are kept, they are obstacles.
     pub made_again: &'m dyn Fn(&BStr) -> bool,
-    /// Also where a built-in chain has jumps to kept chains in either backend and rules or a policy move: what a kept chain
-    /// accepts is then no longer, or only then, kept from them. Otherwise that stands in the way.
+    /// Allows separating a built-in chain's rules or policy from jumps to kept chains, in either backend. The rules may
+    /// then meet packets that a kept chain accepts, or no longer meet them. Otherwise such a chain is an obstacle.
     pub apart: bool,
-    /// Nothing is changed: everything is read and built, and a kernel's nf_tables looks at it.
+    /// Changes nothing: reads and encodes everything, and on nf_tables lets the kernel check it.
     pub test: bool,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Debug for Migration<'_> {
     }
 }
 
-/// A table that moved.
+/// The result for one table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Migrated {
@@ -49,38 +49,38 @@ pub struct Migrated {
     pub family: Family,
     /// Its name.
     pub table: String,
-    /// How many chains of it that are not built in.
+    /// Number of its chains that are not built in.
     pub chains: usize,
-    /// How many rules.
+    /// Number of its rules.
     pub rules: usize,
-    /// Whether it was in the other backend already, as after a migration that was broken off.
+    /// Whether it was in the other backend already, as after an interrupted migration.
     pub was_there: bool,
 }
 
-/// Why tables cannot move.
+/// Why a migration failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MigrationError {
-    /// Things stand in the way; nothing was changed.
+    /// There are obstacles; nothing was changed.
     #[error("{} in the way; nothing was changed", counted(.0.len()))]
     Obstacles(Vec<Obstacle>),
-    /// The lock of the legacy tables, which is held from the first look on, could not be taken; nothing was changed.
+    /// The lock of the legacy tables, held during the whole migration, could not be taken; nothing was changed.
     #[error("nothing was changed")]
     Lock(#[source] Error),
     /// The tables of the old backend could not be read; nothing was changed.
-    #[error("the tables cannot be read")]
+    #[error("cannot read the tables")]
     Read(#[source] Error),
     /// The rules could not be written to the new backend; the old one has all of them.
     #[error("the rules cannot be written to {to}; the other backend has all of them as before")]
     Write {
         /// The new backend.
         to: Backend,
-        /// Why.
+        /// The cause.
         source: Error,
     },
-    /// What was written does not mean what was read, or somebody changed it meanwhile. Both backends have the rules.
+    /// The written rules differ from those read, or another process changed them. Both backends have the rules.
     #[error(
-        "chain {chain} of table {table} ({family}) is not the same in both backends once it is written; both have \
+        "chain {chain} of table {table} ({family}) differs between the backends after it was written; both have \
          their rules"
     )]
     Differs {
@@ -91,9 +91,9 @@ pub enum MigrationError {
         /// The chain.
         chain: BString,
     },
-    /// Somebody changed the old backend's table meanwhile. Both backends have the rules.
+    /// Another process changed the old backend's table meanwhile. Both backends have the rules.
     #[error(
-        "somebody changed chain {chain} of table {table} ({family}) in the old backend meanwhile; both have their \
+        "chain {chain} of table {table} ({family}) was changed in the old backend in the meantime; both have their \
          rules"
     )]
     Changed {
@@ -109,12 +109,12 @@ pub enum MigrationError {
     TakeOut {
         /// The old backend.
         from: Backend,
-        /// Why.
+        /// The cause.
         source: Error,
     },
 }
 
-/// What stands in the way of a migration.
+/// An obstacle to a migration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Obstacle {
@@ -124,9 +124,9 @@ pub struct Obstacle {
     pub table: String,
     /// The chain.
     pub chain: BString,
-    /// The number of the rule, from 1, if it is one.
+    /// The number of the rule, from 1, if the obstacle is a rule.
     pub rule: Option<usize>,
-    /// What it is.
+    /// Description of the obstacle.
     pub why: String,
 }
 
@@ -149,8 +149,8 @@ impl fmt::Display for Obstacle {
 
 fn counted(number: usize) -> String {
     match number {
-        1 => "one thing stands".to_owned(),
-        many => format!("{many} things stand"),
+        1 => "one obstacle is".to_owned(),
+        many => format!("{many} obstacles are"),
     }
 }
 
@@ -158,9 +158,9 @@ fn counted(number: usize) -> String {
 #[derive(Debug)]
 struct Moving {
     name: BString,
-    /// Of a built-in chain.
+    /// For a built-in chain.
     policy: Option<(Policy, Counters)>,
-    /// How many of its rules lead to chains that are kept.
+    /// Number of its rules that lead to kept chains.
     kept_jumps: usize,
     entries: Vec<Entry>,
 }
@@ -171,7 +171,7 @@ struct MovingTable {
     family: Family,
     name: String,
     chains: Vec<Moving>,
-    /// Where they are among them.
+    /// Indexes of the chains by name.
     places: HashMap<BString, usize>,
     was_there: bool,
 }
@@ -197,13 +197,13 @@ impl MovingTable {
 }
 
 impl Iptables {
-    /// Moves all of iptables' tables with their counters to another backend, but for what is kept: reads them, writes them
-    /// there, compares what they mean, and then takes them out here. Tables of nothing but chains without rules and with
-    /// the policy `ACCEPT` are passed over. A table stays, empty: nothing takes a legacy one away.
+    /// Moves all of iptables' tables with their counters to another backend, except for kept chains: reads them, writes
+    /// them there, compares the meanings, and then removes them here. Skips tables that have only chains without rules
+    /// and with the policy `ACCEPT`. The emptied tables remain, because legacy tables cannot be removed.
     ///
-    /// What cannot move is said before anything is changed: rules and chains that iptables has no words for, chains that are
-    /// kept and lead to some that are not, and tables that have other rules there already, which packets would no longer
-    /// meet in the order in which they do.
+    /// Obstacles are reported before any change: rules and chains that iptables cannot express, kept chains
+    /// that lead to others that are not kept, and tables that already have other rules there, which would change the
+    /// order in which packets meet the rules.
     ///
     /// ```no_run
     /// use chainwright::iptables::{Backend, Family, Iptables, Migration};
@@ -224,7 +224,7 @@ impl Iptables {
     /// ```
     ///
     /// # Errors
-    /// [`MigrationError`] says which backends have the rules.
+    /// [`MigrationError`] tells which backends have the rules.
     pub fn migrate_to(
         &mut self,
         to: &mut Self,
@@ -233,7 +233,7 @@ impl Iptables {
         if migration.test {
             return self.migrate(to, migration);
         }
-        // Of this one and the other one, that of the legacy tables has a lock.
+        // Of the two, the handle of the legacy tables has a lock.
         let here = self.hold().map_err(MigrationError::Lock)?;
         let moved = match to.hold() {
             Ok(there) => {
@@ -377,7 +377,7 @@ impl Iptables {
     }
 }
 
-/// What of a table moves, if anything does.
+/// Collects the part of a table that moves, if any.
 fn read(
     tables: &Tables,
     table: &Table<'_>,
@@ -420,7 +420,7 @@ fn read(
                     chain.name(),
                     Some(number),
                     format!(
-                        "the chain is kept, and leads to one that is not: {}",
+                        "the chain is kept, but jumps to one that is not: {}",
                         entry.rule
                     ),
                 )),
@@ -430,7 +430,7 @@ fn read(
             }
         }
         if !is_kept && (migration.made_again)(chain.name()) {
-            let why = "somebody is at work in the old backend, and would make it there again";
+            let why = "another process uses the old backend, and would create it there again";
             obstacles.push(moving.obstacle(chain.name(), None, why));
         }
         if !is_kept {
@@ -452,24 +452,24 @@ fn read(
         return None;
     }
     for chain in moving.chains.iter().filter(|chain| !is_nothing(chain)) {
-        // With a chain of a user the jumps would go.
+        // A user's chain is removed, and its jumps with it.
         if chain.kept_jumps > 0 && (!migration.apart || chain.policy.is_none()) {
-            let why = "jumps to kept chains would stay behind: what these accept, and this chain not, or the other way \
-                       round, would be decided otherwise";
+            let why = "jumps to kept chains would stay behind: packets that only these or only this chain accept \
+                       would be decided differently";
             obstacles.push(moving.obstacle(chain.name.as_bstr(), None, why));
         }
     }
     Some(moving)
 }
 
-/// Each once.
+/// The families, each once.
 fn families(migration: &Migration<'_>) -> Vec<Family> {
     let mut all = Family::ALL.to_vec();
     all.retain(|family| migration.families.contains(family));
     all
 }
 
-/// What of a chain that is there is not somebody's who is kept.
+/// The rules of an existing chain, except for jumps to kept chains.
 fn own(tables: &Tables, chain: &Chain<'_>, migration: &Migration<'_>) -> Vec<Option<Rule>> {
     let rules = chain.rules();
     let rules = rules.map(|rule| tables.entry(&rule).ok().map(|entry| entry.rule));
@@ -480,7 +480,7 @@ fn own(tables: &Tables, chain: &Chain<'_>, migration: &Migration<'_>) -> Vec<Opt
     rules.filter(|rule| !is_kept(rule)).collect()
 }
 
-/// Whether the other backend has the table already; what stands in its way there.
+/// Checks whether the other backend has the table already; otherwise collects obstacles there.
 fn look_there(
     table: &mut MovingTable,
     there: &Tables,
@@ -501,7 +501,7 @@ fn look_there(
             !moving.entries.is_empty() || matches!(moving.policy, Some((Policy::Drop, _)))
         });
         if rules == 0 && chain.rule_count() > 0 && moves && !migration.apart {
-            let why = "the other backend has jumps to kept chains there: what these accept would no longer be looked at by \
+            let why = "the other backend has jumps to kept chains there: packets that these accept would no longer reach \
                        this chain's rules";
             obstacles.push(table.obstacle(name, None, why));
         }
@@ -517,7 +517,7 @@ fn look_there(
             if policy == Policy::Drop
                 && becomes.is_none_or(|(policy, _)| policy != policy_of(&chain))
             {
-                let why = "the other backend drops there what no rule decides on";
+                let why = "the other backend has policy DROP there";
                 obstacles.push(table.obstacle(name, None, why));
             }
         }
@@ -531,7 +531,7 @@ const fn policy_of(chain: &Chain<'_>) -> Policy {
     }
 }
 
-/// Whether a table means what another one does; the first chain that does not.
+/// Checks that an existing table means the same; the error is the first chain that differs.
 fn is_there(table: &MovingTable, there: &Tables, migration: &Migration<'_>) -> Result<(), BString> {
     let known = there.table(&table.name);
     let chains = known.into_iter().flat_map(|known| known.chains());
@@ -541,7 +541,7 @@ fn is_there(table: &MovingTable, there: &Tables, migration: &Migration<'_>) -> R
         let policy = chain.map(|chain| policy_of(&chain));
         let differs = match (policy, moving.policy) {
             (Some(policy), Some((moving, _))) => policy != moving,
-            // iptables-nft makes built-in chains as they are needed.
+            // iptables-nft creates built-in chains on demand.
             (None, Some((policy, _))) => policy != Policy::Accept,
             (policy, None) => policy.is_none(),
         };
@@ -557,7 +557,7 @@ fn is_there(table: &MovingTable, there: &Tables, migration: &Migration<'_>) -> R
             return Err(moving.name.clone());
         }
     }
-    // And nothing else.
+    // No other rules.
     for chain in chains.values().filter(|one| !(migration.keep)(one.name())) {
         let moves = table.chain(chain.name()).is_some();
         if !moves && !own(there, chain, migration).is_empty() {
@@ -567,7 +567,7 @@ fn is_there(table: &MovingTable, there: &Tables, migration: &Migration<'_>) -> R
     Ok(())
 }
 
-/// The first chain of a table that is not any more what was read.
+/// Returns the first chain of a table that has changed since it was read.
 fn changed(
     edit: &mut Edit<'_>,
     place: usize,
@@ -615,7 +615,7 @@ fn changed(
     Ok(None)
 }
 
-/// Takes out of a table what moved.
+/// Removes what moved from a table.
 fn empty(
     edit: &mut Edit<'_>,
     place: usize,

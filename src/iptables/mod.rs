@@ -1,27 +1,27 @@
-//! One iptables view: tables, chains and rules in iptables' terms, whichever backend they live in.
+//! One view of iptables' tables, chains and rules in either backend.
 //!
 //! | to | use |
 //! |---|---|
 //! | read, change, save or restore tables | [`Iptables`] |
-//! | say what is to be changed | [`TableEdit`], [`Edit`] |
-//! | see to it that a chain holds certain rules, or that some stand first | [`TableEdit::reconcile_chain`], [`TableEdit::ensure_first`] |
-//! | take out chains that somebody left behind | [`Iptables::clean_up`] |
+//! | describe changes | [`TableEdit`], [`Edit`] |
+//! | make a chain hold exactly certain rules, or begin with them | [`TableEdit::reconcile_chain`], [`TableEdit::ensure_first`] |
+//! | remove chains that a program left behind | [`Iptables::clean_up`] |
 //! | move tables to the other backend | [`Iptables::migrate_to`] |
-//! | restore tables in which others have chains | [`Iptables::restore_keeping`] |
-//! | know what is wrong with tables, or will go wrong | [`doctor`] |
-//! | know what versions of iptables-nft read of a rule | [`forecast`] |
-//! | look at what was read | [`Tables`], [`Table`], [`Chain`], [`RuleView`] |
-//! | have a rule as a value | [`Rule`], [`Rule::parse`], [`xt`](crate::xt) for its matches and target |
+//! | restore tables in which other programs have chains | [`Iptables::restore_keeping`] |
+//! | find faults in tables, or changes that will fail | [`doctor`] |
+//! | predict how versions of iptables-nft read a rule | [`forecast`] |
+//! | inspect tables that were read | [`Tables`], [`Table`], [`Chain`], [`RuleView`] |
+//! | use a rule as a value | [`Rule`], [`Rule::parse`], [`xt`](crate::xt) for its matches and target |
 //! | read and write the text of iptables-save | [`text`] |
-//! | be `iptables`, for programs that run it | [`program`] |
-//! | turn a rule into nf_tables' expressions, or an entry of a legacy table, and back | [`nft`], [`legacy`] |
+//! | emulate the `iptables` programs | [`program`] |
+//! | convert a rule to and from nf_tables' expressions, or an entry of a legacy table | [`nft`], [`legacy`] |
 //!
-//! The way of a rule: bytes from the kernel ([`RuleView`]) → [`Entry`] ([`nft::decode`],
+//! The path of a rule: bytes from the kernel ([`RuleView`]) → [`Entry`] ([`nft::decode`],
 //! [`legacy::decode`]) → text ([`Rule::print`]); and back: text → [`text::Command`] → [`Rule`] →
 //! expressions ([`nft::Encoder`]) or entry → one transaction, or one replaced table.
 //!
-//! Two rules are compared by meaning, whoever encoded them ([`Rule::means_the_same`]). A rule that
-//! iptables' language has no words for is [`NotExpressible`]: it stays as it is, and is shown as native
+//! Rules are compared by meaning, whichever program encoded them ([`Rule::means_the_same`]). A rule that
+//! iptables' language cannot express is [`NotExpressible`]: it is preserved, and printed as native
 //! bytecode, never as a wider rule.
 
 #[doc(hidden)]
@@ -69,11 +69,11 @@ pub use sets::SetError;
 pub use sets::resolved_here;
 pub use view::{Chain, ChainKind, RuleView, Table, Tables};
 
-/// Where tables live.
+/// The kernel interface that holds the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Backend {
-    /// nf_tables, where iptables-nft puts them.
+    /// nf_tables, used by iptables-nft.
     Nft,
-    /// The legacy x_tables, where iptables-legacy puts them.
+    /// The legacy x_tables, used by iptables-legacy.
     Legacy,
 }

@@ -1,11 +1,11 @@
-//! What nft's language calls things of iptables', as far as the programs need it.
+//! Names of iptables' objects in nft's language, for the programs.
 
 use bstr::{BStr, ByteSlice};
 
 use super::{Builtin, Family};
 use crate::nft::{Family as NftFamily, hook_name};
 
-/// A name, if nft's language can hold it.
+/// Returns a name if nft's language can express it.
 #[must_use]
 pub fn nft_name(name: &BStr) -> Option<String> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-./".contains(byte);
@@ -15,7 +15,7 @@ pub fn nft_name(name: &BStr) -> Option<String> {
     (starts && name.iter().all(is_plain)).then(|| name.to_str_lossy().into_owned())
 }
 
-/// The hook of a built-in chain, and its policy.
+/// Returns a built-in chain's hook declaration, with its policy.
 #[must_use]
 pub fn hook_of(family: Family, builtin: &Builtin, policy: &str) -> String {
     let hook = hook_name(NftFamily::from(family), builtin.hook).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A chain that holds what it is to hold, by the fewest changes.
+//! Brings a chain to the wanted rules with the fewest changes.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Found;
@@ -11,20 +11,20 @@ use super::edit::Splice;
 use super::{Entry, Error, NotExpressible, Rule, TableEdit};
 use crate::sequence;
 
-/// What was done so that a chain holds what it is to hold.
+/// The changes made to reconcile a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ChainChanges {
-    /// Rules that were there and stay, with their counters.
+    /// Existing rules that were kept, with their counters.
     pub kept: usize,
-    /// Rules that were put in.
+    /// Inserted rules.
     pub inserted: usize,
-    /// Rules that were taken out.
+    /// Deleted rules.
     pub deleted: usize,
 }
 
 impl ChainChanges {
-    /// Whether no rule was put in or taken out: the chain held it already, or was made and is to hold none.
+    /// Whether no rule was inserted or deleted; a chain without wanted rules may have been created.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.inserted == 0 && self.deleted == 0
@@ -40,11 +40,11 @@ impl std::ops::AddAssign for ChainChanges {
 }
 
 impl TableEdit<'_> {
-    /// Sees to it that a chain holds these rules, in this order, and no others. A chain that is not there is made.
+    /// Makes a chain hold exactly these rules, in this order. Creates the chain if it is missing.
     ///
-    /// It is done by the fewest insertions and deletions. A rule that is there and [means the
-    /// same](Rule::means_the_same) stays as it is, byte for byte, whichever version of iptables wrote it, and with
-    /// its counters; what iptables has no words for goes. Where nothing is to be changed, nothing is.
+    /// It uses the fewest insertions and deletions. An existing rule that [means the
+    /// same](Rule::means_the_same) is kept byte for byte with its counters, whichever version of iptables wrote it;
+    /// a rule that iptables cannot express is deleted. If nothing differs, it changes nothing.
     ///
     /// ```no_run
     /// use chainwright::iptables::{Backend, Family, Iptables, Rule, Target};
@@ -62,7 +62,7 @@ impl TableEdit<'_> {
     /// ```
     ///
     /// # Errors
-    /// As [`append`](Self::append), and those of reading.
+    /// The errors of [`append`](Self::append), and read errors.
     pub fn reconcile_chain(
         &mut self,
         chain: impl AsRef<[u8]>,
@@ -72,12 +72,12 @@ impl TableEdit<'_> {
         self.make_chain_hold(chain, rules, Others::Go)
     }
 
-    /// The same, but rules of which `keep` says so stay where they are among the others: those of somebody else, who put
-    /// jumps to their own chains into this one, say. What comes in the place of other rules stands there.
+    /// Like [`reconcile_chain`](Self::reconcile_chain), but keeps the other rules that `keep` selects in their places,
+    /// such as another program's jumps to its own chains. A replaced rule's successor takes its place.
     ///
     /// # Errors
-    /// As [`reconcile_chain`](Self::reconcile_chain); [`Error::NoWords`] if the chain has a rule that iptables has no words
-    /// for: whether it is to be kept is not known.
+    /// The errors of [`reconcile_chain`](Self::reconcile_chain); [`Error::NoWords`] if the chain has a rule that
+    /// iptables cannot express, so that `keep` cannot judge it.
     pub fn reconcile_chain_keeping(
         &mut self,
         chain: impl AsRef<[u8]>,
@@ -88,15 +88,14 @@ impl TableEdit<'_> {
         self.make_chain_hold(chain, rules, Others::Chosen(&keep))
     }
 
-    /// Sees to it that these rules stand in a chain before all others, in this order, each once: a rule elsewhere in
-    /// the chain that [means the same](Rule::means_the_same) as one of them is taken out. A chain that is not there
-    /// is made.
+    /// Makes a chain begin with these rules, in this order, each once: removes other rules in the chain that
+    /// [mean the same](Rule::means_the_same) as one of them. Creates the chain if it is missing.
     ///
-    /// The others stay as they are, and so does what of these rules is in its place, with its counters. Equal rules in
-    /// `rules` stand as often as they do there.
+    /// The other rules are kept, and so are the rules that are already in place, with their counters. Equal rules in
+    /// `rules` appear as often as they do there.
     ///
     /// # Errors
-    /// As [`append`](Self::append), and those of reading.
+    /// The errors of [`append`](Self::append), and read errors.
     pub fn ensure_first(
         &mut self,
         chain: impl AsRef<[u8]>,
@@ -124,7 +123,7 @@ impl TableEdit<'_> {
             Err(_) => meanings.another(),
         };
         let mut changes = ChainChanges::default();
-        // What is to become the wanted rules: their places, and their numbers.
+        // The rules to reconcile: their places, and their numbers.
         let (mut places, mut before) = (Vec::new(), Vec::new());
         for (place, entry) in known.iter().enumerate() {
             let is_kept = match (others, entry) {
@@ -146,7 +145,7 @@ impl TableEdit<'_> {
                 before.push(number(entry));
             }
         }
-        // The others stay where they are: ours come before the first of them.
+        // The others stay in place: the wanted rules come before the first of them.
         let is_other = |number: &usize| matches!(others, Others::Follow) && *number >= ours;
         let end = before.iter().position(is_other).unwrap_or(before.len());
         let place = |at: usize| places.get(at).copied().unwrap_or(known.len());
@@ -158,7 +157,7 @@ impl TableEdit<'_> {
                 changes.kept += out.len();
                 continue;
             }
-            // One comes in the place of one, so that what is kept between stays between; the rest behind the last.
+            // Replace rules one by one, so that kept rules in between stay in between; the rest follow the last.
             let mut rest = wanted[put].iter().map(|rule| &**rule);
             if out.is_empty() {
                 let at = place(out.start);
@@ -184,7 +183,7 @@ impl TableEdit<'_> {
         Ok(changes)
     }
 
-    /// The rules of a chain that is there; a built-in one of nf_tables may only come with its first rule.
+    /// The rules of an existing chain; a built-in one of nf_tables may not exist before its first rule.
     pub(super) fn rules_of(
         &mut self,
         chain: &BStr,
@@ -196,17 +195,17 @@ impl TableEdit<'_> {
     }
 }
 
-/// What becomes of a chain's other rules.
+/// How to treat a chain's other rules.
 #[derive(Clone, Copy)]
 enum Others<'k> {
     Go,
-    /// They go, but for those that are kept where they are.
+    /// Delete them, except for the selected ones, which stay in place.
     Chosen(&'k dyn Fn(&Rule) -> bool),
-    /// They stay, behind the wanted ones.
+    /// Keep them after the wanted ones.
     Follow,
 }
 
-/// Adds to splices what comes behind them all.
+/// Appends a change to the splices, or extends the last one.
 fn add<'r>(
     splices: &mut Vec<Splice<'r>>,
     out: Range<usize>,
@@ -224,7 +223,7 @@ fn add<'r>(
     }
 }
 
-/// Numbers that are the same for rules that mean the same.
+/// Assigns the same number to rules that mean the same.
 #[derive(Default)]
 struct Meanings {
     known: HashMap<Rule, usize>,
@@ -242,7 +241,7 @@ impl Meanings {
         }
     }
 
-    /// One that no other has.
+    /// Returns a unique number.
     const fn another(&mut self) -> usize {
         self.next += 1;
         self.next - 1

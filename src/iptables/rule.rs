@@ -8,7 +8,7 @@ use super::{Address, Counters, Interface, Protocol};
 use crate::xt::{self, Text};
 
 impl Counters {
-    /// Adds them as `iptables-save -c` prints them: `[packets:bytes]`.
+    /// Prints them like `iptables-save -c`: `[packets:bytes]`.
     pub(super) fn print(self, text: &mut Text) {
         text.push("[").number(self.packets);
         text.push(":").number(self.bytes).push("]");
@@ -20,16 +20,16 @@ impl Counters {
 pub struct Entry {
     /// The rule.
     pub rule: Rule,
-    /// How often it was applied.
+    /// The packets and bytes that it matched.
     pub counters: Counters,
 }
 
-/// A rule that iptables' language has no words for.
+/// A rule that iptables' language cannot express.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NotExpressible {
-    /// Which of the rule's expressions, from 0; `None` if it is something else of the rule.
+    /// Index of the expression in the rule; `None` if it is another part of the rule.
     pub expression: Option<usize>,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
 }
 
@@ -44,10 +44,10 @@ impl fmt::Display for NotExpressible {
 
 impl std::error::Error for NotExpressible {}
 
-/// What becomes of a packet that a rule matches.
+/// The target of a rule: what happens to matching packets.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub enum Target {
-    /// Nothing: the rule only counts.
+    /// None: the rule only counts.
     #[default]
     None,
     /// `-j ACCEPT`
@@ -56,7 +56,7 @@ pub enum Target {
     Drop,
     /// `-j RETURN`
     Return,
-    /// `-j QUEUE`: to the program that listens on queue 0.
+    /// `-j QUEUE`: hands packets to the program that listens on queue 0.
     Queue,
     /// `-j CHAIN`
     Jump(BString),
@@ -66,7 +66,7 @@ pub enum Target {
     Extension(xt::Target),
 }
 
-/// A rule: what a line of `iptables-save` says, without its counters.
+/// A rule, as in a line of `iptables-save`, without its counters.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Rule {
     /// `-s`
@@ -79,7 +79,7 @@ pub struct Rule {
     pub out_interface: Option<Interface>,
     /// `-p`
     pub protocol: Option<Protocol>,
-    /// `-f`, only for IPv4: `true` for second and further fragments, `false` (`! -f`) for heads
+    /// `-f`, only for IPv4: `true` for second and further fragments, `false` (`! -f`) for first fragments
     /// and whole packets.
     pub fragment: Option<bool>,
     /// `-m …`, in order.
@@ -98,7 +98,7 @@ impl Rule {
         }
     }
 
-    /// Makes it match every packet, and keeps its memory.
+    /// Resets it to match every packet, and keeps its memory.
     pub(super) fn clear(&mut self) {
         let Self {
             source,
@@ -117,12 +117,12 @@ impl Rule {
         *target = Target::None;
     }
 
-    /// A rule that sends every packet through a chain.
+    /// A rule that jumps to a chain for every packet.
     pub fn jump(chain: impl Into<BString>) -> Self {
         Self::new(Target::Jump(chain.into()))
     }
 
-    /// The chain that it jumps or goes to.
+    /// Returns the chain that the rule jumps or goes to.
     #[must_use]
     pub fn leads_to(&self) -> Option<&BStr> {
         match &self.target {
@@ -131,7 +131,7 @@ impl Rule {
         }
     }
 
-    /// The same, to be changed.
+    /// Mutable access to the chain that it jumps or goes to.
     pub(super) const fn leads_to_mut(&mut self) -> Option<&mut BString> {
         match &mut self.target {
             Target::Jump(chain) | Target::Goto(chain) => Some(chain),
@@ -139,7 +139,7 @@ impl Rule {
         }
     }
 
-    /// Whether an extension of it is said by its bytes, for which the real tools have no words.
+    /// Whether it has an extension in raw bytes, which the real tools cannot express.
     #[must_use]
     pub fn has_opaque(&self) -> bool {
         let target = matches!(&self.target, Target::Extension(xt::Target::Opaque(_)));
@@ -147,19 +147,19 @@ impl Rule {
         target || self.matches.iter().any(is_opaque)
     }
 
-    /// The same rule with one more match.
+    /// Returns the rule with one more match.
     #[must_use]
     pub fn with(mut self, more: xt::Match) -> Self {
         self.matches.push(more);
         self
     }
 
-    /// Puts indexes in the place of the names of sets, as a rule must have them to be encoded.
+    /// Replaces the names of sets by their indexes, as encoding a rule requires.
     /// [`ipset::Connection`](crate::ipset::Connection) looks them up. A set may lose its index to
-    /// another as soon as no rule refers to it: resolve just before the rule is written.
+    /// another as soon as no rule refers to it: resolve just before writing the rule.
     ///
     /// # Errors
-    /// What the look-up says; the names in front of the one that failed are resolved.
+    /// Errors of the lookup; the names before the one that failed are resolved.
     pub fn resolve_sets<N: xt::SetNames>(
         &mut self,
         family: xt::Family,
@@ -174,13 +174,13 @@ impl Rule {
         }
     }
 
-    /// Whether it names a set, so that it cannot be encoded.
+    /// Whether it contains the name of a set, so that it cannot be encoded.
     #[must_use]
     pub fn has_set_names(&self) -> bool {
         self.any_set(|set| matches!(set, xt::SetId::Name(_)))
     }
 
-    /// Whether it says a set by its index, so that it is not printed as `iptables-save` does.
+    /// Whether it contains the index of a set, so that it is not printed like in `iptables-save`.
     #[must_use]
     pub fn has_set_indexes(&self) -> bool {
         self.any_set(|set| matches!(set, xt::SetId::Index(_)))
@@ -191,11 +191,11 @@ impl Rule {
             || matches!(&self.target, Target::Extension(target) if target.any_set(is))
     }
 
-    /// Puts names in the place of the indexes of sets, as a rule must have them to be printed as
-    /// `iptables-save` does.
+    /// Replaces the indexes of sets by their names, as printing a rule like `iptables-save`
+    /// requires.
     ///
     /// # Errors
-    /// What the look-up says; the indexes in front of the one that failed are replaced.
+    /// Errors of the lookup; the indexes before the one that failed are replaced.
     pub fn name_sets<N: xt::SetNames>(&mut self, names: &mut N) -> Result<(), N::Error> {
         for extension in &mut self.matches {
             extension.name_sets(names)?;
@@ -206,7 +206,7 @@ impl Rule {
         }
     }
 
-    /// Whether it asks nothing of a packet: comments aside, it is for each that comes to it.
+    /// Whether it matches every packet; comments do not count.
     pub(super) fn is_for_all(&self) -> bool {
         let Self {
             source,
@@ -230,8 +230,8 @@ impl Rule {
                 .all(|one| matches!(one, xt::Match::Comment(_)))
     }
 
-    /// Whether both rules do the same to every packet: as `==`, but for the order of matches that
-    /// only look at the packet.
+    /// Whether both rules do the same to every packet: equality, except for the order of matches that
+    /// only inspect the packet.
     #[must_use]
     pub fn means_the_same(&self, other: &Self) -> bool {
         let head = |rule: &Self| {
@@ -250,7 +250,7 @@ impl Rule {
                 || self.canonical() == other.canonical())
     }
 
-    /// A rule that is the same for all rules that [mean the same](Self::means_the_same).
+    /// Returns the representative of all rules that [mean the same](Self::means_the_same).
     pub(super) fn canonical(&self) -> Self {
         let said = |address: Option<Address>| address.filter(|a| !a.is_everything());
         Self {
@@ -265,13 +265,13 @@ impl Rule {
         }
     }
 
-    /// Adds the rule as `iptables-save` prints it behind `-A CHAIN`, with a blank before it.
+    /// Prints the rule as `iptables-save` does after `-A CHAIN`, with a leading blank.
     pub fn print(&self, text: &mut Text) {
         self.print_conditions(text);
         self.print_target(text);
     }
 
-    /// Adds all but the target.
+    /// Prints everything except the target.
     pub(super) fn print_conditions(&self, text: &mut Text) {
         for (option, address) in [("-s", &self.source), ("-d", &self.destination)] {
             if let Some(address) = address.as_ref().filter(|a| !a.is_everything()) {
@@ -296,7 +296,7 @@ impl Rule {
         }
     }
 
-    /// Adds the target.
+    /// Prints the target.
     pub(super) fn print_target(&self, text: &mut Text) {
         match &self.target {
             Target::None => {}
@@ -311,7 +311,7 @@ impl Rule {
     }
 }
 
-/// A target without what does nothing: `--nflog-range`, for which nf_tables has no place.
+/// Drops options without effect from a target: `--nflog-range`, which nf_tables cannot store.
 fn effective(target: &Target) -> Target {
     match target {
         Target::Extension(xt::Target::Nflog(log)) => {
@@ -325,8 +325,8 @@ fn effective(target: &Target) -> Target {
     }
 }
 
-/// Each condition by itself, ports not negated where that can be: nf_tables gives two matches of ports
-/// back as one, and `! 0:1023` as `1024:65535`.
+/// Splits matches into single conditions, with ports not negated if possible: nf_tables lists two matches of ports
+/// as one, and `! 0:1023` as `1024:65535`.
 fn conditions(matches: &[xt::Match]) -> Vec<xt::Match> {
     let mut all = Vec::with_capacity(matches.len());
     for extension in matches {
@@ -392,8 +392,8 @@ fn conditions(matches: &[xt::Match]) -> Vec<xt::Match> {
     all
 }
 
-/// The same without `-m tcp` and `-m udp` that ask nothing, where another asks something: nf_tables does not give
-/// those back.
+/// Removes `-m tcp` and `-m udp` without conditions if there is another one with conditions: nf_tables does not list
+/// the former.
 fn needed(all: &[xt::Match]) -> Vec<xt::Match> {
     let is_asked_of = |asking: &xt::Match, empty: &xt::Match| match (asking, empty) {
         (xt::Match::Tcp(asking), xt::Match::Tcp(empty)) => {
@@ -413,8 +413,8 @@ fn needed(all: &[xt::Match]) -> Vec<xt::Match> {
         .collect()
 }
 
-/// The same with those that only look at the packet in an order of their own between the others, which stand where
-/// they stood.
+/// Sorts the matches that only inspect the packet, between those with side effects, which stay in
+/// place.
 fn sorted(mut matches: Vec<xt::Match>) -> Vec<xt::Match> {
     for part in matches.split_mut(xt::Match::has_effects) {
         part.sort_by_cached_key(|extension| format!("{extension:?}"));
@@ -423,7 +423,7 @@ fn sorted(mut matches: Vec<xt::Match>) -> Vec<xt::Match> {
 }
 
 impl fmt::Display for Rule {
-    /// The rule's options, as `iptables-save` prints them; what is not UTF-8 is replaced.
+    /// Prints the rule's options as `iptables-save` does; bytes that are not UTF-8 are replaced.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = Text::new();
         self.print(&mut text);

@@ -1,4 +1,4 @@
-//! Names of sets in rules, looked up in the kernel.
+//! Looks up the names of sets in rules in the kernel.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::Rule;
 use crate::ipset::{self, SetFamily};
 use crate::xt::{Family, SetName, SetNames};
 
-/// Why a set that a rule names could not be looked up.
+/// Why a set in a rule could not be looked up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetError {
@@ -24,12 +24,12 @@ pub enum SetError {
         name: SetName,
     },
     /// There is no set of that index.
-    #[error("no set has the index {index}")]
+    #[error("no set with index {index}")]
     NoSuchIndex {
         /// The index.
         index: u16,
     },
-    /// The kernel could not be asked.
+    /// The request to the kernel failed.
     #[error(transparent)]
     Ipset(#[from] ipset::Error),
 }
@@ -56,16 +56,16 @@ impl SetNames for &ipset::Connection {
     }
 }
 
-/// The way to a network namespace's sets, or why there is none. It is asked for only when a rule names a
-/// set.
+/// A connection to a network namespace's sets, or the error of opening it. It is used only if a rule
+/// names a set.
 pub(super) type Sets = Result<Arc<ipset::Connection>, ipset::Error>;
 
-/// The way to the sets of the calling thread's network namespace.
+/// Opens a connection to the sets of the calling thread's network namespace.
 pub(super) fn open() -> Sets {
     ipset::Connection::open().map(Arc::new)
 }
 
-/// The rule with the indexes of the sets of the calling thread's network namespace in the place of their names.
+/// Replaces set names by the indexes of the sets in the calling thread's network namespace.
 #[doc(hidden)]
 pub fn resolved_here(rule: &Rule, family: Family) -> Result<Cow<'_, Rule>, SetError> {
     match rule.has_set_names() {
@@ -74,7 +74,7 @@ pub fn resolved_here(rule: &Rule, family: Family) -> Result<Cow<'_, Rule>, SetEr
     }
 }
 
-/// The rule with its sets' indexes in the place of their names, as it can be written.
+/// Replaces set names by their indexes, so that the rule can be written.
 pub(super) fn resolved<'r>(
     rule: &'r Rule,
     family: Family,
@@ -89,7 +89,7 @@ pub(super) fn resolved<'r>(
     Ok(Cow::Owned(rule))
 }
 
-/// Puts the names of sets in the place of their indexes, as the rule can be printed.
+/// Replaces set indexes by their names, so that the rule can be printed.
 pub(super) fn named(rule: &mut Rule, sets: &Sets) -> Result<(), SetError> {
     if !rule.has_set_indexes() {
         return Ok(());

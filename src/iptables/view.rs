@@ -1,4 +1,4 @@
-//! Tables as they were read, whichever backend they live in.
+//! Tables that were read, of either backend.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,13 +13,13 @@ use crate::legacy;
 use crate::nft::{self, Snapshot, SnapshotChain, SnapshotTable};
 use crate::xt::{Family, Names};
 
-/// The tables of one family in one backend, as they were at one moment.
+/// The tables of one family in one backend, as of one moment.
 ///
-/// Their bytes are as the kernel sent them; rules are decoded when they are asked for.
+/// They keep the kernel's bytes and decode rules on request.
 pub struct Tables {
     family: Family,
     source: Source,
-    /// For the names of sets.
+    /// Looks up the names of sets.
     sets: Sets,
     /// The names in texts.
     pub(super) names: Arc<Names>,
@@ -34,9 +34,9 @@ enum Source {
 /// A legacy table.
 struct LegacyTable {
     table: legacy::Table,
-    /// The names that several of its chains have: the kernel does not mind.
+    /// The names that several of its chains share, which the kernel allows.
     shared: HashSet<BString>,
-    /// The names of its chains that targets have, too.
+    /// The names of its chains that are also those of targets.
     of_targets: Vec<BString>,
 }
 
@@ -59,8 +59,8 @@ impl LegacyTable {
 }
 
 impl Tables {
-    /// The iptables tables of a family in a snapshot, wherever that is from: a connection, a file, the model. Of sets that
-    /// rules refer to by their indexes the running kernel knows the names.
+    /// Returns the iptables tables of a family in a snapshot from any source: a connection, a file, the model. Names of
+    /// sets that rules refer to by index come from the running kernel.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -111,13 +111,13 @@ impl Tables {
         }
     }
 
-    /// The family.
+    /// Returns the family.
     #[must_use]
     pub const fn family(&self) -> Family {
         self.family
     }
 
-    /// Where the tables live.
+    /// Returns the backend of the tables.
     #[must_use]
     pub const fn backend(&self) -> Backend {
         match self.source {
@@ -126,7 +126,7 @@ impl Tables {
         }
     }
 
-    /// The tables: those of nf_tables in iptables-nft's order, legacy ones in the kernel's.
+    /// Returns the tables: those of nf_tables in iptables-nft's order, legacy ones in the kernel's.
     #[must_use]
     pub fn iter(&self) -> Vec<Table<'_>> {
         match &self.source {
@@ -141,7 +141,7 @@ impl Tables {
         }
     }
 
-    /// A rule of theirs with its counters, as [`RuleView::entry`], and its sets by their names.
+    /// Decodes a rule like [`RuleView::entry`], with its sets by name.
     ///
     /// # Errors
     /// [`NotExpressible`], also if the name of a set cannot be found.
@@ -151,7 +151,7 @@ impl Tables {
         Ok(entry)
     }
 
-    /// The same in the memory of another one.
+    /// Like [`entry`](Self::entry), reusing the memory of another entry.
     pub(super) fn entry_into(
         &self,
         rule: &RuleView<'_>,
@@ -167,7 +167,7 @@ impl Tables {
         {
             return Err(NotExpressible {
                 expression: None,
-                reason: "the table has a chain of its target's name, which a text takes for the target",
+                reason: "the table has a chain with the name of its target, which the text would jump to",
             });
         }
         if let (RuleView::Legacy(rule), Source::Legacy(tables)) = (rule, &self.source)
@@ -202,17 +202,17 @@ impl Tables {
         }
     }
 
-    /// Puts names in the place of a rule's sets, as far as they are found.
+    /// Replaces the indexes of a rule's sets by their names, as far as they are found.
     pub(super) fn name_sets(&self, rule: &mut super::Rule) {
         let _ = named(rule, &self.sets);
     }
 
-    /// The table of that name.
+    /// Returns the table of that name.
     #[must_use]
     pub fn table(&self, name: &str) -> Option<Table<'_>> {
         let inner = match &self.source {
             Source::Nft(snapshot) => {
-                builtins(name)?; // other tables are none of iptables'
+                builtins(name)?; // other tables are not iptables'
                 let family = nft::Family::from(self.family);
                 Inner::Nft(snapshot.table(family, name)?)
             }
@@ -251,13 +251,13 @@ impl<'t> Table<'t> {
         Self { family, inner }
     }
 
-    /// The family.
+    /// Returns the family.
     #[must_use]
     pub const fn family(&self) -> Family {
         self.family
     }
 
-    /// The name: `filter`, `nat`, …
+    /// Returns the name: `filter`, `nat`, …
     #[must_use]
     pub fn name(&self) -> &'t BStr {
         match self.inner {
@@ -266,7 +266,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// The chains in the kernel's order.
+    /// Returns the chains in the kernel's order.
     pub fn chains(&self) -> impl Iterator<Item = Chain<'t>> + use<'t> {
         let name = self.name();
         let (nft, legacy) = match self.inner {
@@ -282,7 +282,7 @@ impl<'t> Table<'t> {
             .chain(legacy)
     }
 
-    /// The table as the snapshot of nf_tables has it; `None` for a legacy table.
+    /// Returns the table in the snapshot of nf_tables; `None` for a legacy table.
     #[must_use]
     pub const fn in_snapshot(&self) -> Option<SnapshotTable<'t>> {
         match self.inner {
@@ -291,7 +291,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// The chain of that name.
+    /// Returns the chain of that name.
     #[must_use]
     pub fn chain(&self, name: impl AsRef<[u8]>) -> Option<Chain<'t>> {
         match self.inner {
@@ -310,25 +310,25 @@ impl fmt::Debug for Table<'_> {
     }
 }
 
-/// What kind of chain it is.
+/// The kind of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChainKind {
-    /// One that packets enter by themselves.
+    /// A base chain of iptables.
     Builtin {
-        /// What happens to a packet that no rule has decided on.
+        /// The policy for packets on which no rule decides.
         policy: Policy,
-        /// How many those were.
+        /// The packets and bytes that the policy decided on.
         counters: Counters,
     },
-    /// One that is jumped to.
+    /// A chain that is reached by jumps.
     User,
-    /// In nf_tables: one that packets enter in another place than a built-in chain's. iptables does
-    /// not know such chains.
+    /// In nf_tables: a base chain that differs from iptables' built-in chains in name, type, hook or priority, or a
+    /// regular chain with the name of one. iptables does not know such chains.
     Foreign,
 }
 
 impl ChainKind {
-    /// What a chain of nf_tables is to iptables.
+    /// Classifies a chain of nf_tables.
     pub(super) fn of_nft(table: &BStr, chain: &nft::ChainRef<'_>) -> Self {
         let known = |name: &BStr| builtin(table.to_str().ok()?, name.to_str().ok()?);
         match (known(chain.name()), chain.hook()) {
@@ -348,16 +348,16 @@ impl ChainKind {
         }
     }
 
-    /// Whether packets enter a chain of nf_tables of this kind where they enter no chain of iptables'.
+    /// Whether an nf_tables chain of this kind has a hook without being a chain of iptables.
     pub(super) fn is_entered_elsewhere(self, chain: &nft::ChainRef<'_>) -> bool {
         self == Self::Foreign && chain.hook().is_some()
     }
 }
 
-/// Why a rule cannot be said that names a set which is not found.
+/// The reason for a rule with a set whose name is not found.
 pub(super) const SET_UNKNOWN: NotExpressible = NotExpressible {
     expression: None,
-    reason: "it refers to a set whose name cannot be found",
+    reason: "it refers to a set whose name is unknown",
 };
 
 const SHARED: &str = "several chains have the same name";
@@ -366,7 +366,7 @@ const SHARED: &str = "several chains have the same name";
 #[derive(Clone, Copy)]
 pub struct Chain<'t> {
     kind: ChainKind,
-    /// Whether another chain of the table has its name.
+    /// Whether another chain of the table has the same name.
     shared: bool,
     inner: InnerChain<'t>,
 }
@@ -400,7 +400,7 @@ impl<'t> Chain<'t> {
         }
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &'t BStr {
         match self.inner {
@@ -409,20 +409,20 @@ impl<'t> Chain<'t> {
         }
     }
 
-    /// Which kind of chain it is.
+    /// Returns the kind of the chain.
     #[must_use]
     pub const fn kind(&self) -> ChainKind {
         self.kind
     }
 
-    /// Why no text of iptables' can have this chain with its rules, if that is so: packets enter it where
-    /// they enter no built-in chain, or its name cannot be written or is that of another chain.
+    /// Why iptables' text cannot express this chain with its rules, if so: it is
+    /// [foreign](ChainKind::Foreign), or its name cannot be written or is not unique.
     #[must_use]
     pub fn not_expressible(&self) -> Option<&'static str> {
         match (self.kind, self.inner) {
             (ChainKind::Builtin { .. }, _) => None,
             _ if self.shared => Some(SHARED),
-            (ChainKind::Foreign, _) => Some("packets enter it elsewhere than a built-in chain"),
+            (ChainKind::Foreign, _) => Some("its hook or priority is not that of a built-in chain"),
             (ChainKind::User, InnerChain::Nft(chain)) => {
                 let chain = chain.chain();
                 expressible::chain(chain.table(), chain.name()).err()
@@ -434,7 +434,7 @@ impl<'t> Chain<'t> {
         }
     }
 
-    /// The policy, if it is a built-in chain.
+    /// Returns the policy, if it is a built-in chain.
     #[must_use]
     pub const fn policy(&self) -> Option<Policy> {
         match self.kind {
@@ -443,7 +443,7 @@ impl<'t> Chain<'t> {
         }
     }
 
-    /// Number of rules.
+    /// Returns the number of rules.
     #[must_use]
     pub fn rule_count(&self) -> usize {
         match self.inner {
@@ -452,7 +452,7 @@ impl<'t> Chain<'t> {
         }
     }
 
-    /// Whether it is a chain of nf_tables that packets enter where they enter no chain of iptables'.
+    /// Whether it is an nf_tables chain that has a hook without being a chain of iptables.
     pub(super) fn is_entered_elsewhere(&self) -> bool {
         match self.inner {
             InnerChain::Nft(chain) => self.kind.is_entered_elsewhere(&chain.chain()),
@@ -460,7 +460,7 @@ impl<'t> Chain<'t> {
         }
     }
 
-    /// How many rules of the table lead to it, where the kernel says so: for a chain of nf_tables.
+    /// The number of references to the chain by rules of the table; only nf_tables reports it.
     pub(super) fn references(&self) -> Option<u32> {
         match self.inner {
             InnerChain::Nft(chain) => references(chain.chain().references(), chain.rules().len()),
@@ -468,7 +468,7 @@ impl<'t> Chain<'t> {
         }
     }
 
-    /// The rules, in order.
+    /// Returns the rules, in order.
     pub fn rules(&self) -> impl Iterator<Item = RuleView<'t>> + use<'t> {
         let (nft, legacy) = match self.inner {
             InnerChain::Nft(chain) => (Some(chain.rules()), None),
@@ -479,7 +479,7 @@ impl<'t> Chain<'t> {
     }
 }
 
-/// How many jumps lead to a chain of nf_tables, of which the kernel says how many there are together with its
+/// The number of jumps to a chain of nf_tables; the kernel reports it together with the number of the chain's
 /// rules.
 pub(super) fn references(uses: Option<u32>, rules: usize) -> Option<u32> {
     let rules = u32::try_from(rules).unwrap_or(u32::MAX);
@@ -496,21 +496,21 @@ impl fmt::Debug for Chain<'_> {
     }
 }
 
-/// A rule of a chain: its bytes, which [`entry`](Self::entry) decodes.
+/// A rule of a chain in its encoded form, which [`entry`](Self::entry) decodes.
 #[derive(Clone)]
 pub enum RuleView<'t> {
-    /// Of nf_tables.
+    /// A rule of nf_tables.
     Nft(nft::RuleRef<'t>),
-    /// Of a legacy table.
+    /// A rule of a legacy table.
     Legacy(legacy::RuleRef<'t>),
 }
 
 impl RuleView<'_> {
-    /// The rule with its counters. Sets are said by their indexes
+    /// Decodes the rule and its counters. Sets appear with their indexes
     /// ([`Rule::name_sets`](super::Rule::name_sets)).
     ///
     /// # Errors
-    /// [`NotExpressible`] if iptables' language has no words for it.
+    /// [`NotExpressible`] if iptables' language cannot express it.
     pub fn entry(&self) -> Result<Entry, NotExpressible> {
         match self {
             Self::Nft(rule) => super::nft::decode(rule),

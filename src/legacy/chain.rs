@@ -9,24 +9,24 @@ use super::entry::Entry;
 use super::rule::{Counters, RuleRef, Rules};
 use super::{Hook, Table};
 
-/// Where a chain lies in its table's entries. Offsets are in bytes.
+/// Position of a chain in the entries of its table. Offsets are in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
-    /// The head of a user-defined chain; a built-in one's first rule.
+    /// The head of a user-defined chain, or the first rule of a built-in chain.
     pub(super) head: u32,
     /// The first rule.
     pub(super) first: u32,
-    /// The policy or the implicit return; without one, the end.
+    /// The policy or the implicit return; equal to `end` if there is neither.
     pub(super) foot: u32,
-    /// Behind the last entry.
+    /// The end of the last entry.
     pub(super) end: u32,
-    /// Position among the table's entries of the one at `head`.
+    /// Index of the entry at `head` among all entries of the table.
     pub(super) number: u32,
     /// Number of entries from `head` to `end`.
     pub(super) entries: u32,
-    /// A built-in chain's hook.
+    /// The hook of a built-in chain.
     pub(super) hook: Option<Hook>,
-    /// A built-in chain's policy.
+    /// The policy of a built-in chain.
     pub(super) policy: Policy,
 }
 
@@ -60,14 +60,15 @@ impl Span {
     }
 }
 
-/// What happens to a packet that no rule of a built-in chain has decided on.
+/// Verdict for packets that no rule of a built-in chain accepted or dropped.
 ///
-/// nf_tables has a [`Policy`](crate::nft::Policy) of its own, which is open, as a newer kernel may send others.
+/// nf_tables has its own [`Policy`](crate::nft::Policy), which is open because newer kernels may send
+/// other values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// It goes on.
+    /// The packet continues.
     Accept,
-    /// It is thrown away.
+    /// The packet is dropped.
     Drop,
 }
 
@@ -89,18 +90,18 @@ impl fmt::Display for Policy {
     }
 }
 
-/// What only a built-in chain has.
+/// Hook, policy and policy counters, which only a built-in chain has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Builtin {
-    /// Where packets enter it.
+    /// The hook at which packets enter the chain.
     pub hook: Hook,
-    /// What happens to a packet that no rule has decided on.
+    /// Verdict for packets that reach the end of the chain.
     pub policy: Policy,
-    /// How many packets that was.
+    /// Counters of the policy.
     pub counters: Counters,
 }
 
-/// A chain of a table. Two are equal if they are the same chain of the same [`Table`].
+/// A chain of a table. Two values are equal if they are the same chain of the same [`Table`].
 #[derive(Clone, Copy)]
 pub struct ChainRef<'t> {
     table: &'t Table,
@@ -112,14 +113,14 @@ impl<'t> ChainRef<'t> {
         Self { table, span }
     }
 
-    /// The table it belongs to.
+    /// Returns the table of the chain.
     #[must_use]
     pub const fn table(&self) -> &'t Table {
         self.table
     }
 
-    /// The chain's name: the hook's ([`Hook::chain_name`]) or the one that its user gave it, up to
-    /// 29 bytes.
+    /// The chain's name, up to 29 bytes: the hook's name ([`Hook::chain_name`]) or a user-defined
+    /// name.
     #[must_use]
     pub fn name(&self) -> &'t BStr {
         match self.span.hook {
@@ -132,7 +133,7 @@ impl<'t> ChainRef<'t> {
         }
     }
 
-    /// Hook, policy and the policy's counters of a built-in chain; `None` for a user-defined one.
+    /// Hook, policy and policy counters of a built-in chain; `None` for a user-defined one.
     #[must_use]
     pub fn builtin(&self) -> Option<Builtin> {
         let hook = self.span.hook?;
@@ -159,7 +160,7 @@ impl<'t> ChainRef<'t> {
         }
     }
 
-    /// Number of rules. Policy and implicit return are not counted.
+    /// Number of rules, without the policy and the implicit return.
     #[must_use]
     pub const fn rule_count(&self) -> usize {
         let head = self.span.hook.is_none() as u32;
@@ -178,10 +179,11 @@ impl<'t> ChainRef<'t> {
         )
     }
 
-    /// The entry behind the last rule: a built-in chain's policy, or the return that iptables puts at
-    /// the end of every user-defined chain. `None` if a user-defined chain ends without one.
+    /// Returns the entry after the last rule: the policy of a built-in chain, or the return that
+    /// iptables puts at the end of every user-defined chain. `None` if a user-defined chain ends
+    /// without one.
     ///
-    /// Its counters tell how many packets went through the whole chain.
+    /// Its counters show how many packets passed through the whole chain.
     #[must_use]
     pub fn foot(&self) -> Option<RuleRef<'t>> {
         if self.span.foot == self.span.end {
@@ -197,14 +199,14 @@ impl<'t> ChainRef<'t> {
         ))
     }
 
-    /// Offset of the chain's first rule (or of the entry behind it) in the table's entries, in bytes:
-    /// what a jump to it holds.
+    /// Offset in bytes of the chain's first rule (or of the entry after it) in the table's entries.
+    /// This is the value that a jump to the chain holds.
     #[must_use]
     pub const fn offset(&self) -> usize {
         self.span.first as usize
     }
 
-    /// All the chain's entries as the kernel sent them: head, rules, policy or return.
+    /// All entries of the chain as the kernel sent them: head, rules, policy or return.
     #[must_use]
     pub fn bytes(&self) -> &'t [u8] {
         self.table

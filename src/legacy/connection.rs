@@ -1,6 +1,4 @@
-//! Where tables are read from: a network namespace's tables of one family.
-//!
-//! They are written in `replace.rs`.
+//! Reads the tables of one family in a network namespace. `replace.rs` writes them.
 
 use std::fs::File;
 use std::io;
@@ -18,40 +16,40 @@ use crate::Retry;
 use crate::errno::Errno;
 use crate::retry::retrying;
 
-/// No more than this many bytes of table names are read.
+/// Maximum number of bytes of table names to read.
 const LONGEST_NAMES: usize = 1 << 16;
 
-/// A way to the legacy tables of one family in one network namespace.
+/// Access to the legacy tables of one family in one network namespace.
 ///
-/// It belongs to the network namespace that its thread was in when it was opened, whatever the
-/// thread enters later, and keeps that namespace alive. It can be shared between threads.
+/// A connection belongs to the network namespace of the thread that opened it, even if that thread enters
+/// another one later, and keeps the namespace alive. Threads can share it.
 #[derive(Debug)]
 pub struct Connection {
     family: Family,
     socket: Socket,
-    /// Opened together with the socket, so that both are of the same namespace; `None` if it is
+    /// Opened together with the socket, so that both belong to the same namespace; `None` if the file is
     /// not readable.
     names: Option<File>,
     retry: Retry,
 }
 
 retrying! {
-    /// It is for a table that somebody replaces while it is read.
+    /// The policy applies when another process replaces the table during a read.
     Connection, retry
 }
 
-/// A table that was looked for.
+/// Result of a table lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a table that is not in use is not an error"]
 pub enum Lookup<T> {
-    /// It is in use; here it is.
+    /// The table is in use.
     InUse(T),
-    /// Nobody uses that table in this network namespace: it has not been created there.
+    /// The table is not in use: it was not created in this network namespace.
     NotInUse,
 }
 
 impl<T> Lookup<T> {
-    /// What was found, if it is in use.
+    /// Returns the table, if it is in use.
     #[must_use]
     pub fn in_use(self) -> Option<T> {
         match self {
@@ -67,25 +65,25 @@ impl<T> Lookup<T> {
     }
 }
 
-/// What there is of a family's legacy tables in a network namespace ([`status`]).
+/// State of a family's legacy tables in a network namespace ([`status`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Status {
-    /// This kernel has none: not built in, or the module is not loaded.
+    /// This kernel has no such tables: not built in, or the module is not loaded.
     NotBuilt,
-    /// The caller may not look.
+    /// The caller lacks permission.
     NoPermission(Access),
-    /// The kernel has them, but no table is in use.
+    /// The kernel supports the tables, but none is in use.
     NotInUse,
     /// These tables are in use.
     InUse(Vec<TableName>),
 }
 
-/// What there is of a family's legacy tables in the calling thread's network namespace. Creates no
+/// Returns the state of a family's legacy tables in the calling thread's network namespace. Creates no
 /// table and loads no module.
 ///
 /// # Errors
-/// [`Error::NoProc`], or [`Error::System`] if a system call fails in a way that has no meaning here.
+/// [`Error::NoProc`], or [`Error::System`] if a system call fails with an unexpected error.
 pub fn status(family: Family) -> Result<Status, Error> {
     match Connection::open(family).and_then(|connection| connection.tables()) {
         Ok(tables) if tables.is_empty() => Ok(Status::NotInUse),
@@ -101,15 +99,15 @@ impl Connection {
     /// loads no module.
     ///
     /// # Errors
-    /// - [`Error::NarrowBuild`] in a program of 32 bits;
-    /// - [`Error::NotBuilt`] if the kernel does not have them;
+    /// - [`Error::NarrowBuild`] in a 32-bit program;
+    /// - [`Error::NotBuilt`] if the kernel does not support them;
     /// - [`Error::NoPermission`] with [`Access::Tables`] without `CAP_NET_ADMIN` over the network
     ///   namespace;
     /// - [`Error::NoProc`] if `/proc` is not mounted;
     /// - [`Error::System`] if a system call fails in another way.
     ///
-    /// A file of names that is not readable is no error yet: [`instantiate`](Self::instantiate)
-    /// works without it. Reading then fails with [`Access::TableNames`].
+    /// An unreadable file of table names is not an error here, because [`instantiate`](Self::instantiate)
+    /// works without it. Reads then fail with [`Access::TableNames`].
     pub fn open(family: Family) -> Result<Self, Error> {
         if cfg!(target_pointer_width = "32") {
             return Err(Error::NarrowBuild { family });
@@ -155,10 +153,10 @@ impl Connection {
         &self.socket
     }
 
-    /// The names of the tables in use in the network namespace; empty if there is none.
+    /// Lists the names of the tables in use in the network namespace.
     ///
     /// # Errors
-    /// [`Error::NoPermission`] if the file with the names is not readable; [`Error::System`].
+    /// [`Error::NoPermission`] if the file with the table names is not readable; [`Error::System`].
     pub fn tables(&self) -> Result<Vec<TableName>, Error> {
         let mut names = Vec::new();
         self.for_each_name(|name| names.extend(TableName::try_new(name)))?;
@@ -173,7 +171,8 @@ impl Connection {
         self.lists(TableName::new(table)?)
     }
 
-    /// The table's sizes and offsets, without its entries. A few microseconds, whatever its size.
+    /// Returns the table's sizes and offsets without its entries. Takes a few microseconds for a table of
+    /// any size.
     ///
     /// # Errors
     /// As [`read`](Self::read), except [`Error::Changing`].
@@ -185,7 +184,7 @@ impl Connection {
         in_use(self.get_info(name))
     }
 
-    /// The table, if it is in use. Use [`read_into`](Self::read_into) to read again and again.
+    /// Reads the table, if it is in use. Use [`read_into`](Self::read_into) for repeated reads.
     ///
     /// # Errors
     /// As [`read_into`](Self::read_into).
@@ -197,17 +196,19 @@ impl Connection {
         })
     }
 
-    /// Reads the table, if it is in use, into another one's memory: with a large table much of the
-    /// time of a first read goes into touching fresh memory.
+    /// Reads the table, if it is in use, into the memory of `buffer`. The first read of a large table
+    /// spends much of its time on fresh memory; reusing a buffer avoids that.
     ///
-    /// What `buffer` held is lost, also if this fails or the table is not in use: it is empty then.
+    /// The previous content of `buffer` is lost. If the read fails or the table is not in use, `buffer` is
+    /// empty afterwards.
     ///
     /// # Errors
     /// - [`Error::NoPermission`];
-    /// - [`Error::TableName`] if the name cannot be one;
-    /// - [`Error::Changing`] if somebody replaced the table during each attempt ([`with_retry`](Self::with_retry));
-    /// - [`Error::Malformed`] if the kernel's bytes cannot be understood;
-    /// - [`Error::System`] if a system call fails in a way that has no meaning here.
+    /// - [`Error::TableName`] if the name is not a valid table name;
+    /// - [`Error::Changing`] if another process replaced the table during each attempt
+    ///   ([`with_retry`](Self::with_retry));
+    /// - [`Error::Malformed`] if the kernel's bytes cannot be decoded;
+    /// - [`Error::System`] if a system call fails with an unexpected error.
     pub fn read_into<'t>(
         &self,
         table: impl AsRef<[u8]>,
@@ -221,9 +222,9 @@ impl Connection {
         in_use(self.fetch(name, buffer))
     }
 
-    /// **Creates** the table in the network namespace, if it is not in use yet: the kernel
-    /// registers its hooks, and every tool will find it in use. There is no way back, other than
-    /// unloading the kernel's module or the end of the namespace.
+    /// **Creates** the table in the network namespace, if it is not in use yet: the kernel registers its
+    /// hooks, and every tool then finds it in use. Only unloading the kernel module or the end of the
+    /// namespace removes the table again.
     ///
     /// # Errors
     /// [`Error::TableName`], [`Error::NoSuchTable`], [`Error::NoPermission`] or [`Error::System`].
@@ -231,11 +232,11 @@ impl Connection {
         self.get_info(TableName::new(table)?)
     }
 
-    /// Reads the table and **creates** it, if it is not in use yet
-    /// (see [`instantiate`](Self::instantiate)).
+    /// Reads the table, and **creates** it if it is not in use yet (see
+    /// [`instantiate`](Self::instantiate)).
     ///
-    /// This does not need the file with the names, so that it also works where that is not
-    /// readable ([`Access::TableNames`]).
+    /// This does not need the file with the table names, so it works even if that file is not readable
+    /// ([`Access::TableNames`]).
     ///
     /// # Errors
     /// As [`read_into`](Self::read_into) and [`instantiate`](Self::instantiate).
@@ -249,10 +250,10 @@ impl Connection {
         self.fetch(name, buffer)
     }
 
-    /// What is to be replaced as a whole: the table as if everything had been removed from it, with the
-    /// policy `ACCEPT` everywhere, and how many entries the kernel's has
+    /// Returns an empty version of the table, to replace it as a whole: no rules, no user-defined chains,
+    /// the policy `ACCEPT` everywhere. Also returns the number of entries of the kernel's table
     /// ([`Replacement::in_place_of`](super::Replacement::in_place_of)). **Creates** the table as
-    /// [`instantiate`](Self::instantiate) does. It takes one `GET_INFO`, whatever is in the table.
+    /// [`instantiate`](Self::instantiate) does. Takes one `GET_INFO`, whatever the table contains.
     pub(crate) fn instantiate_blank(&self, table: impl AsRef<[u8]>) -> Result<(Table, u32), Error> {
         let family = self.family;
         let table = TableName::new(table)?;
@@ -265,8 +266,9 @@ impl Connection {
         Ok((blank, info.num_entries()))
     }
 
-    /// The table as it would be when it is created, with built-in chains at these hooks (bit `1 << number`
-    /// for each); `None` if it is in use, or if that cannot be seen. Creates nothing.
+    /// Returns the table as the kernel would create it, with built-in chains at these hooks
+    /// (bit `1 << number` for each); `None` if the table is in use or if the names are not readable.
+    /// Creates nothing.
     pub(crate) fn not_in_use(
         &self,
         table: impl AsRef<[u8]>,
@@ -289,8 +291,8 @@ impl Connection {
         })
     }
 
-    /// **Creates** the table as [`instantiate`](Self::instantiate) does. Whether it is then what
-    /// [`not_in_use`](Self::not_in_use) said.
+    /// **Creates** the table as [`instantiate`](Self::instantiate) does. Returns whether it equals the
+    /// table from [`not_in_use`](Self::not_in_use).
     pub(crate) fn instantiate_as(&self, blank: &Table) -> Result<bool, Error> {
         let mut table = Table::empty(self.family);
         self.fetch(*blank.name(), &mut table)?;
@@ -298,7 +300,8 @@ impl Connection {
         Ok(table.info() == blank.info() && table.chains().all(accepts))
     }
 
-    /// Asks for something that every kernel with these tables has and that belongs to no table.
+    /// Requests the standard target, which every kernel with these tables has and which belongs to no
+    /// table.
     fn probe(&self) -> Result<(), Error> {
         let mut question = xt_get_revision {
             name: [0; XT_EXTENSION_MAXNAMELEN],
@@ -313,14 +316,14 @@ impl Connection {
             .map_err(|errno| failed(self.family, Operation::Probe, errno))
     }
 
-    /// Whether the file with the names has this one.
+    /// Whether the file with the table names contains this table.
     fn lists(&self, table: TableName) -> Result<bool, Error> {
         let mut found = false;
         self.for_each_name(|name| found |= name == table.as_bstr())?;
         Ok(found)
     }
 
-    /// Reads the file with the names from its start.
+    /// Reads the file with the table names from its start.
     fn for_each_name(&self, each: impl FnMut(&[u8])) -> Result<(), Error> {
         let family = self.family;
         let Some(file) = &self.names else {
@@ -329,9 +332,9 @@ impl Connection {
                 access: Access::TableNames,
             });
         };
-        // Always from the start and in one read, which the kernel answers under its lock: the rest of
-        // a list that has grown at its front meanwhile would be nonsense. All tables that the kernel
-        // knows take less than this.
+        // Always from the start and in one read, which the kernel answers under its lock: after an entry
+        // was added at the front, the rest of the list would be inconsistent. The names of all tables in
+        // the kernel take less than this.
         let mut text = vec![0; 512];
         let length = loop {
             match file.read_at(&mut text, 0) {
@@ -353,7 +356,7 @@ impl Connection {
         Ok(())
     }
 
-    /// `GET_INFO`, which creates the table if it is not there.
+    /// `GET_INFO`, which creates the table if it does not exist.
     fn get_info(&self, table: TableName) -> Result<Info, Error> {
         let family = self.family;
         let layout = family.layout();
@@ -374,9 +377,9 @@ impl Connection {
         })
     }
 
-    /// The bare `GET_INFO` and `GET_ENTRIES`, with nothing looked at: what reading a table is
-    /// measured against. Returns the length of the entries in bytes. `buffer` is not to be read
-    /// afterwards. Like any `GET_INFO`, it creates the table if it is not there.
+    /// Sends `GET_INFO` and `GET_ENTRIES` without checking anything: the baseline of the read benchmark.
+    /// Returns the length of the entries in bytes. Do not read `buffer` afterwards. Like any `GET_INFO`,
+    /// this creates the table if it does not exist.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -398,7 +401,7 @@ impl Connection {
         Ok(info.size() as usize)
     }
 
-    /// `GET_INFO` and `GET_ENTRIES` until both are about the same table.
+    /// Repeats `GET_INFO` and `GET_ENTRIES` until both describe the same table.
     fn fetch<'t>(&self, table: TableName, buffer: &'t mut Table) -> Result<&'t Table, Error> {
         let family = self.family;
         let span = tracing::debug_span!("legacy read", %family, %table);
@@ -420,8 +423,8 @@ impl Connection {
             {
                 return Err(failed(family, Operation::GetEntries, errno));
             }
-            // EAGAIN tells that the size has changed. But another table of the same size is not
-            // noticed by the kernel, and its built-in chains may start elsewhere.
+            // EAGAIN means that the size has changed. The kernel does not detect another table of the same
+            // size, whose built-in chains may start elsewhere.
             if received.is_ok() && self.get_info(table)? == info {
                 buffer.index(info).map_err(|problem| Error::Malformed {
                     family,
@@ -443,13 +446,13 @@ impl Connection {
                     attempts: attempts.made(),
                 });
             }
-            // Not what was asked before the pause.
+            // Do not reuse the information from before the pause.
             info = self.get_info(table)?;
         }
     }
 }
 
-/// A table that vanished after its name was read (its module was unloaded) is not in use.
+/// Maps a table that vanished after its name was read (its module was unloaded) to "not in use".
 fn in_use<T>(result: Result<T, Error>) -> Result<Lookup<T>, Error> {
     match result {
         Ok(found) => Ok(Lookup::InUse(found)),
@@ -458,14 +461,14 @@ fn in_use<T>(result: Result<T, Error>) -> Result<Lookup<T>, Error> {
     }
 }
 
-/// What a failed system call means.
+/// Converts the error of a failed system call.
 pub(super) fn failed(family: Family, operation: Operation, errno: Errno) -> Error {
     match errno.number() {
         libc::EPERM | libc::EACCES => Error::NoPermission {
             family,
             access: Access::Tables,
         },
-        // A kernel without the tables' socket options; one without IPv6.
+        // A kernel without the socket options of the tables, or without IPv6.
         libc::ENOPROTOOPT | libc::EAFNOSUPPORT => Error::NotBuilt { family },
         _ => Error::System {
             family,

@@ -1,4 +1,4 @@
-//! One entry of a table, in any family's layout.
+//! One entry of a table, in the layout of any family.
 
 use chainwright_sys::netfilter::{NF_ACCEPT, NF_DROP};
 use chainwright_sys::x_tables::{
@@ -11,47 +11,46 @@ use super::family::Layout;
 use super::name::until_nul;
 use super::{Malformed, Problem};
 
-/// Size of the head of a match or target.
+/// Size of the header of a match or target.
 pub(super) const EXTENSION_HEAD: usize = size_of::<xt_entry_target>();
-/// Where in a target its name is.
+/// Offset of the name in a target.
 pub(super) const TARGET_NAME: usize = offset_of!(xt_entry_target, name);
-/// Where in a standard target its verdict is.
+/// Offset of the verdict in a standard target.
 pub(super) const VERDICT: usize = offset_of!(xt_standard_target, verdict);
-/// Where in an `ERROR` target the chain's name is, and what comes after it.
+/// Offset of the chain's name in an `ERROR` target.
 pub(super) const ERROR_NAME: usize = offset_of!(xt_error_target, errorname);
 const ERROR_NAME_END: usize = offset_of!(xt_error_target, __pad);
-/// Sizes of those targets as they stand in an entry.
+/// Sizes of these targets in an entry, with padding.
 pub(super) const ERROR_TARGET: usize = size_of::<xt_error_target>().next_multiple_of(XT_ALIGN);
 pub(super) const STANDARD_TARGET: usize =
     size_of::<xt_standard_target>().next_multiple_of(XT_ALIGN);
 
-/// Verdict words of a standard target: minus one minus the verdict.
+/// Verdicts as a standard target stores them: `-verdict - 1`.
 pub(super) const VERDICT_ACCEPT: i32 = -NF_ACCEPT - 1;
 pub(super) const VERDICT_DROP: i32 = -NF_DROP - 1;
 pub(super) const VERDICT_RETURN: i32 = XT_RETURN;
 
-/// An entry whose bounds are proven: it lies within the table, and its matches and the head of its
+/// An entry with checked bounds: it lies within the table, and its matches and the header of its
 /// target lie within it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<'t> {
-    /// From the entry's start to the next entry.
+    /// From the start of the entry to the next one.
     pub(super) bytes: &'t [u8],
-    /// Where the target starts; between the end of the head and the start of the target are the
-    /// matches.
+    /// Offset of the target. The matches lie between the end of the entry's header and the target.
     pub(super) target_offset: usize,
 }
 
-/// The number at that place. The caller has made sure that there are two bytes.
+/// Reads the number at an offset. The caller has checked that two bytes are there.
 #[inline]
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_ne_bytes([bytes[at], bytes[at + 1]])
 }
 
 impl<'t> Entry<'t> {
-    /// The entry at an offset of the table's entries.
+    /// Returns the entry at an offset into the table's entries.
     ///
     /// # Errors
-    /// An entry, with at least the head of a target, does not fit there.
+    /// An entry with at least the header of a target does not fit there.
     #[inline]
     pub(super) fn at(layout: &Layout, entries: &'t [u8], offset: usize) -> Result<Self, Malformed> {
         let rest = entries.get(offset..).unwrap_or_default();
@@ -98,11 +97,11 @@ impl<'t> Entry<'t> {
         &self.bytes[self.target_offset..]
     }
 
-    /// The name that an `ERROR` target carries, which makes the entry the head of a user-defined
+    /// Returns the name in an `ERROR` target, which makes the entry the head of a user-defined
     /// chain or the end of the table.
     #[inline]
     pub(super) fn error_name(&self) -> Option<&'t [u8]> {
-        // The size first: it stands beside what was read already, the name does not.
+        // Check the size first: it is next to bytes already read, unlike the name.
         if self.bytes.len() - self.target_offset < ERROR_TARGET {
             return None;
         }
@@ -112,7 +111,7 @@ impl<'t> Entry<'t> {
         (rest[0] == 0).then(|| until_nul(&target[ERROR_NAME..ERROR_NAME_END]))
     }
 
-    /// The verdict of a standard target, the one with an empty name.
+    /// Returns the verdict of a standard target, the one with an empty name.
     #[inline]
     pub(super) fn verdict(&self) -> Option<i32> {
         let target = self.target();
@@ -125,7 +124,8 @@ impl<'t> Entry<'t> {
         ]))
     }
 
-    /// The verdict, if the entry gives it to every packet: as the last entry of a chain does.
+    /// Returns the verdict if the entry applies it to every packet, as the last entry of a chain
+    /// does.
     #[inline]
     fn unconditional_verdict(&self, layout: &Layout) -> Option<i32> {
         // The cheap conditions first; the sizes are known already.
@@ -149,7 +149,7 @@ impl<'t> Entry<'t> {
         self.unconditional_verdict(layout) == Some(VERDICT_RETURN)
     }
 
-    /// The policy, if this can be the last entry of a built-in chain.
+    /// Returns the policy if this can be the last entry of a built-in chain.
     #[inline]
     pub(super) fn policy(&self, layout: &Layout) -> Option<Policy> {
         match self.unconditional_verdict(layout)? {

@@ -1,4 +1,4 @@
-//! What can go wrong with the legacy tables.
+//! Errors of the legacy tables.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,62 +9,63 @@ use bstr::BString;
 use super::{ExtensionKind, Family, Hook, LockHolder, TableName};
 use crate::errno::Errno;
 
-/// Why a legacy table could not be read or replaced.
+/// Error from reading or replacing a legacy table.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// This kernel has no legacy tables of that family: they are not built in, and if they are a
-    /// module, it is not loaded.
+    /// This kernel has no legacy tables of that family: they are not built in, and their module, if
+    /// any, is not loaded.
     #[error(
         "this kernel has no legacy {family} tables (not built in, or module {} is not loaded)",
         .family.module()
     )]
     NotBuilt {
-        /// The family that was asked for.
+        /// The requested family.
         family: Family,
     },
 
-    /// The program is built for a processor of 32 bits. A kernel of 64 bits hands it tables in its own
-    /// layout or in the other one, as it was built, and does not say which: they are not touched.
+    /// This is a 32-bit build. A 64-bit kernel uses its own layout or the 32-bit one for such a
+    /// program, depending on its configuration, and does not report which. The crate therefore does
+    /// not touch the tables.
     #[error(
-        "legacy {family} tables are not supported by a program of 32 bits (their layout is the kernel's, which cannot be told): use a build for 64 bits, or nf_tables"
+        "legacy {family} tables are not supported by a 32-bit program (their layout depends on the kernel): use a 64-bit build, or nf_tables"
     )]
     NarrowBuild {
-        /// The family that was asked for.
+        /// The requested family.
         family: Family,
     },
 
-    /// The caller may not look at the legacy tables of this network namespace.
+    /// The caller lacks permission for the legacy tables of this network namespace.
     #[error("no access to the legacy {family} tables: {access}")]
     NoPermission {
-        /// The family that was asked for.
+        /// The requested family.
         family: Family,
-        /// What is missing.
+        /// The missing permission.
         access: Access,
     },
 
-    /// `/proc/thread-self/net` is not there, so that nobody can tell which tables are in use.
-    #[error("/proc/thread-self/net is not there (is /proc mounted?)")]
+    /// `/proc/thread-self/net` does not exist, so the tables in use are unknown.
+    #[error("/proc/thread-self/net does not exist (is /proc mounted?)")]
     NoProc,
 
-    /// These bytes cannot be a table's name: it has 1 to 31 bytes, none of them NUL.
-    #[error("{name:?} cannot be the name of a legacy table (1 to 31 bytes, no NUL)")]
+    /// Not a valid table name: a name has 1 to 31 bytes without NUL.
+    #[error("invalid legacy table name {name:?} (1 to 31 bytes, no NUL)")]
     TableName {
-        /// What was given.
+        /// The rejected name.
         name: BString,
     },
 
-    /// The kernel has no table of that name in that family (or its module is not loaded), so that
-    /// it could not be instantiated.
+    /// The kernel has no table of that name in that family (or its module is not loaded), so it cannot
+    /// be instantiated.
     #[error("this kernel has no legacy {family} table {table}")]
     NoSuchTable {
         /// The family.
         family: Family,
-        /// The table that was asked for.
+        /// The requested table.
         table: TableName,
     },
 
-    /// Each time it was read, somebody replaced the table meanwhile.
+    /// Another process replaced the table during each attempt to read it.
     #[error(
         "the legacy {family} table {table} changed during each of {attempts} attempts to read it"
     )]
@@ -73,7 +74,7 @@ pub enum Error {
         family: Family,
         /// The table.
         table: TableName,
-        /// How often it was tried.
+        /// Number of attempts.
         attempts: u32,
     },
 
@@ -84,13 +85,14 @@ pub enum Error {
         family: Family,
         /// The table.
         table: TableName,
-        /// Where and what.
+        /// Offset and problem.
         problem: Malformed,
     },
 
-    /// The table was replaced since it was read: it has another number of entries. Nothing was done.
+    /// The table was replaced since it was read: it has another number of entries. Nothing was
+    /// changed.
     #[error(
-        "the legacy {family} table {table} was changed by somebody since it was read (read it again, and hold the lock meanwhile)"
+        "the legacy {family} table {table} was changed since it was read (read it again while holding the lock)"
     )]
     Changed {
         /// The family.
@@ -99,25 +101,25 @@ pub enum Error {
         table: TableName,
     },
 
-    /// The kernel has no such match or target, or not that revision of it. Nothing was done.
+    /// The kernel has no such match or target, or not in that revision. Nothing was changed.
     #[error(
         "this kernel has no legacy {family} {kind} {name:?} of revision {revision} (not built in, or its module cannot be loaded)"
     )]
     UnknownExtension {
         /// The family.
         family: Family,
-        /// Which of both.
+        /// Whether it is a match or a target.
         kind: ExtensionKind,
         /// Its name.
         name: BString,
-        /// The revision that was asked for.
+        /// The requested revision.
         revision: u8,
     },
 
-    /// This new table has replaced the one that was read already, and is not for the one that is there
-    /// now. Nothing was done.
+    /// This replacement has already replaced the table that was read, and does not fit the current
+    /// one. Nothing was changed.
     #[error(
-        "this replacement of the legacy {family} table {table} was sent before: read the table again and draft it anew"
+        "this replacement of the legacy {family} table {table} was already sent: read the table again and rebuild the replacement"
     )]
     AlreadySent {
         /// The family.
@@ -133,27 +135,27 @@ pub enum Error {
         family: Family,
         /// The table.
         table: TableName,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
     },
 
-    /// The table **was replaced**, but the counters could not be given back: all of them started again
-    /// with zero. `EINVAL` tells that somebody replaced the table again meanwhile.
+    /// The table **was replaced**, but its counters could not be restored: all of them restarted at
+    /// zero. `EINVAL` means that another process replaced the table again in the meantime.
     #[error(
-        "the legacy {family} table {table} was replaced, but its counters are lost (they start with zero): {errno}"
+        "the legacy {family} table {table} was replaced, but its counters were lost (they restart at zero): {errno}"
     )]
     CountersLost {
         /// The family.
         family: Family,
         /// The table.
         table: TableName,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
     },
 
-    /// The new table is one of another family than the connection.
+    /// The new table belongs to another family than the connection.
     #[error(
-        "a legacy {replacement} table cannot be written through a connection to {family} tables"
+        "a legacy {replacement} table cannot be written through a connection for {family} tables"
     )]
     WrongFamily {
         /// The connection's family.
@@ -165,92 +167,91 @@ pub enum Error {
     /// These bytes cannot be the name of a match or target: it has 1 to 28 bytes, none of them NUL.
     #[error("{name:?} cannot be the name of a match or target (1 to 28 bytes, no NUL)")]
     ExtensionName {
-        /// What was given.
+        /// The rejected name.
         name: BString,
     },
 
-    /// Somebody else has the lock of the legacy tools.
+    /// Another process holds the lock of the legacy tools.
     #[error(
         "the lock {} is held by {} (waited {waited:?})",
         .path.display(),
         .holder.as_ref().map_or_else(|| "another process".to_owned(), ToString::to_string)
     )]
     Locked {
-        /// The file.
+        /// The lock file.
         path: PathBuf,
-        /// Who has it, if that can be found out.
+        /// The process that holds the lock, if known.
         holder: Option<LockHolder>,
-        /// How long it was tried.
+        /// How long the caller waited.
         waited: Duration,
     },
 
     /// The file of the lock cannot be opened or locked.
     #[error("the lock file {} cannot be used: {errno}", .path.display())]
     LockFile {
-        /// The file.
+        /// The lock file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
     },
 
-    /// A system call failed in a way that has no meaning of its own here.
+    /// A system call failed with an error that has no variant of its own here.
     #[error("{operation} (legacy {family} tables): {errno}")]
     System {
         /// The family.
         family: Family,
-        /// What was being done.
+        /// The operation that failed.
         operation: Operation,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
     },
 }
 
-/// What can have been the reason that a kernel refused a table.
+/// Explains likely reasons for which the kernel refused a table.
 fn refusal(errno: Errno) -> &'static str {
     match errno.number() {
-        libc::ELOOP => "its jumps go round in a circle",
-        libc::ENOMEM => "there is no memory for it, or the control group may not have so much",
+        libc::ELOOP => "its jumps form a loop",
+        libc::ENOMEM => "out of memory, or over the memory limit of the control group",
         libc::ENOENT | libc::EPROTOTYPE => {
-            "it has no such table, match or target, or not that revision for this family"
+            "no such table, match or target, or not in this revision for this family"
         }
         libc::EINVAL => {
-            "a match or target is not for this table, hook or protocol or its data is wrong, or jumps \
-             go round in a circle (the kernel's log may tell more)"
+            "a match or target does not support this table, hook or protocol, its data is invalid, or jumps \
+             form a loop (see the kernel log)"
         }
-        _ => "a match or target may have refused its data (the kernel's log may tell more)",
+        _ => "a match or target may have rejected its data (see the kernel log)",
     }
 }
 
-/// What a caller lacks permission for ([`Error::NoPermission`]).
+/// A permission that the caller lacks ([`Error::NoPermission`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Access {
-    /// The tables themselves: they take `CAP_NET_ADMIN` in the user namespace that owns the
-    /// network namespace.
+    /// The tables: they require `CAP_NET_ADMIN` in the user namespace that owns the network namespace.
     Tables,
-    /// The file with the names of the tables in use ([`Family::names_file`]), without which a look
-    /// could create a table.
+    /// The file with the names of the tables in use ([`Family::names_file`]). Without it, reading a
+    /// table could create it.
     ///
-    /// It belongs to the user who was root of the owning user namespace *when the network
-    /// namespace was made*. `unshare(CLONE_NEWUSER | CLONE_NEWNET)` in one call makes the network
-    /// namespace before that root is mapped to anybody, so that even its root cannot read the
-    /// file: make the user namespace, write its maps, then make the network namespace.
+    /// The file belongs to the user who was root of the owning user namespace *when the network
+    /// namespace was created*. A single `unshare(CLONE_NEWUSER | CLONE_NEWNET)` creates the network
+    /// namespace before that root is mapped to any user, so even its root cannot read the file. Create
+    /// the user namespace, write its maps, then create the network namespace.
     TableNames,
 }
 
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Tables => "CAP_NET_ADMIN over this network namespace is needed",
+            Self::Tables => "this requires CAP_NET_ADMIN in this network namespace",
             Self::TableNames => {
-                "the file with the names of the tables in use is readable only by who was root of \
-                 the user namespace when the network namespace was made (so map the users first)"
+                "the file with the names of the tables in use is readable only by the user who was root of \
+                 the user namespace when the network namespace was created (map the users before that)"
             }
         })
     }
 }
 
-/// What was being done when a system call failed ([`Error::System`]).
+/// The operation during which a system call failed ([`Error::System`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Operation {
@@ -260,7 +261,7 @@ pub enum Operation {
     OpenNames,
     /// Reading that file.
     ReadNames,
-    /// Asking whether the kernel has the family's tables (`GET_REVISION_TARGET`).
+    /// Checking whether the kernel has the family's tables (`GET_REVISION_TARGET`).
     Probe,
     /// Reading a table's sizes and offsets (`GET_INFO`).
     GetInfo,
@@ -268,7 +269,7 @@ pub enum Operation {
     GetEntries,
     /// Replacing a table (`SET_REPLACE`).
     Replace,
-    /// Asking for a revision of a match or target (`GET_REVISION_MATCH`, `GET_REVISION_TARGET`).
+    /// Checking a revision of a match or target (`GET_REVISION_MATCH`, `GET_REVISION_TARGET`).
     AskRevision,
 }
 
@@ -278,23 +279,23 @@ impl fmt::Display for Operation {
             Self::OpenSocket => "opening a socket",
             Self::OpenNames => "opening the file with the names of the tables in use",
             Self::ReadNames => "reading the names of the tables in use",
-            Self::Probe => "asking for the standard target",
-            Self::GetInfo => "asking for a table's information",
-            Self::GetEntries => "asking for a table's entries",
+            Self::Probe => "querying the standard target",
+            Self::GetInfo => "reading a table's information",
+            Self::GetEntries => "reading a table's entries",
             Self::Replace => "replacing a table",
-            Self::AskRevision => "asking for a revision of a match or target",
+            Self::AskRevision => "querying a revision of a match or target",
         })
     }
 }
 
-/// Bytes that are not what a legacy table looks like: where, and in which way.
+/// Bytes that are not a valid legacy table: the offset and the problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at offset {offset}: {problem}")]
 pub struct Malformed {
-    /// Bytes from the start of the table's entries to the entry, match or target in question (for
-    /// a problem with the whole table: 0, or the end).
+    /// Offset in bytes from the start of the table's entries to the malformed entry, match or target
+    /// (for a problem with the whole table: 0, or the end).
     pub offset: usize,
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
 }
 
@@ -304,7 +305,7 @@ impl Malformed {
     }
 }
 
-/// What is wrong with a table's bytes ([`Malformed`]).
+/// Problem with the bytes of a table ([`Malformed`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -313,7 +314,7 @@ pub enum Problem {
     InfoSize {
         /// Size of the struct.
         expected: usize,
-        /// Bytes there are.
+        /// Number of bytes received.
         found: usize,
     },
     /// The answer to `GET_INFO` has no valid table name.
@@ -334,21 +335,21 @@ pub enum Problem {
     /// The entries have another size than `GET_INFO` said.
     #[error("the table has {found} bytes of entries, not {expected}")]
     Size {
-        /// Bytes that there should be.
+        /// Expected number of bytes.
         expected: u32,
-        /// Bytes there are.
+        /// Actual number of bytes.
         found: usize,
     },
     /// There are more or fewer entries than `GET_INFO` said.
     #[error("the table has {found} entries, not {expected}")]
     EntryCount {
-        /// Entries that there should be.
+        /// Expected number of entries.
         expected: u32,
-        /// Entries there are.
+        /// Actual number of entries.
         found: u32,
     },
     /// Too few bytes are left for an entry.
-    #[error("an entry needs at least {needed} bytes, {left} are left")]
+    #[error("an entry needs at least {needed} bytes, but only {left} are left")]
     Truncated {
         /// Size of the smallest entry.
         needed: usize,
@@ -364,7 +365,7 @@ pub enum Problem {
         next_offset: u16,
     },
     /// The entry is longer than the rest of the table.
-    #[error("the entry has {next_offset} bytes, {left} are left")]
+    #[error("the entry has {next_offset} bytes, but only {left} are left")]
     NextOffset {
         /// Bytes from the entry to the next one.
         next_offset: u16,
@@ -383,16 +384,17 @@ pub enum Problem {
     /// A match or target is smaller than its head or larger than its place.
     #[error("a match or target of {size} bytes in {room}")]
     ExtensionSize {
-        /// The size that it gives itself.
+        /// The size in its header.
         size: u16,
-        /// Bytes from its start to the end of the entry (a match: to the target).
+        /// Bytes from its start to the end of the entry (for a match: to the target).
         room: usize,
     },
-    /// An entry before the first chain.
-    #[error("an entry that is in no chain")]
+    /// An entry precedes the first chain.
+    #[error("an entry outside of all chains")]
     OutsideChains,
-    /// No entry, or a user-defined chain's head, starts where a built-in chain should.
-    #[error("the built-in chain {hook} does not start at an entry of its own")]
+    /// At the offset where a built-in chain should start, there is no entry, or the head of a
+    /// user-defined chain.
+    #[error("the built-in chain {hook} does not start at its own entry")]
     HookEntry {
         /// The hook of the chain.
         hook: Hook,
@@ -402,16 +404,16 @@ pub enum Problem {
     Underflow {
         /// The hook of the chain.
         hook: Hook,
-        /// Where the policy should be.
+        /// The expected offset of the policy.
         underflow: u32,
     },
-    /// A built-in chain's last entry does not accept or drop every packet.
+    /// The last entry of a built-in chain does not accept or drop every packet.
     #[error("the last entry of the built-in chain {hook} is not a policy")]
     Policy {
         /// The hook of the chain.
         hook: Hook,
     },
-    /// The last entry is not the one with an `ERROR` target that ends every table.
+    /// The last entry is not the `ERROR` target that ends every table.
     #[error("the table does not end with an ERROR entry")]
     NoEnd,
     /// A rule jumps to an offset at which no chain's first rule is.

@@ -1,4 +1,4 @@
-//! Matches and targets as extensions: a name, a revision, and data that only the extension knows.
+//! Matches and targets as extensions: a name, a revision, and opaque data.
 
 use std::fmt;
 use std::mem::offset_of;
@@ -10,7 +10,7 @@ use super::entry::EXTENSION_HEAD;
 use super::name::until_nul;
 use super::{Malformed, Problem};
 
-// A match's head and a target's are laid out alike.
+// Matches and targets have the same header layout.
 pub(super) const NAME: usize = offset_of!(xt_entry_match, name);
 pub(super) const REVISION: usize = offset_of!(xt_entry_match, revision);
 const _: () = {
@@ -21,7 +21,7 @@ const _: () = {
     assert!(offset_of!(xt_entry_target, revision) == REVISION);
 };
 
-/// A match, or a target that is an extension. Two are equal if name, revision and data are.
+/// A match, or a target that is an extension. Two are equal if name, revision and data are equal.
 ///
 /// Sources: `struct xt_entry_match`, `struct xt_entry_target`.
 #[derive(Clone, Copy)]
@@ -31,8 +31,8 @@ pub struct ExtensionRef<'t> {
 
 impl PartialEq for ExtensionRef<'_> {
     fn eq(&self, other: &Self) -> bool {
-        // Not by the bytes: the kernel writes a name up to its NUL, and what stood behind it in the
-        // memory that the table was read into stays there.
+        // Don't compare the raw bytes: the kernel writes a name only up to its NUL, so bytes after it
+        // may be left from an earlier read into the same memory.
         (self.name(), self.revision(), self.data())
             == (other.name(), other.revision(), other.data())
     }
@@ -41,8 +41,8 @@ impl PartialEq for ExtensionRef<'_> {
 impl Eq for ExtensionRef<'_> {}
 
 impl<'t> ExtensionRef<'t> {
-    /// The extension at the start of these bytes, which end where it must end at the latest.
-    /// `offset` is where that is in the table.
+    /// Returns the extension at the start of `room`, the space it may occupy. `offset` is the
+    /// position of `room` in the table.
     pub(super) fn of(room: &'t [u8], offset: usize) -> Result<Self, Malformed> {
         let size = match room {
             [first, second, ..] => u16::from_ne_bytes([*first, *second]),
@@ -69,20 +69,20 @@ impl<'t> ExtensionRef<'t> {
         until_nul(&self.bytes[NAME..REVISION]).as_bstr()
     }
 
-    /// The revision of the layout of its data.
+    /// The revision, which determines the layout of the data.
     #[must_use]
     pub fn revision(&self) -> u8 {
         self.bytes[REVISION]
     }
 
-    /// The extension's own data: the kernel's struct in host byte order, filled up to a multiple of 8
-    /// bytes, and aligned to 8 within the table. Its tail may hold what only the kernel uses.
+    /// The extension's own data: the kernel's struct in host byte order, padded to a multiple of 8
+    /// bytes, and aligned to 8 within the table. Its tail may hold kernel-internal fields.
     #[must_use]
     pub fn data(&self) -> &'t [u8] {
         &self.bytes[EXTENSION_HEAD..]
     }
 
-    /// Head and data as the kernel sent them.
+    /// Header and data as the kernel sent them.
     #[must_use]
     pub const fn bytes(&self) -> &'t [u8] {
         self.bytes
@@ -101,17 +101,17 @@ impl fmt::Debug for ExtensionRef<'_> {
 
 /// The matches of a rule, in order ([`RuleRef::matches`](super::RuleRef::matches)).
 ///
-/// A match with an impossible size is the last item, as an error.
+/// If a match has an invalid size, the iterator yields an error as its last item.
 #[derive(Clone, Debug)]
 pub struct Matches<'t> {
-    /// The rest of the matches.
+    /// The remaining matches.
     rest: &'t [u8],
-    /// Where that is in the table.
+    /// Offset of `rest` in the table.
     offset: usize,
 }
 
 impl<'t> Matches<'t> {
-    /// The matches between `start` and `end` of an entry at `offset` of the table.
+    /// Returns the matches between `start` and `end` of an entry at `offset` of the table.
     pub(super) fn new(entry: &'t [u8], start: usize, end: usize, offset: usize) -> Self {
         Self {
             rest: entry.get(start..end).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! The three families of legacy tables, their hooks, and where each keeps what.
+//! The three families of legacy tables, their hooks, and the layout of their structs.
 
 use std::fmt;
 use std::mem::offset_of;
@@ -22,16 +22,17 @@ use chainwright_sys::netfilter::{
     NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING,
 };
 
-/// A family of legacy tables. Each has tables, a socket and a file of names of its own.
+/// A family of legacy tables. Each family has its own tables, socket and file of table names.
 ///
-/// It is not [`xt::Family`](crate::xt::Family), because ARP has tables, but no matches and no tables of iptables.
+/// It differs from [`xt::Family`](crate::xt::Family) because ARP has tables, but no matches and no
+/// iptables tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
-    /// `ip_tables`: what `iptables-legacy` shows.
+    /// `ip_tables`: the tables of `iptables-legacy`.
     Ipv4,
-    /// `ip6_tables`: what `ip6tables-legacy` shows.
+    /// `ip6_tables`: the tables of `ip6tables-legacy`.
     Ipv6,
-    /// `arp_tables`: what `arptables-legacy` shows.
+    /// `arp_tables`: the tables of `arptables-legacy`.
     Arp,
 }
 
@@ -51,8 +52,8 @@ impl Family {
 
     /// The file that lists the tables in use in the network namespace of the thread that opens it.
     ///
-    /// It is there if the kernel has the family's tables, and readable only by the user who is
-    /// root in the user namespace that owns the network namespace.
+    /// The file exists if the kernel has the family's tables. Only the root user of the user
+    /// namespace that owns the network namespace can read it.
     #[must_use]
     pub const fn names_file(self) -> &'static str {
         match self {
@@ -62,7 +63,8 @@ impl Family {
         }
     }
 
-    /// The hooks that a table of this family can have a built-in chain for, in the kernel's order.
+    /// The hooks for which a table of this family can have a built-in chain, in the kernel's
+    /// order.
     #[must_use]
     pub const fn hooks(self) -> &'static [Hook] {
         match self {
@@ -98,20 +100,20 @@ impl fmt::Display for Family {
     }
 }
 
-/// A place in a packet's way at which a table can have a built-in chain.
+/// A point in the path of a packet at which a table can have a built-in chain.
 ///
 /// Sources: `enum nf_inet_hooks` in `linux/netfilter.h`, `NF_ARP_*` in `linux/netfilter_arp.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hook {
-    /// Before the route is chosen; not in ARP tables.
+    /// Before routing; not in ARP tables.
     Prerouting,
-    /// Towards this host.
+    /// Packets to this host.
     Input,
-    /// Through this host.
+    /// Packets forwarded by this host.
     Forward,
-    /// From this host.
+    /// Packets from this host.
     Output,
-    /// After the route was chosen; not in ARP tables.
+    /// After routing; not in ARP tables.
     Postrouting,
 }
 
@@ -128,7 +130,8 @@ impl Hook {
         }
     }
 
-    /// The kernel's number of this hook in that family; `None` if the family does not have it.
+    /// Returns the kernel's number of this hook in that family; `None` if the family does not have
+    /// it.
     #[must_use]
     pub const fn number(self, family: Family) -> Option<u32> {
         match (family, self) {
@@ -146,53 +149,54 @@ impl Hook {
 }
 
 impl fmt::Display for Hook {
-    /// The name of the built-in chain.
+    /// Writes the name of the built-in chain.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.chain_name())
     }
 }
 
-/// What differs from one family to the next, so that the code that walks entries is written once.
+/// The layouts and socket options that differ between families, so that the code that parses
+/// entries exists once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// Size of an entry's fixed head, in bytes; its matches follow.
+    /// Size of an entry's fixed header, in bytes; its matches follow.
     pub(super) entry: usize,
-    /// Size of the part at the very start of an entry that says which packets it is for; all zero
-    /// when it is for every packet.
+    /// Size of the packet header match at the start of an entry; all zero if the entry applies to
+    /// every packet.
     pub(super) header: usize,
-    /// Where in an entry `target_offset` (u16) is.
+    /// Offset of `target_offset` (u16) in an entry.
     pub(super) target_offset: usize,
-    /// Where in an entry `next_offset` (u16) is.
+    /// Offset of `next_offset` (u16) in an entry.
     pub(super) next_offset: usize,
-    /// Where in an entry the counters (`xt_counters`) are.
+    /// Offset of the counters (`xt_counters`) in an entry.
     pub(super) counters: usize,
     /// Size of the argument of `GET_INFO`, in bytes.
     pub(super) getinfo: usize,
     /// Level of the socket options.
     pub(super) level: i32,
-    /// The socket option that gives a table's [`Info`](super::Info).
+    /// The socket option that reads a table's [`Info`](super::Info).
     pub(super) get_info: i32,
-    /// The socket option that gives a table's entries.
+    /// The socket option that reads a table's entries.
     pub(super) get_entries: i32,
-    /// The socket option that tells whether a match's revision is known; ARP tables have no
-    /// matches.
+    /// The socket option that checks whether the kernel supports a revision of a match; ARP tables
+    /// have no matches.
     pub(super) get_revision_match: Option<i32>,
-    /// The socket option that tells whether a target's revision is known.
+    /// The socket option that checks whether the kernel supports a revision of a target.
     pub(super) get_revision_target: i32,
     /// The socket option that replaces a table.
     pub(super) set_replace: i32,
     /// The socket option that adds to a table's counters.
     pub(super) set_add_counters: i32,
-    /// Where in an entry the flags (u8) are, and the one that makes a jump a goto.
+    /// Offset of the flags (u8) in an entry, and the flag that turns a jump into a goto.
     pub(super) goto: Option<(usize, u8)>,
-    /// The head of the argument of `SET_REPLACE`.
+    /// The header of the argument of `SET_REPLACE`.
     pub(super) replace: ReplaceLayout,
 }
 
-/// Where in the head of `SET_REPLACE`'s argument is what; the table's name is at its start.
+/// Offsets in the header of the argument of `SET_REPLACE`; the table's name is at offset 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReplaceLayout {
-    /// Size of the head, in bytes; the entries follow.
+    /// Size of the header, in bytes; the entries follow.
     pub(super) size: usize,
     /// The table's hooks (u32).
     pub(super) valid_hooks: usize,
@@ -206,7 +210,7 @@ pub(super) struct ReplaceLayout {
     pub(super) underflow: usize,
     /// Number of the old table's entries (u32).
     pub(super) num_counters: usize,
-    /// Address of the room for their counters (a pointer).
+    /// Pointer to the buffer for their counters.
     pub(super) counters: usize,
 }
 
@@ -287,10 +291,10 @@ const ARP: Layout = Layout {
 
 /// Bytes before the entries in the argument of `GET_ENTRIES`: the table's name and the size.
 pub(super) const GET_ENTRIES_HEAD: usize = size_of::<ipt_get_entries>();
-/// Where in that head the size (u32) is.
+/// Offset of the size (u32) in that header.
 pub(super) const GET_ENTRIES_SIZE: usize = offset_of!(ipt_get_entries, size);
 
-// The three structs are one struct under three names.
+// The three structs are the same under different names.
 const _: () = {
     assert!(size_of::<ip6t_get_entries>() == GET_ENTRIES_HEAD);
     assert!(size_of::<arpt_get_entries>() == GET_ENTRIES_HEAD);
@@ -299,7 +303,7 @@ const _: () = {
     assert!(offset_of!(ipt_get_entries, name) == 0);
     assert!(offset_of!(ip6t_get_entries, name) == 0);
     assert!(offset_of!(arpt_get_entries, name) == 0);
-    // What an entry compares comes first in it.
+    // The packet header match comes first in an entry.
     assert!(offset_of!(ipt_entry, ip) == 0);
     assert!(offset_of!(ip6t_entry, ipv6) == 0);
     assert!(offset_of!(arpt_entry, arp) == 0);

@@ -1,4 +1,4 @@
-//! What the kernel says about a table before one reads it.
+//! The kernel's description of a table (`GET_INFO`).
 
 use chainwright_sys::arp_tables::arpt_getinfo;
 use chainwright_sys::ip_tables::ipt_getinfo;
@@ -8,7 +8,7 @@ use zerocopy::FromBytes;
 
 use super::{Family, Hook, Malformed, Problem, TableName};
 
-/// A table's sizes and offsets: the answer to `GET_INFO`.
+/// A table's sizes and offsets: the reply to `GET_INFO`.
 ///
 /// Sources: `struct ipt_getinfo`, `struct ip6t_getinfo`, `struct arpt_getinfo`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Info {
     family: Family,
     name: TableName,
     valid_hooks: u32,
-    /// By the kernel's hook number; 0 for hooks that the table does not have.
+    /// Indexed by the kernel's hook number; 0 for hooks that the table does not have.
     hook_entry: [u32; NF_INET_NUMHOOKS as usize],
     underflow: [u32; NF_INET_NUMHOOKS as usize],
     num_entries: u32,
@@ -27,7 +27,7 @@ impl Info {
     /// Decodes the kernel's struct (84 bytes for IPv4 and IPv6, 68 for ARP; host byte order).
     ///
     /// # Errors
-    /// Another size, no valid name, or a hook that the family does not have.
+    /// The size is wrong, the name is invalid, or the family does not have one of the hooks.
     pub fn from_bytes(family: Family, bytes: &[u8]) -> Result<Self, Malformed> {
         macro_rules! decode {
             ($getinfo:ty) => {{
@@ -58,7 +58,8 @@ impl Info {
         }
     }
 
-    /// Hooks' offsets are by the kernel's number; places of other hooks do not matter.
+    /// Builds it from the kernel's fields. The offsets are indexed by the kernel's hook number;
+    /// values for hooks that the table does not have are ignored.
     pub(super) fn new(
         family: Family,
         name: &[u8; 32],
@@ -82,7 +83,7 @@ impl Info {
             return Err(Malformed::new(0, Problem::UnknownHooks { valid_hooks }));
         }
         for (number, (&entry, &underflow)) in hook_entry.iter().zip(underflow).enumerate() {
-            // The kernel leaves the places of other hooks unset.
+            // The kernel leaves the offsets of other hooks uninitialized.
             if valid_hooks & (1 << number) != 0 {
                 info.hook_entry[number] = entry;
                 info.underflow[number] = underflow;
@@ -91,7 +92,7 @@ impl Info {
         Ok(info)
     }
 
-    /// That of a table without entries.
+    /// Returns the description of a table without entries.
     pub(super) const fn empty(family: Family, name: TableName) -> Self {
         Self {
             family,
@@ -116,13 +117,13 @@ impl Info {
         &self.name
     }
 
-    /// Bit `1 << number` for each hook that the table has a built-in chain for.
+    /// Bit mask of the hooks with a built-in chain: `1 << number` for each.
     #[must_use]
     pub const fn valid_hooks(&self) -> u32 {
         self.valid_hooks
     }
 
-    /// The hooks that the table has a built-in chain for, in the kernel's order.
+    /// The hooks for which the table has a built-in chain, in the kernel's order.
     pub fn hooks(&self) -> impl Iterator<Item = Hook> + '_ {
         self.family
             .hooks()
@@ -131,14 +132,15 @@ impl Info {
             .filter(|hook| self.number(*hook).is_some())
     }
 
-    /// Offset of the first entry of the hook's built-in chain, in bytes; `None` if it has none.
+    /// Offset in bytes of the first entry of the hook's built-in chain; `None` if the table has
+    /// no such chain.
     #[must_use]
     pub fn hook_entry(&self, hook: Hook) -> Option<u32> {
         self.number(hook).map(|number| self.hook_entry[number])
     }
 
-    /// Offset of the last entry of the hook's built-in chain, its policy, in bytes; `None` if it
-    /// has none.
+    /// Offset in bytes of the policy, the last entry of the hook's built-in chain; `None` if the
+    /// table has no such chain.
     #[must_use]
     pub fn underflow(&self, hook: Hook) -> Option<u32> {
         self.number(hook).map(|number| self.underflow[number])
@@ -156,7 +158,7 @@ impl Info {
         self.size
     }
 
-    /// The hook's number if the table has a chain for it.
+    /// Returns the hook's number if the table has a chain for it.
     fn number(&self, hook: Hook) -> Option<usize> {
         let number = hook.number(self.family)?;
         (self.valid_hooks & (1 << number) != 0).then_some(number as usize)

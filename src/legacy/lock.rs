@@ -17,30 +17,29 @@ use crate::errno::Errno;
 /// The file that the legacy tools lock, unless [`LOCK_VARIABLE`] names another.
 pub const LOCK_FILE: &str = "/run/xtables.lock";
 
-/// The environment variable with the file that the legacy tools lock.
+/// The environment variable that names the lock file of the legacy tools.
 pub const LOCK_VARIABLE: &str = "XTABLES_LOCKFILE";
 
-/// Which lock is taken.
+/// The lock to take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockPolicy {
-    /// None: only if nobody else changes these tables, for instance in a network namespace of one's
-    /// own.
+    /// No lock: only if no other process changes these tables, for instance in a private network namespace.
     None,
-    /// The one that the legacy tools take: the file that the environment variable `XTABLES_LOCKFILE`
-    /// names, else `/run/xtables.lock`.
+    /// The lock that the legacy tools take: the file named by the environment variable `XTABLES_LOCKFILE`, else
+    /// `/run/xtables.lock`.
     Standard,
     /// This file.
     Path(PathBuf),
 }
 
 impl LockPolicy {
-    /// The file to lock.
+    /// Returns the file to lock.
     #[must_use]
     pub fn path(&self) -> Option<PathBuf> {
         match self {
             Self::None => None,
             Self::Standard => Some(match std::env::var_os(LOCK_VARIABLE) {
-                // As the tools, which take an empty one at its word and fail; nobody means that.
+                // Unlike the tools, which use an empty value as a path and fail.
                 Some(path) if !path.is_empty() => PathBuf::from(path),
                 _ => PathBuf::from(LOCK_FILE),
             }),
@@ -49,24 +48,26 @@ impl LockPolicy {
     }
 }
 
-/// The lock of the legacy tools: as long as this lives, none of them changes (or lists) a table.
+/// The lock of the legacy tools: while it exists, none of them changes (or lists) a table.
 ///
-/// It is a `flock` on a file, for all families and all network namespaces that see the same file. Hold
-/// it from before a table is read until after it was replaced. Tools of nf_tables, also `iptables-nft`,
-/// do not take it. A child that is forked and not executed holds it as well.
+/// It is a `flock` on a file, for all families and all network namespaces that see the same file. Hold it from before
+/// reading a table until after replacing it. nf_tables tools, including `iptables-nft`, do not take it. A child process
+/// after `fork` without `exec` holds the lock as well.
 #[derive(Debug)]
-#[must_use = "the lock is given back when this is dropped"]
+#[must_use = "the lock is released when this is dropped"]
 pub struct Lock {
-    /// None if the policy is to take none.
+    /// `None` for [`LockPolicy::None`].
     file: Option<File>,
 }
 
 impl Lock {
-    /// Takes the lock, and waits for it as `retry` says while somebody else has it. The file is made if it is not there, as the legacy tools make it: empty, with
-    /// mode 0600. It stays.
+    /// Takes the lock; while another process holds it, retries as `retry` specifies.
+    ///
+    /// Creates the lock file if it does not exist, as the legacy tools do: empty, with mode 0600. The file is not
+    /// removed.
     ///
     /// # Errors
-    /// - [`Error::Locked`] if somebody else has it all the time;
+    /// - [`Error::Locked`] if another process holds it during all attempts;
     /// - [`Error::LockFile`] if the file cannot be opened or locked.
     pub fn take(policy: &LockPolicy, retry: Retry) -> Result<Self, Error> {
         let Some(path) = policy.path() else {
@@ -79,7 +80,7 @@ impl Lock {
         // O_CLOEXEC is always set by `std`.
         let file = OpenOptions::new()
             .read(true)
-            // So that opening a FIFO does not wait for a writer.
+            // Prevents `open` from waiting for the writer of a FIFO.
             .custom_flags(libc::O_CREAT | libc::O_NONBLOCK | libc::O_NOCTTY)
             .mode(0o600)
             .open(&path)
@@ -102,7 +103,7 @@ impl Lock {
         }
     }
 
-    /// Whether there is a lock at all ([`LockPolicy::None`] takes none).
+    /// Whether a lock is held ([`LockPolicy::None`] takes none).
     #[must_use]
     pub const fn is_held(&self) -> bool {
         self.file.is_some()
@@ -110,8 +111,8 @@ impl Lock {
 }
 
 impl Drop for Lock {
-    /// Gives the lock back at once, also where a child holds the file too. Where that fails, the lock goes
-    /// with the last of them.
+    /// Releases the lock immediately, even if a child process holds the file too. If that fails, the kernel releases it
+    /// when the last holder closes the file.
     fn drop(&mut self) {
         if let Some(file) = &self.file {
             let _ = flock(file, FlockArg::Unlock);
@@ -119,27 +120,27 @@ impl Drop for Lock {
     }
 }
 
-/// `flock`. (nix's own guard panics when giving the lock back fails.)
+/// Calls `flock`. (nix's own guard panics if releasing the lock fails.)
 fn flock(file: &File, how: FlockArg) -> nix::Result<()> {
     #[allow(deprecated)]
     nix::fcntl::flock(file.as_raw_fd(), how)
 }
 
-/// Who has a lock, as far as `/proc` tells.
+/// The process that holds a lock, according to `/proc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockHolder {
-    /// The process that took it, in the pid namespace of `/proc`. It may have ended since: a child may
-    /// hold what it took.
+    /// The process that took the lock, in the pid namespace of `/proc`. It may have ended since, while a child process
+    /// still holds the lock.
     pub pid: u32,
-    /// Its name (`comm`), if it is still there.
+    /// The name of the process (`comm`), if it still exists.
     pub name: Option<BString>,
 }
 
-/// No more than this many bytes of `/proc/locks` are looked at.
+/// Maximum number of bytes of `/proc/locks` to read.
 const LONGEST_LOCKS: u64 = 1 << 20;
 
 impl LockHolder {
-    /// Who has the lock of that file.
+    /// Finds the process that holds the lock of a file.
     fn of(file: &File) -> Option<Self> {
         let metadata = file.metadata().ok()?;
         let mut locks = Vec::new();
@@ -155,7 +156,7 @@ impl LockHolder {
 }
 
 impl fmt::Display for LockHolder {
-    /// `iptables (process 1234)`.
+    /// Writes `iptables (process 1234)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Some(name) => write!(f, "{name} (process {})", self.pid),
@@ -164,10 +165,10 @@ impl fmt::Display for LockHolder {
     }
 }
 
-/// The process in `/proc/locks` that holds a `flock` on that file.
+/// Finds the process in `/proc/locks` that holds a `flock` on a file.
 ///
-/// A line is `1: FLOCK  ADVISORY  WRITE 1234 00:19:567 0 EOF`: the process, then the device (major and
-/// minor number in hexadecimal) and the inode. One that waits has `->` behind its number.
+/// A line is `1: FLOCK  ADVISORY  WRITE 1234 00:19:567 0 EOF`: the process, then the device (major and minor number in
+/// hexadecimal) and the inode. A line of a waiting process has `->` after its number.
 fn holder(locks: &[u8], device: u64, inode: u64) -> Option<u32> {
     let mut same_inode = None;
     for line in locks.lines() {
@@ -192,13 +193,13 @@ fn holder(locks: &[u8], device: u64, inode: u64) -> Option<u32> {
         if on == (libc::major(device), libc::minor(device)) {
             return Some(pid);
         }
-        // Some file systems (btrfs) tell another device here than a file's own.
+        // Some file systems (btrfs) report another device here than in a file's metadata.
         same_inode = same_inode.or(Some(pid));
     }
     same_inode
 }
 
-/// Device and inode from `00:19:567`.
+/// Parses device and inode from `00:19:567`.
 fn place_of(text: &BStr) -> Option<((u32, u32), u64)> {
     let mut parts = text.to_str().ok()?.split(':');
     let mut hexadecimal = || u32::from_str_radix(parts.next()?, 16).ok();
@@ -212,7 +213,7 @@ mod tests {
 
     use super::*;
 
-    /// As Linux 6.18 prints it.
+    /// The format of Linux 6.18.
     const LOCKS: &[u8] = b"1: POSIX  ADVISORY  WRITE 311 00:1b:43 0 EOF
 2: FLOCK  ADVISORY  WRITE 4711 fd:0a:43 0 EOF
 2: -> FLOCK  ADVISORY  WRITE 4712 fd:0a:43 0 EOF
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!(holder(LOCKS, libc::makedev(0, 0x1b), 43), Some(77));
         assert_eq!(holder(LOCKS, device, 44), None);
         assert_eq!(holder(LOCKS, device, 45), None);
-        // No such device: the first with that inode.
+        // An unknown device: the first lock with that inode.
         assert_eq!(holder(LOCKS, libc::makedev(9, 9), 43), Some(4711));
         assert_eq!(holder(b"", device, 43), None);
         assert_eq!(holder(&[0xff; 99], device, 43), None);
@@ -267,12 +268,12 @@ mod tests {
         assert_eq!(holder.pid, std::process::id());
         assert!(*waited >= Duration::from_millis(5));
         assert!(error.to_string().contains(&holder.to_string()), "{error}");
-        // Without a lock there is nothing to wait for.
+        // Without a lock there is no waiting.
         let none = Lock::take(&LockPolicy::None, Retry::ONCE).unwrap();
         assert!(!none.is_held());
         drop(lock);
         let _ = Lock::take(&policy, Retry::FOREVER).unwrap();
-        // What cannot be a file.
+        // A path that cannot be a file.
         let policy = LockPolicy::Path(path.join("not a directory"));
         let error = Lock::take(&policy, Retry::ONCE).unwrap_err();
         assert!(matches!(error, Error::LockFile { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! The legacy x_tables: IPv4, IPv6 and ARP tables, read through `getsockopt` and replaced through
+//! Reads and replaces the legacy x_tables (IPv4, IPv6 and ARP) through `getsockopt` and
 //! `setsockopt`.
 //!
 //! ```no_run
@@ -18,34 +18,34 @@
 //! # }
 //! ```
 //!
-//! # Looking never creates a table
-//! The kernel creates a legacy table, with its hooks, in a network namespace as soon as anybody
-//! asks for it, be it only for its size. So everything here that reads first looks into
-//! `/proc/thread-self/net/ip_tables_names` (or `ip6_`, `arp_`) and says [`Lookup::NotInUse`] when
-//! the table does not stand there. Only [`Connection::instantiate`] and
-//! [`Connection::instantiate_and_read_into`] create tables, as their names say.
+//! # Reading never creates a table
+//! The kernel creates a legacy table, with its hooks, in a network namespace as soon as any program
+//! requests it, even only its size. Every read here therefore first looks into
+//! `/proc/thread-self/net/ip_tables_names` (or `ip6_`, `arp_`) and returns [`Lookup::NotInUse`] if
+//! the table is not listed there. Only [`Connection::instantiate`] and
+//! [`Connection::instantiate_and_read_into`] create tables.
 //!
-//! # Three answers that are not a table
-//! | what | where | meaning |
+//! # When there is no table
+//! | result | where | meaning |
 //! |---|---|---|
-//! | [`Error::NotBuilt`] | [`Connection::open`] | this kernel has no legacy tables of that family, or their module is not loaded; nothing here loads a module |
-//! | [`Lookup::NotInUse`] | every read | nobody uses that table in this network namespace |
-//! | [`Error::NoPermission`] | [`Connection::open`], every read | `CAP_NET_ADMIN` is missing, or the file with the names is not readable |
+//! | [`Error::NotBuilt`] | [`Connection::open`] | this kernel has no legacy tables of that family, or their module is not loaded; this crate does not load it |
+//! | [`Lookup::NotInUse`] | every read | the table is not in use in this network namespace |
+//! | [`Error::NoPermission`] | [`Connection::open`], every read | `CAP_NET_ADMIN` is missing, or the file with the table names is not readable |
 //!
-//! [`status`] gives all of them, and "in use", as one value.
+//! [`status`] returns all of these, and "in use", as one value.
 //!
 //! # From bytes to rules
-//! A [`Table`] owns the entries as the kernel sent them and a small index of its chains, built in
-//! one pass that also proves that every entry lies within the table. [`ChainRef`], [`RuleRef`],
-//! [`Header`], [`ExtensionRef`] and [`Target`] borrow from it and decode when they are asked.
-//! Whatever the bytes are, there is no panic and no endless loop: [`Malformed`] names the offset
-//! and the problem.
+//! A [`Table`] owns the entries as the kernel sent them and a small index of its chains. One pass
+//! over the entries builds the index and checks that every entry lies within the table.
+//! [`ChainRef`], [`RuleRef`], [`Header`], [`ExtensionRef`] and [`Target`] borrow from the table and
+//! decode on access. No input causes a panic or an endless loop: [`Malformed`] names the offset and
+//! the problem.
 //!
 //! # Changing a table
-//! The kernel takes a table as a whole. A [`Draft`] borrows a table that was read, and is changed in
-//! memory; [`Draft::finish`] lays out the new table, into which everything that was not changed is
-//! copied byte for byte, and [`Connection::replace`] hands it over with the counters. Take the
-//! [`Lock`] of the legacy tools before the table is read.
+//! The kernel replaces a table only as a whole. A [`Draft`] borrows a table that was read and
+//! records changes in memory. [`Draft::finish`] lays out the new table and copies everything
+//! unchanged byte for byte. [`Connection::replace`] sends it to the kernel and carries the counters
+//! over. Take the [`Lock`] of the legacy tools before you read the table.
 //!
 //! ```no_run
 //! use chainwright::Retry;
@@ -128,6 +128,6 @@ pub use rule::{Counters, RuleRef, Rules};
 pub use table::Table;
 pub use target::Target;
 
-// The captured tables are a 64-bit little-endian kernel's.
+// The captured tables come from a 64-bit little-endian kernel.
 #[cfg(all(test, target_endian = "little", target_pointer_width = "64"))]
 mod tests;

@@ -13,7 +13,7 @@ use super::Error;
 /// Source: `XT_TABLE_MAXNAMELEN` in `linux/netfilter/x_tables.h`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableName {
-    /// As the kernel wants it: filled up with NUL, of which there is at least one.
+    /// The kernel's form: padded with at least one NUL.
     padded: [u8; XT_TABLE_MAXNAMELEN],
 }
 
@@ -23,7 +23,7 @@ impl TableName {
         padded: [0; XT_TABLE_MAXNAMELEN],
     };
 
-    /// The name with these bytes.
+    /// Creates a name from these bytes.
     ///
     /// # Errors
     /// [`Error::TableName`] if it is empty, longer than 31 bytes or has a NUL in it.
@@ -34,7 +34,7 @@ impl TableName {
         })
     }
 
-    /// The name with these bytes, or `None` if they cannot be one.
+    /// Creates a name from these bytes, or returns `None` if they are not a valid name.
     pub(super) fn try_new(name: &[u8]) -> Option<Self> {
         if name.is_empty() || name.contains(&0) {
             return None;
@@ -46,12 +46,12 @@ impl TableName {
         Some(Self { padded })
     }
 
-    /// The name in a field of a kernel struct: all that stands before the first NUL.
+    /// Returns the name in a field of a kernel struct: the bytes before the first NUL.
     pub(super) fn from_padded(field: &[u8; XT_TABLE_MAXNAMELEN]) -> Option<Self> {
         Self::try_new(until_nul(field))
     }
 
-    /// The field as the kernel wants it.
+    /// Returns the name in the kernel's form.
     pub(super) const fn padded(&self) -> &[u8; XT_TABLE_MAXNAMELEN] {
         &self.padded
     }
@@ -63,7 +63,7 @@ impl TableName {
     }
 }
 
-/// What stands before the first NUL of a C string field; all of it if there is no NUL.
+/// Returns the bytes before the first NUL of a C string field, or all bytes if there is no NUL.
 pub(super) fn until_nul(field: &[u8]) -> &[u8] {
     match field.find_byte(0) {
         Some(end) => &field[..end],
@@ -71,7 +71,8 @@ pub(super) fn until_nul(field: &[u8]) -> &[u8] {
     }
 }
 
-/// The first bytes of a name as a number, which says which of two comes first wherever they differ.
+/// Converts the first 16 bytes of a name to a number. Names with different numbers sort like their
+/// numbers.
 pub(crate) fn start_of(name: &[u8]) -> u128 {
     let mut start = [0; 16];
     let length = name.len().min(start.len());

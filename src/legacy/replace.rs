@@ -1,4 +1,4 @@
-//! Replacing a table by a new one.
+//! Replacing a table with a new one.
 
 use chainwright_sys::x_tables::{xt_counters, xt_counters_info};
 use zerocopy::{FromZeros, IntoBytes};
@@ -8,27 +8,28 @@ use super::{Connection, Counters, Error, ExtensionKind, Operation, Replacement};
 use crate::errno::Errno;
 
 impl Connection {
-    /// Replaces the table that was read by the new one: at once for every packet.
+    /// Replaces the table that was read with the new one, atomically for all packets.
     ///
-    /// The kernel gives the old table's counters as they were at that moment. What shall be kept of
-    /// them, and counters that were given, is then added to the new table's, which start with zero,
-    /// so that no packet is lost from the sum. In between a look shows counters that are too small.
+    /// The new table's counters start at zero. The kernel returns the old table's counters at the time
+    /// of the replacement; this then adds the preserved ones and the given ones to the new table, so
+    /// that no packet is lost from the sum. A reader in between sees counters that are too small.
     ///
-    /// # Somebody else may change the table too
-    /// The kernel compares the *number* of entries with that of the table that was read, and nothing
-    /// else: another table with as many entries goes unnoticed, and what was changed in it is lost. So
-    /// hold the [lock](super::Lock) that the legacy tools take, from before the read until after this.
+    /// # Concurrent changes
+    /// The kernel only compares the *number* of entries with that of the table that was read. It does
+    /// not detect another table with the same number of entries, whose changes are then lost.
+    /// Therefore hold the [lock](super::Lock) of the legacy tools from before the read until after
+    /// this call.
     ///
     /// # Errors
-    /// The table is as it was, unless it is said otherwise:
-    /// - [`Error::Changed`] if the table has another number of entries than when it was read: read it
-    ///   again;
+    /// Unless noted otherwise, the table is unchanged:
+    /// - [`Error::Changed`] if the table no longer has the number of entries that it had when it was
+    ///   read: read it again;
     /// - [`Error::UnknownExtension`] if the kernel does not have a match or target of the new table;
-    /// - [`Error::Refused`] if the kernel does not take the new table;
+    /// - [`Error::Refused`] if the kernel refuses the new table;
     /// - [`Error::NoPermission`], [`Error::NotBuilt`] or [`Error::NoSuchTable`];
-    /// - [`Error::AlreadySent`] if it, or a clone of it, has replaced a table before: the counters are
-    ///   those of other entries now;
-    /// - [`Error::WrongFamily`] if the connection is for the tables of another family;
+    /// - [`Error::AlreadySent`] if this replacement, or a clone of it, has already replaced a table:
+    ///   its counters refer to entries that no longer exist;
+    /// - [`Error::WrongFamily`] if the connection is for another family;
     /// - [`Error::CountersLost`]: the table **was replaced**, but its counters stay at zero;
     /// - [`Error::System`].
     pub fn replace(&self, replacement: &mut Replacement) -> Result<(), Error> {
@@ -73,8 +74,8 @@ impl Connection {
             })
     }
 
-    /// The bare `SET_REPLACE`, without the counters: what replacing a table is measured against. It
-    /// can be done again with the same replacement, as long as nobody else replaces the table.
+    /// Sends `SET_REPLACE` without the counters: the baseline of the replace benchmark. It can be
+    /// repeated with the same replacement, as long as no other process replaces the table.
     ///
     /// # Errors
     /// As [`replace`](Self::replace).
@@ -85,7 +86,7 @@ impl Connection {
         Ok(())
     }
 
-    /// `SET_REPLACE`; the old table's counters.
+    /// Sends `SET_REPLACE` and returns the old table's counters.
     fn set_replace(&self, replacement: &mut Replacement) -> Result<Vec<xt_counters>, Error> {
         let family = self.family();
         if replacement.family() != family {
@@ -100,7 +101,7 @@ impl Connection {
         Ok(old)
     }
 
-    /// Why the kernel did not take it.
+    /// Converts the kernel's error into the reason for the refusal.
     fn refused(&self, replacement: &Replacement, errno: Errno) -> Error {
         let family = self.family();
         let table = *replacement.name();
@@ -109,8 +110,8 @@ impl Connection {
             libc::EPERM | libc::EACCES | libc::ENOPROTOOPT => {
                 failed(family, Operation::Replace, errno)
             }
-            // There is an extension of that name, but not with that revision or for that family; the
-            // kernel says the same of a table, a match and a target that it does not have.
+            // `EPROTOTYPE`: an extension of that name exists, but not in that revision or for that
+            // family. `ENOENT`: an unknown table, match or target.
             libc::EPROTOTYPE | libc::ENOENT => match self.unknown_extension(replacement) {
                 Some(error) => error,
                 None => match self.is_in_use(table) {
@@ -130,7 +131,7 @@ impl Connection {
         }
     }
 
-    /// The first match or target that the kernel does not know.
+    /// Finds the first match or target that the kernel does not have.
     fn unknown_extension(&self, replacement: &Replacement) -> Option<Error> {
         let table = replacement.to_table().ok()?;
         let mut asked = std::collections::HashSet::new();
@@ -162,7 +163,7 @@ impl Connection {
     }
 }
 
-// The counters follow the head directly, and are two words each; with 32 bits no table is opened.
+// The counters directly follow the header, two words each; on 32 bits no table can be opened.
 #[cfg(target_pointer_width = "64")]
 const _: () = {
     assert!(size_of::<xt_counters_info>().is_multiple_of(size_of::<u64>()));

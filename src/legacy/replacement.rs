@@ -9,39 +9,39 @@ use chainwright_sys::x_tables::xt_counters;
 use super::{Counters, Family, Info, Malformed, Table, TableName};
 use crate::memory::Memory;
 
-/// A table that shall replace one that was read ([`Draft::finish`](super::Draft::finish)): its
-/// entries as the kernel wants them, and where each entry's counters come from.
+/// A new table that replaces one that was read ([`Draft::finish`](super::Draft::finish)): its entries in
+/// the kernel's format, and the source of each entry's counters.
 ///
-/// It is for [`Connection::replace`](super::Connection::replace), once: it says where the counters come
-/// from of the one table that was read.
+/// [`Connection::replace`](super::Connection::replace) accepts it once, because its counters refer to
+/// the entries of the table that was read.
 #[derive(Clone)]
 pub struct Replacement {
     info: Info,
     /// Number of entries of the table that was read.
     replaced: u32,
-    /// The argument of `SET_REPLACE`, without the address in it.
+    /// The argument of `SET_REPLACE`, without the pointer to the counters.
     argument: Memory,
-    /// For all entries in order.
+    /// The source of the counters, for all entries in order.
     counted: Vec<Counted>,
-    /// Whether it, or a clone of it, has replaced the table.
+    /// Whether this, or a clone of it, has replaced the table.
     sent: Arc<AtomicBool>,
 }
 
-/// Where the counters of one or more entries come from.
+/// Source of the counters of one or more entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counted {
-    /// So many entries have those of the old entries from that number on.
+    /// `count` entries take the counters of the old entries starting at `number`.
     Kept { number: u32, count: u32 },
-    /// One entry has what that old entry has counted since it was read.
+    /// One entry takes the difference between the old entry's counters and those that were read.
     Zeroed { number: u32, read: Counters },
-    /// One entry has these.
+    /// One entry takes these counters.
     Given(Counters),
-    /// So many entries have none.
+    /// `count` entries start at zero.
     Zero { count: u32 },
 }
 
 impl Counted {
-    /// Appends, together with the last one if they are one.
+    /// Appends `next`, or merges it with the last element.
     pub(super) fn push(all: &mut Vec<Self>, next: Self) {
         let next = match next {
             Self::Given(Counters {
@@ -109,7 +109,7 @@ impl Replacement {
         }
     }
 
-    /// Returns whether it may be sent: to one caller only, whichever clones and threads there are.
+    /// Marks it as sent. Returns `true` to one caller only, across all clones and threads.
     pub(super) fn claim(&self) -> bool {
         let claimed = self
             .sent
@@ -117,7 +117,7 @@ impl Replacement {
         claimed.is_ok()
     }
 
-    /// Allows another attempt: the kernel did not take it.
+    /// Allows another attempt, after the kernel refused this one.
     pub(super) fn release(&self) {
         self.sent.store(false, Ordering::Release);
     }
@@ -140,7 +140,7 @@ impl Replacement {
         &self.info
     }
 
-    /// The new table's entries. Counters in them do not count: the kernel starts with zero.
+    /// The new table's entries. Their counters have no effect: the kernel starts at zero.
     #[must_use]
     pub fn entries(&self) -> &[u8] {
         self.argument
@@ -148,21 +148,21 @@ impl Replacement {
             .unwrap_or_default()
     }
 
-    /// Number of entries of the table that was read and shall be replaced.
+    /// Number of entries of the table to replace, as it was read.
     #[must_use]
     pub const fn replaced_entries(&self) -> u32 {
         self.replaced
     }
 
-    /// The new table as if it had been read, for a look at what it would be.
+    /// Returns the new table as if it had been read, for inspection.
     ///
     /// # Errors
-    /// None that is known: the entries are written so that they can be read.
+    /// None known: the entries are written in a form that can be read.
     pub fn to_table(&self) -> Result<Table, Malformed> {
         Table::from_bytes(self.info, self.entries())
     }
 
-    /// The same, for a kernel's table of so many entries, of which none is kept.
+    /// Adapts it to a kernel table with this number of entries, and drops all counters of the old table.
     pub(crate) fn in_place_of(mut self, entries: u32) -> Self {
         self.replaced = entries;
         for counted in &mut self.counted {
@@ -179,19 +179,20 @@ impl Replacement {
         &mut self.argument
     }
 
-    /// It has replaced the table, and can replace itself.
+    /// Allows another replacement after this one has replaced the table.
     #[doc(hidden)]
     pub(super) const fn was_sent(&mut self) {
         self.replaced = self.info.num_entries();
     }
 
-    /// Whether no entry has counters to start with.
+    /// Whether the counters of all entries start at zero.
     pub(super) fn starts_at_zero(&self) -> bool {
         let zero = |counted: &Counted| matches!(counted, Counted::Zero { .. });
         self.counted.iter().all(zero)
     }
 
-    /// The new entries' counters, in order, from the old ones' as they are now. Whether any is not zero.
+    /// Computes the new entries' counters, in order, from the current counters of the old ones. Returns
+    /// whether any is not zero.
     pub(super) fn counters(&self, old: &[xt_counters], mut each: impl FnMut(Counters)) -> bool {
         let mut any = false;
         let mut each = |counters: Counters| {

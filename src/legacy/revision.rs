@@ -1,4 +1,4 @@
-//! Which matches and targets the kernel has.
+//! Checks which matches and targets the kernel has.
 
 use std::fmt;
 
@@ -29,8 +29,9 @@ impl fmt::Display for ExtensionKind {
 }
 
 impl Connection {
-    /// Whether the kernel has that revision of a match for this family. It **loads the match's
-    /// module**, if there is one and the caller may (as iptables does). ARP tables have no matches.
+    /// Whether the kernel has that revision of a match for this family. Like iptables, this **loads
+    /// the match's module**, if one exists and the caller has permission. ARP tables have no
+    /// matches.
     ///
     /// # Errors
     /// [`Error::ExtensionName`] for a name with less than 1 or more than 28 bytes or with a NUL;
@@ -42,7 +43,7 @@ impl Connection {
         }
     }
 
-    /// Whether the kernel has that revision of a target for this family; as
+    /// Whether the kernel has that revision of a target for this family; works like
     /// [`match_revision`](Self::match_revision).
     ///
     /// # Errors
@@ -64,7 +65,7 @@ impl Connection {
         question.name[..name.len()].copy_from_slice(name);
         match self.socket().get(option, question.as_mut_bytes()) {
             Ok(()) => Ok(true),
-            // No such revision; no such extension at all.
+            // No such revision, or no such extension.
             Err(errno) if matches!(errno.number(), libc::EPROTONOSUPPORT | libc::ENOENT) => {
                 Ok(false)
             }

@@ -8,21 +8,22 @@ use zerocopy::FromBytes;
 use super::entry::Entry;
 use super::{ExtensionRef, Header, Malformed, Matches, Table, Target};
 
-/// How often a rule or a policy was applied. Both numbers wrap around at 2⁶⁴.
+/// Packet and byte counters of a rule or policy. Both wrap around at 2⁶⁴.
 ///
-/// nf_tables has [`Counters`](crate::nft::Counters) of its own, which keep apart what is not said from 0.
+/// nf_tables has its own [`Counters`](crate::nft::Counters), which distinguish a missing value
+/// from 0.
 ///
 /// Source: `struct xt_counters`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counters {
     /// Number of packets.
     pub packets: u64,
-    /// Their bytes.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
 impl fmt::Display for Counters {
-    /// As iptables-save writes them: `[packets:bytes]`.
+    /// Writes iptables-save's format: `[packets:bytes]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{}:{}]", self.packets, self.bytes)
     }
@@ -52,13 +53,13 @@ impl<'t> RuleRef<'t> {
         }
     }
 
-    /// The table it belongs to.
+    /// Returns the table of the rule.
     #[must_use]
     pub const fn table(&self) -> &'t Table {
         self.table
     }
 
-    /// Which packets the rule is for, before its matches are asked.
+    /// The packets to which the rule applies, before its matches are evaluated.
     #[must_use]
     pub fn header(&self) -> Header<'t> {
         Header::of(self.table.family(), self.entry.bytes)
@@ -75,25 +76,25 @@ impl<'t> RuleRef<'t> {
         )
     }
 
-    /// What happens to a packet that the rule is for.
+    /// Returns the rule's verdict, jump or extension target.
     ///
     /// # Errors
-    /// The target's size is not one that it can have, or it jumps to where no chain starts.
+    /// The target has an invalid size, or jumps to an offset where no chain starts.
     pub fn target(&self) -> Result<Target<'t>, Malformed> {
         Target::of(self)
     }
 
-    /// The target in its raw form, which every kind of target has: a verdict or jump has an empty
-    /// name.
+    /// Returns the target in its raw form, which is common to all kinds of targets: a verdict or
+    /// jump has an empty name.
     ///
     /// # Errors
-    /// The target's size is not one that it can have.
+    /// The target has an invalid size.
     pub fn raw_target(&self) -> Result<ExtensionRef<'t>, Malformed> {
         let at = self.entry.target_offset;
         ExtensionRef::of(self.entry.target(), self.offset + at)
     }
 
-    /// How many packets the rule was for: they matched its header and its matches.
+    /// Counts the packets that matched the rule's header and its matches.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let at = self.table.family().layout().counters;
@@ -102,13 +103,13 @@ impl<'t> RuleRef<'t> {
                 packets: counters.pcnt,
                 bytes: counters.bcnt,
             },
-            // Cannot be: `Entry` makes sure of the whole head.
+            // Unreachable: `Entry` checks the whole header.
             Err(_) => Counters::default(),
         }
     }
 
-    /// Position of the rule's entry among all the table's entries, from 0. The kernel counts
-    /// counters by it.
+    /// Index of the rule's entry among all entries of the table. The kernel orders counters by
+    /// it.
     #[must_use]
     pub const fn number(&self) -> usize {
         self.number as usize
@@ -170,7 +171,7 @@ impl<'t> Iterator for Rules<'t> {
         if self.left == 0 {
             return None;
         }
-        // Cannot fail: the index was built over these very entries.
+        // Cannot fail: the index was built from these entries.
         let entry = Entry::at(
             self.table.family().layout(),
             self.table.entries(),

@@ -1,4 +1,4 @@
-//! The socket: the only place of this module with an unsafe call.
+//! The socket. This file contains the module's only unsafe calls.
 
 #![allow(unsafe_code)]
 
@@ -12,12 +12,12 @@ use super::family::Layout;
 use crate::errno::Errno;
 use crate::sockopt;
 
-/// A socket of a family, through which its tables are read and written. It belongs to the network namespace in
-/// which it was opened, whatever its thread enters later.
+/// A socket of a family, through which the kernel reads and writes its tables. It belongs to the network
+/// namespace in which it was opened, even if the thread enters another one later.
 ///
-/// It is a datagram socket, not a raw one: the tables' options work on every socket of the family
-/// and check the caller's rights themselves (`linux/netfilter_ipv4/ip_tables.h`), so that this takes
-/// `CAP_NET_ADMIN` only, where a raw socket would take `CAP_NET_RAW` too, which containers often lack.
+/// It is a datagram socket, not a raw one: the tables' options work on every socket of the family and check the
+/// caller's permissions themselves (`linux/netfilter_ipv4/ip_tables.h`). So `CAP_NET_ADMIN` is enough; a raw
+/// socket would also need `CAP_NET_RAW`, which containers often lack.
 #[derive(Debug)]
 pub(super) struct Socket {
     fd: OwnedFd,
@@ -25,7 +25,7 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Opens one in the calling thread's network namespace.
+    /// Opens a socket in the calling thread's network namespace.
     pub(super) fn open(family: Family) -> Result<Self, Errno> {
         let domain = match family {
             Family::Ipv4 | Family::Arp => AddressFamily::Inet,
@@ -39,33 +39,33 @@ impl Socket {
         })
     }
 
-    /// `getsockopt` on the family's level: the kernel reads its argument from the buffer and writes
-    /// its answer there.
+    /// Calls `getsockopt` on the family's level: the kernel reads the argument from the buffer and writes the
+    /// reply into it.
     ///
     /// # Errors
-    /// What the kernel says: `EPERM`, `ENOPROTOOPT` (no such tables), `ENOENT` (no such table),
-    /// `EAGAIN` (the table has another size by now), `EINVAL` (wrong size of the buffer), …
+    /// The kernel's error: `EPERM`, `ENOPROTOOPT` (no such tables), `ENOENT` (no such table), `EAGAIN` (the table
+    /// has another size by now), `EINVAL` (wrong size of the buffer), …
     pub(super) fn get(&self, option: i32, buffer: &mut [u8]) -> Result<(), Errno> {
         sockopt::get(self.fd.as_fd(), self.layout.level, option, buffer)?;
         Ok(())
     }
 
-    /// `SET_ADD_COUNTERS`.
+    /// Sends `SET_ADD_COUNTERS`.
     ///
     /// # Errors
-    /// What the kernel says: `EPERM`, `EINVAL` (the table has another number of entries), …
+    /// The kernel's error: `EPERM`, `EINVAL` (the table has another number of entries), …
     pub(super) fn add_counters(&self, argument: &[u8]) -> Result<(), Errno> {
         // SAFETY: the argument of this option holds no address (`struct xt_counters_info`).
         unsafe { self.setsockopt(self.layout.set_add_counters, argument) }
     }
 
-    /// `SET_REPLACE`: puts the number and the address of `counters` into the argument, whose head must
-    /// be otherwise complete. The kernel fills `counters` with those of the old table, which must have
-    /// as many entries.
+    /// Sends `SET_REPLACE`. Puts the number and the address of `counters` into the argument, whose header must
+    /// otherwise be complete. The kernel fills `counters` with the counters of the old table, which must have as
+    /// many entries.
     ///
     /// # Errors
-    /// What the kernel says: `EPERM`, `EAGAIN` (the old table has another number of entries),
-    /// `ENOENT` (no such table, match or target), `EINVAL`, `ELOOP`, `ENOMEM`, …
+    /// The kernel's error: `EPERM`, `EAGAIN` (the old table has another number of entries), `ENOENT` (no such
+    /// table, match or target), `EINVAL`, `ELOOP`, `ENOMEM`, …
     pub(super) fn replace(
         &self,
         argument: &mut [u8],
@@ -78,26 +78,26 @@ impl Socket {
         head[layout.num_counters..][..size_of::<u32>()].copy_from_slice(&number.to_ne_bytes());
         let address = counters.as_mut_ptr().expose_provenance();
         head[layout.counters..][..size_of::<usize>()].copy_from_slice(&address.to_ne_bytes());
-        // SAFETY: the kernel writes to `address` during the call: `number` counters at most, which is as many as
-        // `counters`, borrowed exclusively until after it, has room for. Any bytes are valid in an `xt_counters`.
+        // SAFETY: during the call the kernel writes at most `number` counters to `address`. `counters` has that
+        // length and is borrowed exclusively until after the call. Any bytes are a valid `xt_counters`.
         let result = unsafe { self.setsockopt(self.layout.set_replace, argument) };
-        // No address outlives what it is of.
+        // The address must not outlive the borrow.
         argument[layout.counters..][..size_of::<usize>()].fill(0);
         result
     }
 
-    /// `setsockopt` on the family's level.
+    /// Calls `setsockopt` on the family's level.
     ///
     /// # Safety
-    /// If the option has the kernel write to an address in the argument, the memory there must be valid for that
-    /// during the call.
+    /// If the option makes the kernel write to an address in the argument, the memory there must be valid for
+    /// writes during the call.
     unsafe fn setsockopt(&self, option: i32, argument: &[u8]) -> Result<(), Errno> {
         let Ok(length) = libc::socklen_t::try_from(argument.len()) else {
             return Err(Errno::new(libc::EINVAL));
         };
-        // SAFETY: `argument` is borrowed for the call and `length` is its length, beyond which
-        // setsockopt does not read. To what an address in it leads, the caller answers for. The
-        // descriptor is open, since `self.fd` owns it.
+        // SAFETY: `argument` is borrowed for the call and `length` is its length, beyond which setsockopt does
+        // not read. The caller guarantees validity of the memory behind any address in it. The descriptor is
+        // open, since `self.fd` owns it.
         let result = unsafe {
             libc::setsockopt(
                 self.fd.as_raw_fd(),

@@ -1,4 +1,4 @@
-//! A table as it was read, and the index of its chains.
+//! A table that was read, and the index of its chains.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -14,23 +14,23 @@ use super::family::{GET_ENTRIES_HEAD, GET_ENTRIES_SIZE, Layout};
 use super::{Family, Hook, Info, Malformed, Problem, TableName};
 use crate::memory::Memory;
 
-/// A legacy table: its entries as the kernel sent them, and where its chains start.
+/// A legacy table: its entries as the kernel sent them, and the index of its chains.
 ///
-/// A table can be read into again and again ([`Connection::read_into`]); it keeps its memory.
+/// [`Connection::read_into`] can reuse a table and its memory for repeated reads.
 ///
 /// [`Connection::read_into`]: super::Connection::read_into
 #[derive(Clone)]
 pub struct Table {
     info: Info,
-    /// The argument of `GET_ENTRIES`: [`GET_ENTRIES_HEAD`] bytes, then the entries, then room.
-    /// The entries are aligned as their structs are.
+    /// The argument of `GET_ENTRIES`: [`GET_ENTRIES_HEAD`] bytes, then the entries, then spare
+    /// capacity. The entries have the alignment of their structs.
     buffer: Memory,
     /// In the order of the entries.
     spans: Vec<Span>,
 }
 
 impl Table {
-    /// A table without entries, to be read into.
+    /// Creates a table without entries, as a buffer for reads.
     #[must_use]
     pub const fn empty(family: Family) -> Self {
         Self {
@@ -40,11 +40,11 @@ impl Table {
         }
     }
 
-    /// A table from the kernel's answers to `GET_INFO` and `GET_ENTRIES` (without the latter's
-    /// head of 40 bytes), for instance from a file.
+    /// Creates a table from the kernel's replies to `GET_INFO` and `GET_ENTRIES` (the latter without
+    /// its 40-byte header), for instance from a file.
     ///
     /// # Errors
-    /// The entries are not a table of that description.
+    /// The entries do not match the description.
     pub fn from_bytes(info: Info, entries: &[u8]) -> Result<Self, Malformed> {
         if info.size() as usize != entries.len() {
             return Err(Malformed::new(
@@ -64,15 +64,15 @@ impl Table {
         Ok(table)
     }
 
-    /// A table with the same built-in chains, without rules and with the policy `ACCEPT`.
+    /// Returns a table with the same built-in chains, without rules and with the policy `ACCEPT`.
     pub(super) fn blank(info: &Info) -> Result<Self, Malformed> {
         let layout = info.family().layout();
-        // Where the entry starts, and where its target does.
+        // The offsets of the entry and of its target.
         let entry = |entries: &mut Vec<u8>, target: usize| {
             let start = entries.len();
             let size = layout.entry + target;
             entries.resize(start + size, 0);
-            // A few hundred bytes.
+            // All values are below a few hundred bytes.
             for (at, value) in [
                 (layout.target_offset, layout.entry as u16),
                 (layout.next_offset, size as u16),
@@ -112,14 +112,14 @@ impl Table {
         Self::from_bytes(blank, &entries)
     }
 
-    /// Forgets the entries, keeps the memory.
+    /// Removes the entries, but keeps the memory.
     pub(super) fn clear(&mut self, family: Family, name: TableName) {
         self.info = Info::empty(family, name);
         self.spans.clear();
     }
 
-    /// Prepares the argument of `GET_ENTRIES` and has it filled in. Until [`Self::index`] the table
-    /// stays without entries.
+    /// Prepares the argument of `GET_ENTRIES` and calls `fill` with it. Until [`Self::index`] the
+    /// table has no entries.
     pub(super) fn receive<E>(
         &mut self,
         info: &Info,
@@ -133,8 +133,8 @@ impl Table {
             .and_then(|size| usize::try_from(size).ok()?.checked_add(GET_ENTRIES_HEAD))
             .ok_or(Malformed::new(0, Problem::TooLarge { size }))?;
         if self.buffer.len() < length {
-            // Some of it is room to grow, which costs nothing as long as it is not touched.
-            // The old memory goes first, so that there are never both.
+            // Part of the capacity is spare, which costs nothing until it is touched. Free the old
+            // memory first, so that both never exist at the same time.
             self.buffer = Memory::EMPTY;
             self.buffer = Memory::zeroed(length.saturating_add(length / 8));
         }
@@ -145,8 +145,8 @@ impl Table {
         Ok(fill(argument))
     }
 
-    /// Takes the received entries as the table's: proves the bounds of each and finds the chains, in
-    /// one pass. After an error the table has no entries.
+    /// Indexes the received entries: one pass checks the bounds of each entry and finds the chains.
+    /// After an error the table has no entries.
     pub(super) fn index(&mut self, info: Info) -> Result<(), Malformed> {
         self.spans.clear();
         self.info = info;
@@ -184,32 +184,32 @@ impl Table {
         entries(&self.buffer, &self.info)
     }
 
-    /// The chains, in the kernel's order: as a rule the built-in ones first.
+    /// The chains, in the kernel's order: usually the built-in ones first.
     #[must_use]
     pub fn chains(&self) -> Chains<'_> {
         Chains::new(self, &self.spans)
     }
 
-    /// The chain of that name. Looks at each chain's name in turn.
+    /// Finds a chain by name, by a linear search.
     #[must_use]
     pub fn chain(&self, name: impl AsRef<[u8]>) -> Option<ChainRef<'_>> {
         let name = name.as_ref();
         self.chains().find(|chain| chain.name() == name)
     }
 
-    /// The built-in chain of that hook.
+    /// Returns the built-in chain of that hook.
     #[must_use]
     pub fn builtin(&self, hook: Hook) -> Option<ChainRef<'_>> {
         self.chains().find(|chain| chain.hook() == Some(hook))
     }
 
-    /// The chain whose first rule is at that offset: where a jump leads.
+    /// Returns the chain whose first rule is at that offset, as the target of a jump.
     pub(super) fn chain_at(&self, first: usize) -> Option<ChainRef<'_>> {
         let span = self.spans.get(self.position_at(first)?)?;
         Some(ChainRef::new(self, span))
     }
 
-    /// The position of that chain among the chains.
+    /// Returns the index of that chain among the chains.
     pub(super) fn position_at(&self, first: usize) -> Option<usize> {
         let position = self
             .spans
@@ -218,8 +218,8 @@ impl Table {
         (span.first as usize == first).then_some(position)
     }
 
-    /// Where the chains lie, in the order of the entries and without gaps; what follows the last is
-    /// the table's end.
+    /// Positions of the chains, in the order of the entries and without gaps; the end of the table
+    /// follows the last one.
     pub(super) fn spans(&self) -> &[Span] {
         &self.spans
     }
@@ -237,7 +237,7 @@ impl fmt::Debug for Table {
     }
 }
 
-/// The entries in the argument of `GET_ENTRIES`.
+/// Returns the entries in the argument of `GET_ENTRIES`.
 fn entries<'t>(buffer: &'t [u8], info: &Info) -> &'t [u8] {
     // An empty table may have no buffer yet.
     buffer
@@ -252,7 +252,7 @@ struct Open<'t> {
     last_offset: u32,
 }
 
-/// Walks over the entries once.
+/// Scans the entries once.
 fn index(info: &Info, entries: &[u8], spans: &mut Vec<Span>) -> Result<(), Malformed> {
     let layout = *info.family().layout();
     let mut starts = Starts::new(info);
@@ -316,7 +316,7 @@ fn index(info: &Info, entries: &[u8], spans: &mut Vec<Span>) -> Result<(), Malfo
 }
 
 impl Open<'_> {
-    /// Ends the chain: what is its last entry?
+    /// Ends the chain and classifies its last entry.
     fn close(self, layout: &Layout, info: &Info, end: u32) -> Result<Span, Malformed> {
         let Self {
             mut span,
@@ -344,16 +344,16 @@ impl Open<'_> {
     }
 }
 
-/// Where built-in chains start, in the order of the entries.
+/// The start offsets of built-in chains, in the order of the entries.
 struct Starts {
     sorted: [(u32, Hook); Starts::ROOM],
     position: usize,
-    /// How many of them there are.
+    /// Number of built-in chains.
     count: usize,
 }
 
 impl Starts {
-    /// A table has at most five built-in chains; the places behind them are stops.
+    /// A table has at most five built-in chains; the remaining elements are sentinels.
     const ROOM: usize = 6;
     const STOP: (u32, Hook) = (u32::MAX, Hook::Prerouting);
 
@@ -373,7 +373,7 @@ impl Starts {
         }
     }
 
-    /// The hook whose chain starts at this offset, if it is the next one.
+    /// Returns the hook whose chain starts at this offset, if it is the next one.
     #[inline]
     fn take(&mut self, offset: u32) -> Option<Hook> {
         let &(start, hook) = self.sorted.get(self.position)?;
@@ -383,7 +383,7 @@ impl Starts {
         })
     }
 
-    /// The first that was not taken.
+    /// Returns the first start that was not taken.
     fn left(&self) -> Option<(u32, Hook)> {
         let of_hooks = self.sorted.get(..self.count)?;
         of_hooks.get(self.position).copied()

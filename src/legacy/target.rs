@@ -1,4 +1,4 @@
-//! What a rule does with a packet.
+//! The target of a rule.
 
 use std::fmt;
 
@@ -9,36 +9,35 @@ use super::{ChainRef, ExtensionRef, Malformed, Problem, RuleRef};
 
 pub(super) const VERDICT_QUEUE: i32 = -NF_QUEUE - 1;
 
-/// What a rule does with a packet that it is for.
+/// The target of a rule: the action for a matching packet.
 ///
 /// Source: `struct xt_standard_target` and its verdict in `linux/netfilter/x_tables.h`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target<'t> {
-    /// Lets the packet go on.
+    /// Accepts the packet.
     Accept,
-    /// Throws the packet away.
+    /// Drops the packet.
     Drop,
-    /// Hands the packet to a program.
+    /// Queues the packet to user space.
     Queue,
-    /// Goes back to the calling chain, or to the policy in a built-in chain.
+    /// Returns to the calling chain, or to the policy in a built-in chain.
     Return,
-    /// Goes on with the next rule: a rule without a target, which only counts.
+    /// Continues with the next rule: a rule without a target, which only counts.
     FallThrough,
-    /// Goes to the start of another chain; its return leads to the next rule.
+    /// Jumps to another chain; a return from it continues with the next rule.
     Jump(ChainRef<'t>),
-    /// Goes to the start of another chain for good: its return leads to where this chain was
-    /// jumped to from. ARP tables do not have it.
+    /// Goes to another chain; a return from it continues in the chain that called this one. Not in
+    /// ARP tables.
     Goto(ChainRef<'t>),
-    /// Does what the extension says.
+    /// Applies the extension.
     Extension(ExtensionRef<'t>),
-    /// A verdict that is none of the above: the number as the kernel keeps it (minus one minus the
-    /// verdict).
+    /// Another verdict, as the kernel stores it (`-verdict - 1`).
     Verdict(i32),
 }
 
 impl<'t> Target<'t> {
-    /// The target of a rule.
+    /// Decodes the target of a rule.
     pub(super) fn of(rule: &RuleRef<'t>) -> Result<Self, Malformed> {
         let raw = rule.raw_target()?;
         if !raw.name().is_empty() {
@@ -46,7 +45,7 @@ impl<'t> Target<'t> {
         }
         let Some(verdict) = rule.entry().verdict() else {
             let offset = rule.offset() + rule.entry().target_offset;
-            // It is as long as its u16 of a size says.
+            // The length of the extension comes from its u16 size field.
             let (size, room) = (raw.bytes().len() as u16, rule.entry().target().len());
             return Err(Malformed::new(
                 offset,
@@ -75,7 +74,7 @@ impl<'t> Target<'t> {
         })
     }
 
-    /// The chain that a jump or goto leads to.
+    /// Returns the chain of a jump or goto.
     #[must_use]
     pub const fn chain(&self) -> Option<ChainRef<'t>> {
         match self {
@@ -93,7 +92,7 @@ impl fmt::Debug for Target<'_> {
             Self::Queue => f.write_str("Queue"),
             Self::Return => f.write_str("Return"),
             Self::FallThrough => f.write_str("FallThrough"),
-            // The chain's name; all of it could be much.
+            // Only the chain's name, to keep the output short.
             Self::Jump(chain) => f.debug_tuple("Jump").field(&chain.name()).finish(),
             Self::Goto(chain) => f.debug_tuple("Goto").field(&chain.name()).finish(),
             Self::Extension(extension) => f.debug_tuple("Extension").field(extension).finish(),

@@ -1,13 +1,13 @@
-//! Tables that a kernel sent (`tests/data/legacy`, captured by `capture.sh` there), and what becomes
-//! of them when they are cut short, changed or wrong.
+//! Reads tables that a kernel sent (`tests/data/legacy`, captured by `capture.sh` there), also
+//! truncated, changed or malformed.
 //!
-//! One file, because all of it works on the same captures with the same few helpers.
+//! This is one file because all tests use the same captures and helpers.
 
 use std::fmt::Write;
 
 use super::*;
 
-/// A captured table: the answer to `GET_INFO`, then the entries.
+/// A captured table: the reply to `GET_INFO`, then the entries.
 pub(super) struct Captured {
     family: Family,
     bytes: &'static [u8],
@@ -47,7 +47,7 @@ impl Captured {
         self.read_changed(|_, _| ()).unwrap()
     }
 
-    /// Reads it after a change of the answer to `GET_INFO` and of the entries.
+    /// Reads the table after changes to the reply to `GET_INFO` and to the entries.
     pub(super) fn read_changed(
         &self,
         change: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>),
@@ -67,12 +67,12 @@ pub(super) fn set_u32(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
 }
 
-/// Where a chain's rule is.
+/// Returns a rule of a chain.
 fn rule<'t>(table: &'t Table, chain: &str, position: usize) -> RuleRef<'t> {
     table.chain(chain).unwrap().rules().nth(position).unwrap()
 }
 
-/// Everything there is to know about a table, as text.
+/// Formats the complete content of a table.
 pub(super) fn describe(table: &Table) -> String {
     let mut text = String::new();
     for chain in table.chains() {
@@ -191,7 +191,7 @@ fn describe_header(text: &mut String, header: Header<'_>) {
     }
 }
 
-/// Uses all that a table offers. What comes out does not matter: nothing may panic or go on for ever.
+/// Calls every function of a table. The results do not matter: nothing may panic or loop forever.
 pub(super) fn exercise(table: &Table) {
     let _ = (describe(table), format!("{table:?}"));
     let mut entries = 1; // the end
@@ -272,7 +272,7 @@ final-return: 2
     );
     exercise(&table);
 
-    // The numbers of the entries, by which the kernel counts counters, follow on one another.
+    // The indices of the entries, by which the kernel orders counters, are consecutive.
     let numbers: Vec<_> = table
         .chains()
         .flat_map(|chain| chain.rules().chain(chain.foot()))
@@ -284,7 +284,7 @@ final-return: 2
             0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 14, 15, 16, 18, 19, 21, 22, 23
         ]
     );
-    // All bytes belong to a chain, or to the end.
+    // All bytes belong to a chain, or to the end of the table.
     let bytes: usize = table.chains().map(|chain| chain.bytes().len()).sum();
     assert_eq!(table.entries().len() - bytes, 112 + 64);
 
@@ -345,7 +345,7 @@ fn every_truncation_is_an_error() {
     for captured in ALL {
         let size = captured.bytes.len() - captured.info_size();
         for length in 0..size {
-            // The information agrees about the size, so that it is the entries that are looked at.
+            // With a consistent size in the information, so that the entries are checked.
             let error = captured
                 .read_changed(|info, entries| {
                     let at = info.len() - 4;
@@ -354,7 +354,7 @@ fn every_truncation_is_an_error() {
                 })
                 .unwrap_err();
             assert!(error.offset <= length, "{length}: {error}");
-            // And when it does not.
+            // With an inconsistent size.
             let error = captured
                 .read_changed(|_, entries| entries.truncate(length))
                 .unwrap_err();
@@ -378,7 +378,7 @@ fn every_truncation_is_an_error() {
     }
 }
 
-/// Numbers that look random but are the same each time (xorshift64*).
+/// Pseudo-random numbers that are the same in each run (xorshift64*).
 struct Random(u64);
 
 impl Random {
@@ -431,7 +431,7 @@ fn changed_bytes_never_panic() {
     );
 }
 
-/// One change, and the offset and problem that it must give.
+/// Makes a change, and returns the resulting offset and problem.
 #[track_caller]
 fn refused(
     captured: &Captured,
@@ -458,7 +458,7 @@ fn wrong_entries_are_named() {
         })
     };
 
-    // The target within the head, beyond the entry, or not aligned. The entry has 152 bytes.
+    // The target within the header, beyond the entry, or not aligned. The entry has 152 bytes.
     for value in [0, 104, 128, 0xfff8] {
         let problem = Problem::TargetOffset {
             target_offset: value,
@@ -507,10 +507,10 @@ fn wrong_chains_are_named() {
     for (start, place) in [(8, 0), (0xffff_fff8, 0), (head, 0), (size - 176, 0)] {
         let (offset, problem) =
             refused(&IPV4_FILTER, |info, _| set_u32(info, HOOK_ENTRY + 4, start));
-        // Whatever start it is, the first entry belongs to no chain then.
+        // For each of these starts, the first entry belongs to no chain.
         assert_eq!((offset, problem), (place, Problem::OutsideChains));
     }
-    // FORWARD: then INPUT ends elsewhere, or not at all.
+    // FORWARD: then INPUT ends elsewhere, or never.
     let (offset, problem) = refused(&IPV4_FILTER, |info, _| {
         set_u32(info, HOOK_ENTRY + 8, first("JUMPED"))
     });
@@ -539,7 +539,7 @@ fn wrong_chains_are_named() {
         (offset as u32, problem),
         (head, Problem::HookEntry { hook: Hook::Output })
     );
-    // A built-in chain that has no start, as one that is not there.
+    // A built-in chain without a start, which is treated as nonexistent.
     let (_, problem) = refused(&IPV4_FILTER, |info, _| {
         set_u32(info, HOOK_ENTRY - 4, 0b1111);
         set_u32(info, HOOK_ENTRY, u32::MAX);
@@ -547,7 +547,7 @@ fn wrong_chains_are_named() {
     });
     let hook = Hook::Prerouting;
     assert_eq!(problem, Problem::HookEntry { hook });
-    // Two built-in chains with one start.
+    // Two built-in chains with the same start.
     let (_, problem) = refused(&IPV4_FILTER, |info, _| set_u32(info, HOOK_ENTRY + 8, 0));
     assert!(
         matches!(
@@ -557,7 +557,7 @@ fn wrong_chains_are_named() {
         "{problem}"
     );
 
-    // A policy elsewhere; one that is conditional, or returns.
+    // A policy at another offset, with a condition, or with a return.
     let (offset, problem) = refused(&IPV4_FILTER, |info, _| set_u32(info, UNDERFLOW + 4, 0));
     assert_eq!(offset as u32, input_policy);
     assert_eq!(
@@ -576,7 +576,7 @@ fn wrong_chains_are_named() {
     });
     assert_eq!((offset, problem), (policy, Problem::Policy { hook: input }));
 
-    // No end; too many entries; a hook that there is not.
+    // No end; too many entries; an unknown hook.
     let end = size as usize - 176;
     let (_, problem) = refused(&IPV4_FILTER, |_, entries| entries[end + 112 + 2] = b'e');
     assert_eq!(problem, Problem::NoEnd);
@@ -655,7 +655,7 @@ fn wrong_matches_and_targets_are_named() {
     ] {
         assert_eq!(set(target, size), Err(Malformed::new(target, problem)));
     }
-    // Jumps into the void, to a chain's head, into a chain, to a built-in chain.
+    // Jumps outside the table, to a chain's head, into a chain, to a built-in chain.
     let jumped = table.chain("JUMPED").unwrap().offset() as u32;
     let verdict = target + 32;
     for to in [0x7fff_fff8, 1, jumped - 176, jumped + 144] {
@@ -682,7 +682,7 @@ fn wrong_matches_and_targets_are_named() {
 fn a_chain_without_its_implicit_return_keeps_all_its_rules() {
     let table = IPV4_FILTER.read();
     let foot = table.chain("JUMPED").unwrap().foot().unwrap().offset();
-    // It drops; it is conditional.
+    // With the verdict DROP, or with a condition.
     for (at, value) in [(foot + 112 + 32, -1i32 as u32), (foot, 1)] {
         let changed = IPV4_FILTER
             .read_changed(|_, entries| set_u32(entries, at, value))
@@ -721,7 +721,7 @@ fn a_table_can_be_used_again() {
             .unwrap();
         filled.unwrap();
     };
-    // A smaller one, in the same memory, then a larger one of another family.
+    // A smaller one in the same memory, then a larger one of another family.
     let memory = table.entries().as_ptr();
     receive(&mut table, &small);
     assert_eq!(table.chains().count(), 0, "not yet indexed");
@@ -733,7 +733,7 @@ fn a_table_can_be_used_again() {
     table.index(*arp.info()).unwrap();
     assert_eq!(describe(&table), describe(&arp));
 
-    // One that is not understood leaves nothing behind.
+    // A malformed table leaves nothing behind.
     let wrong = Info::from_bytes(Family::Arp, &{
         let mut info = ARP_FILTER.bytes[..ARP_FILTER.info_size()].to_vec();
         set_u32(&mut info, 60, 1);
@@ -774,7 +774,7 @@ fn errors_say_what_and_where() {
     };
     assert_eq!(
         error.to_string(),
-        "the legacy IPv6 table nat cannot be understood: at offset 176: a jump to 8, where no chain starts"
+        "cannot parse the legacy IPv6 table nat: at offset 176: a jump to 8, which is not the start of a chain"
     );
     let error = Error::NotBuilt {
         family: Family::Arp,

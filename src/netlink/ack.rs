@@ -19,25 +19,25 @@ const ERROR: usize = 4;
 /// Length of the request's header behind it.
 const REQUEST: usize = 16;
 
-/// What the kernel says of one request: done, or refused and why.
+/// The kernel's reply to one request: success, or an error and its reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Acknowledgement<'a> {
     /// `nlmsg_seq` of the request that this answers.
     pub sequence: u32,
-    /// The error, or `None` when the request was carried out.
+    /// The error, or `None` if the request succeeded.
     pub errno: Option<Errno>,
     /// The kernel's own text, without its NUL (extended acknowledgements only).
     pub text: Option<&'a [u8]>,
-    /// Where the attribute at fault starts, in bytes from the start of the request's header
-    /// (extended acknowledgements only).
+    /// Start of the attribute that caused the error, in bytes from the start of the request's
+    /// header (extended acknowledgements only).
     pub attribute_offset: Option<u32>,
 }
 
 impl<'a> Acknowledgement<'a> {
-    /// Reads a message as an acknowledgement; `None` if it is of another type than `NLMSG_ERROR`.
+    /// Parses a message as an acknowledgement; `None` unless its type is `NLMSG_ERROR`.
     ///
     /// # Errors
-    /// [`Malformed`] when the payload is too short for what it must hold.
+    /// [`Malformed`] when the payload is too short.
     pub fn parse(message: &Message<'a>) -> Result<Option<Self>, Malformed> {
         if message.kind != NLMSG_ERROR {
             return Ok(None);
@@ -48,12 +48,12 @@ impl<'a> Acknowledgement<'a> {
             .ok_or(Malformed {
                 what: "netlink acknowledgement",
                 offset: 0,
-                reason: "there is no request header behind the error number",
+                reason: "missing request header after the error number",
             })?;
         let request_length =
             u32::from_ne_bytes([request[0], request[1], request[2], request[3]]) as usize;
         let errno = error_number(message.payload);
-        // Only errors carry the request's payload back.
+        // Only errors echo the request's payload.
         let echoed = if message.flags & NLM_F_CAPPED != 0 || errno.is_none() {
             REQUEST
         } else {
@@ -67,7 +67,7 @@ impl<'a> Acknowledgement<'a> {
         )))
     }
 
-    /// Reads the `NLMSG_DONE` that ends a dump; it carries an error number as well.
+    /// Reads the `NLMSG_DONE` that ends a dump; it has an error number as well.
     pub(super) fn of_done(message: &Message<'a>) -> Self {
         let errno = error_number(message.payload);
         Self::with_attributes(message, message.sequence, errno, ERROR)
@@ -107,10 +107,10 @@ impl<'a> Acknowledgement<'a> {
         acknowledgement
     }
 
-    /// This acknowledgement as a result of the request that was made.
+    /// Converts the acknowledgement to the result of the named request.
     ///
     /// # Errors
-    /// [`Error::Refused`] when it carries an error.
+    /// [`Error::Refused`] if it has an error.
     pub fn into_result(self, request: &'static str) -> Result<(), Error> {
         match self.errno {
             None => Ok(()),
@@ -123,7 +123,7 @@ impl<'a> Acknowledgement<'a> {
     }
 }
 
-/// The error number at the start of a payload; none if it is 0 or missing.
+/// The error number at the start of a payload; `None` if it is 0 or missing.
 fn error_number(payload: &[u8]) -> Option<Errno> {
     let number = i32::from_ne_bytes(*payload.first_chunk()?);
     (number != 0).then(|| Errno::new(number))
@@ -134,8 +134,8 @@ pub(super) mod tests {
     use super::*;
     use crate::netlink::MessageWriter;
 
-    /// An acknowledgement as the kernel makes it, to be replayed: capped, with the extended
-    /// attributes when there are any.
+    /// An acknowledgement as the kernel sends it, for replays: capped, with the extended
+    /// attributes if there are any.
     pub(crate) fn reply(
         buffer: &mut Vec<u8>,
         sequence: u32,
@@ -149,7 +149,7 @@ pub(super) mod tests {
         MessageWriter::new(&mut request, 0xa06, 5, sequence)
             .finish()
             .unwrap();
-        request[0] = 120; // its length, of which only the header comes back
+        request[0] = 120; // its length; only the header comes back
         let mut w = MessageWriter::new(buffer, NLMSG_ERROR, flags, sequence);
         w.encoded(&(-errno).to_ne_bytes()).encoded(&request);
         if let Some(text) = text {
@@ -179,7 +179,7 @@ pub(super) mod tests {
 
     #[test]
     fn reads_the_attributes_behind_an_echoed_request() {
-        // Without NETLINK_CAP_ACK the whole request stands between header and attributes.
+        // Without NETLINK_CAP_ACK the whole request is between header and attributes.
         let mut request = Vec::new();
         let mut w = MessageWriter::new(&mut request, 0xa06, 5, 3);
         w.bytes(1, &[1; 10]);

@@ -32,18 +32,18 @@ pub struct Attribute<'a> {
     pub kind: u16,
     /// The payload, without padding.
     pub payload: &'a [u8],
-    /// Header, payload and padding, as they stand in the message.
+    /// Header, payload and padding, as in the message.
     pub raw: &'a [u8],
 }
 
 /// The attributes of a message or of a nested attribute, in order.
 ///
-/// Total on hostile bytes: an attribute whose length does not fit ends the iteration with one
+/// Safe on invalid bytes: an attribute whose length does not fit ends the iteration with one
 /// [`Malformed`].
 #[derive(Debug, Clone)]
 pub struct Attributes<'a> {
     bytes: &'a [u8],
-    /// Where the next attribute starts; beyond the end where the last one lacks its padding.
+    /// Where the next attribute starts; beyond the end if the last one lacks its padding.
     at: usize,
 }
 
@@ -55,15 +55,15 @@ impl<'a> Attributes<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// How many bytes were passed so far: where the next attribute starts.
+    /// Offset of the next attribute.
     #[inline]
     #[must_use]
     pub fn offset(&self) -> usize {
         self.at.min(self.bytes.len())
     }
 
-    /// The payload of the first attribute of this type, if there is one before any malformed
-    /// attribute.
+    /// Returns the payload of the first attribute of this type, unless a malformed attribute comes
+    /// before it.
     #[must_use]
     pub fn find(self, kind: u16) -> Option<&'a [u8]> {
         self.map_while(Result::ok)
@@ -71,18 +71,18 @@ impl<'a> Attributes<'a> {
             .map(|attribute| attribute.payload)
     }
 
-    /// The bytes that were not passed yet.
+    /// The remaining bytes.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    /// Whether all attributes were passed.
+    /// Whether no attributes remain.
     #[inline(always)]
     pub(crate) const fn at_end(&self) -> bool {
         self.at >= self.bytes.len()
     }
 
-    /// Type and payload of the next attribute; type 0, which no attribute has, at the end.
+    /// Returns type and payload of the next attribute; type 0, which no attribute has, at the end.
     // A listing spends most of its instructions here: one load for the header, one comparison for
     // both ends of the length (a length below the header's own wraps around), one addition.
     #[inline(always)]
@@ -102,16 +102,16 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// Attributes read in the order in which they are expected, each with its padding and without flags, as
-/// the kernel sends them. Anything else is [`FastPathMiss`] or left unread, and is to be read through
-/// [`Attributes`], which takes them in any order and says what is malformed.
-// Reading a ruleset spends most of its instructions here: a number costs one comparison of the length
-// that is left, one of the whole header, and one load.
+/// Reads attributes in the expected order, each with its padding and without flags, as
+/// the kernel sends them. Anything else is a [`FastPathMiss`] or stays unread; the caller then reads it
+/// through [`Attributes`], which accepts any order and reports malformed attributes.
+// Reading a ruleset spends most of its instructions here: a number costs one comparison of the remaining
+// length, one of the whole header, and one load.
 #[derive(Debug, Clone, Copy)]
 #[doc(hidden)]
 pub struct AttributeCursor<'a>(&'a [u8]);
 
-/// Something is not as expected.
+/// The attributes are not as expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
 pub struct FastPathMiss;
@@ -123,20 +123,20 @@ impl<'a> AttributeCursor<'a> {
         Self(bytes)
     }
 
-    /// Whether all was read.
+    /// Whether all attributes have been read.
     #[inline(always)]
     pub(crate) const fn at_end(self) -> bool {
         self.0.is_empty()
     }
 
-    /// What was not read yet.
+    /// The unread bytes.
     #[inline(always)]
     pub(crate) const fn rest(self) -> &'a [u8] {
         self.0
     }
 
-    /// The number of `N` bytes that comes next, if it is of this type; none if anything else does. `WHOLE`
-    /// is what the attribute takes with header and padding.
+    /// Reads the next attribute as a number of `N` bytes, if it is of this type; otherwise `None`. `WHOLE`
+    /// is the attribute's length with header and padding.
     #[inline(always)]
     pub(crate) fn number<const N: usize, const WHOLE: usize>(
         &mut self,
@@ -152,7 +152,7 @@ impl<'a> AttributeCursor<'a> {
         value.first_chunk().copied()
     }
 
-    /// The payload that comes next, if it is of this type; none if anything else does.
+    /// Reads the next attribute's payload, if it is of this type; otherwise `None`.
     #[inline(always)]
     pub(crate) fn payload(&mut self, kind: u16) -> Result<Option<&'a [u8]>, FastPathMiss> {
         let Some((header, behind)) = self.0.split_first_chunk::<HEADER>() else {
@@ -174,7 +174,7 @@ impl<'a> AttributeCursor<'a> {
         Ok(Some(payload))
     }
 
-    /// Skips the attribute that comes next, if it is an empty one of this type.
+    /// Skips the next attribute, if it is an empty one of this type.
     #[inline(always)]
     pub(crate) fn skip_empty(&mut self, kind: u16) -> bool {
         let found = self.0.split_first_chunk::<HEADER>();
@@ -185,8 +185,8 @@ impl<'a> AttributeCursor<'a> {
         true
     }
 
-    /// What comes next, with its header and without, if it is of this type. It must be of a length that
-    /// needs no padding, as attributes with others in them are: the caller sees to that.
+    /// Reads the next attribute with and without its header, if it is of this type. The caller ensures that its
+    /// length needs no padding, as with nested attributes.
     #[inline(always)]
     pub(crate) fn unpadded(&mut self, kind: u16) -> Option<(&'a [u8], &'a [u8])> {
         let (length, found) = split_header(*self.0.first_chunk::<HEADER>()?);
@@ -199,7 +199,7 @@ impl<'a> AttributeCursor<'a> {
         Some((raw, payload))
     }
 
-    /// The payload of what is left, if that is one attribute, of this type and without padding.
+    /// The payload of the rest, if that is a single attribute of this type without padding.
     #[inline(always)]
     pub(crate) fn last(self, kind: u16) -> Option<&'a [u8]> {
         let (header, payload) = self.0.split_first_chunk::<HEADER>()?;
@@ -207,14 +207,14 @@ impl<'a> AttributeCursor<'a> {
     }
 }
 
-/// A header, as it stands in a message.
+/// Encodes an attribute's header.
 #[inline(always)]
 const fn header_of(kind: u16, length: usize) -> [u8; HEADER] {
     let ([l0, l1], [k0, k1]) = ((length as u16).to_ne_bytes(), kind.to_ne_bytes());
     [l0, l1, k0, k1]
 }
 
-/// The length and the type, with its flags, in a header.
+/// Splits a header into the length and the type with its flags.
 #[inline(always)]
 const fn split_header(header: [u8; HEADER]) -> (usize, u16) {
     let [l0, l1, k0, k1] = header;
@@ -231,7 +231,7 @@ const fn malformed(offset: usize) -> Malformed {
     Malformed {
         what: "netlink attribute",
         offset,
-        reason: "its length does not fit into the bytes that hold it",
+        reason: "its length exceeds the remaining bytes",
     }
 }
 
@@ -267,7 +267,7 @@ mod tests {
         5, 0, 200, 0x80, 7, 0, 0, 0, // unknown, with NLA_F_NESTED
         8, 0, 6, 0, 0, 0, 0, 2, // use
     ];
-    /// The same as a big-endian machine has it.
+    /// The same on a big-endian machine.
     #[cfg(target_endian = "big")]
     const SAMPLE: &[u8] = &[
         0, 8, 0, 1, b'n', b'a', b't', 0, // table
@@ -295,7 +295,7 @@ mod tests {
             assert!(good <= 3);
             assert!(items.next().is_none(), "an error ends the iteration");
         }
-        // A length below the header's own would never advance.
+        // A length below the header's own would loop forever.
         assert!(Attributes::new(&[0, 0, 1, 0]).next().unwrap().is_err());
     }
 }

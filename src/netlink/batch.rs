@@ -1,21 +1,21 @@
-//! The replies to a batch, and what they say of its outcome.
+//! The replies to a batch, and the outcome that they prove.
 //!
 //! A batch is `NFNL_MSG_BATCH_BEGIN`, operations, `NFNL_MSG_BATCH_END` in one datagram. The kernel
-//! works on it inside `sendmsg` and queues its replies before that returns:
+//! processes it inside `sendmsg` and queues its replies before that returns:
 //!
 //! - an error for each operation that failed, in order, at the operation's sequence number;
 //! - an error of the commit itself, at the *first operation's* sequence number, queued before any
 //!   of the others;
 //! - an error of the whole batch (no permission) at `BATCH_BEGIN`'s sequence number;
-//! - an acknowledgement for each operation that asked for one and did not fail, even if the batch
+//! - an acknowledgement for each operation that requested one and did not fail, even if the batch
 //!   failed because of others;
-//! - an acknowledgement for `BATCH_END` if it asked for one, only after the commit, and only from
-//!   Linux 6.10 on.
+//! - an acknowledgement for `BATCH_END` if it requested one, only after the commit, and only since
+//!   Linux 6.10.
 //!
-//! So three acknowledgements are enough whatever the size of the batch: on the first operation
-//! (an error *and* an acknowledgement at its number say that the commit failed, not the
+//! So three acknowledgements are enough for a batch of any size: on the first operation
+//! (an error *and* an acknowledgement at its number mean that the commit failed, not the
 //! operation), on the last one, and on `BATCH_END`.
-//! Source: `net/netfilter/nfnetlink.c` of Linux, `nfnetlink_rcv_batch`; seen on 6.18.
+//! Source: `net/netfilter/nfnetlink.c` of Linux, `nfnetlink_rcv_batch`; observed on 6.18.
 
 use std::ops::RangeInclusive;
 
@@ -29,25 +29,25 @@ use crate::errno::Errno;
 /// One error that the kernel reported for a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
-    /// Which operation failed, counted from 0; `None` when the kernel refused the batch as a whole
+    /// Index of the failed operation, from 0; `None` when the kernel refused the whole batch
     /// or its commit.
     pub operation: Option<usize>,
     /// The kernel's error number.
     pub errno: Errno,
-    /// The kernel's own text, if it gave one.
+    /// The kernel's own text, if any.
     pub text: Option<BString>,
-    /// Where in the operation's message the attribute at fault starts, in bytes from the start of
-    /// the netlink header.
+    /// Start of the attribute that caused the error, in bytes from the start of the operation's
+    /// netlink header.
     pub attribute_offset: Option<u32>,
 }
 
-/// What the replies prove.
+/// The outcome that the replies prove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Every operation was applied: the kernel acknowledged the end.
     Applied,
-    /// Every operation was right, and nothing is said of the end: so say kernels before 6.10 that every
-    /// operation was applied, and newer ones never, unless a reply is missing.
+    /// Every operation was valid, and the end was not acknowledged. Kernels before 6.10 report applied
+    /// batches like this; newer ones only if a reply is missing.
     Acknowledged,
     /// Nothing was applied.
     Rejected,
@@ -55,10 +55,10 @@ pub enum Verdict {
     Unknown,
 }
 
-/// All that was learned from the replies to one batch.
+/// The result of the replies to one batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replies {
-    /// What the replies prove.
+    /// The outcome that they prove.
     pub verdict: Verdict,
     /// The errors, in the order of the operations.
     pub rejections: Vec<Rejection>,
@@ -66,7 +66,7 @@ pub struct Replies {
     pub lost: bool,
 }
 
-/// The state machine that turns the replies to one batch into its outcome, apart from any socket.
+/// State machine that derives a batch's outcome from its replies, independent of any socket.
 #[derive(Debug, Clone)]
 pub struct BatchReplies {
     operations: RangeInclusive<u32>,
@@ -79,7 +79,7 @@ pub struct BatchReplies {
 }
 
 impl BatchReplies {
-    /// For a batch whose operations have these sequence numbers; `BATCH_BEGIN` has the number
+    /// Starts for a batch whose operations have these sequence numbers; `BATCH_BEGIN` has the number
     /// before them and `BATCH_END` the number after them.
     #[must_use]
     pub const fn new(operations: RangeInclusive<u32>) -> Self {
@@ -94,10 +94,10 @@ impl BatchReplies {
         }
     }
 
-    /// Takes one datagram.
+    /// Processes one datagram.
     ///
     /// # Errors
-    /// [`Malformed`] when it is not made of messages; what it held counts as lost.
+    /// [`Malformed`] when a message in it is malformed; the rest counts as lost.
     pub fn accept(&mut self, datagram: &[u8]) -> Result<(), Malformed> {
         for message in Messages::new(datagram) {
             let acknowledgement = message.and_then(|message| Acknowledgement::parse(&message));
@@ -127,7 +127,7 @@ impl BatchReplies {
         } else if sequence == first.wrapping_sub(1) || sequence == last.wrapping_add(1) {
             None
         } else {
-            return; // an answer to some earlier request
+            return; // a reply to an earlier request
         };
         self.rejections.push(Rejection {
             operation,
@@ -137,13 +137,13 @@ impl BatchReplies {
         });
     }
 
-    /// Says that the kernel told the sender of what the batch changed (`NLM_F_ECHO`), as it does of nothing that it
-    /// does not commit.
+    /// Records that the kernel echoed the batch's changes to the sender (`NLM_F_ECHO`), as it does only for committed
+    /// batches.
     pub fn tell(&mut self) {
         self.told = true;
     }
 
-    /// Says that the kernel dropped replies, or that one was cut.
+    /// Records that the kernel dropped replies, or that one was truncated.
     pub fn lose(&mut self) {
         self.lost = true;
     }
@@ -154,11 +154,11 @@ impl BatchReplies {
         self.end_acknowledged
     }
 
-    /// Draws the conclusion, once the socket has no more replies.
+    /// Determines the outcome, once the socket has no more replies.
     #[must_use]
     pub fn finish(mut self) -> Replies {
         if self.first_acknowledged {
-            // The first operation was carried out: an error at its number is the commit's.
+            // The first operation succeeded: an error at its number is the commit's.
             for rejection in &mut self.rejections {
                 if rejection.operation == Some(0) {
                     rejection.operation = None;
@@ -166,8 +166,8 @@ impl BatchReplies {
             }
         }
         let verdict = if self.end_acknowledged || self.told {
-            // The kernel acknowledges the end only after the commit, and tells of it only then. An error beside it
-            // would be an answer to something else.
+            // The kernel acknowledges the end and echoes changes only after the commit. An error beside that
+            // answers another request.
             self.rejections.clear();
             Verdict::Applied
         } else if !self.rejections.is_empty() {
@@ -190,7 +190,7 @@ mod tests {
     use super::super::ack::tests::reply;
     use super::*;
 
-    /// Replays (sequence, errno) pairs to a batch of five operations numbered 1 to 5.
+    /// Replays (sequence, errno) pairs as the replies to five operations numbered 1 to 5.
     fn replay(replies: &[(u32, i32)], lost: bool) -> Replies {
         let mut state = BatchReplies::new(1..=5);
         for &(sequence, errno) in replies {
@@ -220,9 +220,9 @@ mod tests {
             replay(&[(1, 0), (5, 0)], false).verdict,
             Verdict::Acknowledged
         );
-        // One of the first operation is missing: perhaps with the commit's error.
+        // The first operation's is missing: perhaps together with the commit's error.
         assert_eq!(replay(&[(5, 0)], false).verdict, Verdict::Unknown);
-        // The end is acknowledged after the commit: whatever else was lost.
+        // The end is acknowledged after the commit, whatever else was lost.
         assert_eq!(replay(&[(6, 0)], true).verdict, Verdict::Applied);
     }
 
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(replay(&[], false).verdict, Verdict::Unknown);
         // The commit's error may be among the lost ones.
         assert_eq!(replay(&[(1, 0), (5, 0)], true).verdict, Verdict::Unknown);
-        // One error is enough to know that nothing was applied.
+        // One error proves that nothing was applied.
         let outcome = replay(&[(3, 2)], true);
         assert_eq!((outcome.verdict, outcome.lost), (Verdict::Rejected, true));
     }
@@ -272,7 +272,7 @@ mod tests {
     fn answers_to_other_requests_do_not_count() {
         let outcome = replay(&[(77, 1), (1, 0), (5, 0)], false);
         assert_eq!(outcome.verdict, Verdict::Acknowledged);
-        // The end's acknowledgement proves the commit, whatever else lies about.
+        // The end's acknowledgement proves the commit, whatever else is queued.
         let outcome = replay(&[(3, libc::ENOENT), (1, 0), (5, 0), (6, 0)], false);
         assert_eq!(
             (outcome.verdict, failed(&outcome)),

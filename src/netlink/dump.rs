@@ -8,38 +8,38 @@ use super::ack::Acknowledgement;
 use super::error::{Error, Loss};
 use super::message::Message;
 
-/// The signature of a message of type 65535 with all flags: of a subsystem that does not exist.
+/// The signature of a message of type 65535 with all flags: its subsystem does not exist.
 const UNLIKE_ANY: u64 = u64::MAX;
 
-/// What a message means to the dump that it came in on.
+/// The meaning of a message for the current dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DumpItem<'a> {
     /// One object of the listing.
     Object(Message<'a>),
-    /// Nothing to this dump: left over from an earlier request.
+    /// Not part of this dump: left over from an earlier request.
     Unrelated,
     /// The listing is complete, and of one generation.
     End,
 }
 
-/// The state of a running dump, apart from any socket: messages in, objects out.
+/// The state of a running dump, independent of any socket: messages in, objects out.
 ///
 /// A change during the dump makes the kernel set `NLM_F_DUMP_INTR`. The objects still come
-/// through, but the dump then ends in [`Error::Interrupted`]: a listing that may lack something or
-/// hold something twice is never passed off as whole.
+/// through, but the dump then ends in [`Error::Interrupted`]: a listing that may lack objects or
+/// hold duplicates is never reported as complete.
 #[derive(Debug, Clone)]
 pub struct Dump {
     request: &'static str,
     sequence: u32,
     interrupted: bool,
     ended: bool,
-    /// The signature of the last message that was an object with nothing special about it, which
-    /// nearly all of a dump are like; [`UNLIKE_ANY`] before the first.
+    /// The signature of the last ordinary object message, shared by nearly all messages
+    /// of a dump; [`UNLIKE_ANY`] before the first.
     usual: u64,
 }
 
 impl Dump {
-    /// A dump that was asked for with this sequence number; `request` names it in errors.
+    /// Starts a dump with the request's sequence number; `request` names it in errors.
     #[must_use]
     pub const fn new(request: &'static str, sequence: u32) -> Self {
         Self {
@@ -51,38 +51,38 @@ impl Dump {
         }
     }
 
-    /// Whether the dump is over: by its end or by an error of the kernel.
+    /// Whether the dump is over: complete, or ended by an error of the kernel.
     #[must_use]
     pub const fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Whether a change interrupted the dump so far.
+    /// Whether a change has interrupted the dump so far.
     #[must_use]
     pub const fn interrupted(&self) -> bool {
         self.interrupted
     }
 
-    /// Whether the message is one more object like the last one: then there is no need to
-    /// [`accept`](Self::accept) it.
+    /// Whether the message is one more object like the last one, which need not go through
+    /// [`accept`](Self::accept).
     #[inline(always)]
     #[must_use]
     pub const fn is_usual(&self, message: &Message<'_>) -> bool {
         message.signature == self.usual
     }
 
-    /// Has the next message looked at whatever it is like.
+    /// Makes the caller examine the next message even if it is like the last one.
     pub fn forget_usual(&mut self) {
         self.usual = UNLIKE_ANY;
     }
 
-    /// Takes the next message.
+    /// Processes the next message.
     ///
     /// # Errors
-    /// - [`Error::Refused`] when the kernel refused or broke off the dump.
-    /// - [`Error::Interrupted`] at the end of a dump that a change ran across.
-    /// - [`Error::Lost`] when the kernel says that it dropped a part.
-    /// - [`Error::Malformed`] when an acknowledgement is cut short.
+    /// - [`Error::Refused`] when the kernel refused or aborted the dump.
+    /// - [`Error::Interrupted`] at the end of a dump during which the ruleset changed.
+    /// - [`Error::Lost`] when the kernel reports that it dropped a part.
+    /// - [`Error::Malformed`] when an acknowledgement is truncated.
     #[inline]
     pub fn accept<'a>(&mut self, message: Message<'a>) -> Result<DumpItem<'a>, Error> {
         if message.sequence != self.sequence {
@@ -99,7 +99,7 @@ impl Dump {
         self.control(message.raw)
     }
 
-    // Takes the bytes, so that the caller need not put the message into memory for it.
+    // Takes the bytes, so that the caller need not store the message in memory.
     #[cold]
     fn control<'a>(&mut self, message: &'a [u8]) -> Result<DumpItem<'a>, Error> {
         let (message, _) = Message::split(message)?;
@@ -153,7 +153,7 @@ mod tests {
         w.finish().unwrap();
     }
 
-    /// Replays a datagram: the number of objects, and how the dump ended (`None`: it runs on).
+    /// Replays a datagram: the number of objects, and how the dump ended (`None`: still running).
     fn replay(datagram: &[u8]) -> (usize, Option<Result<(), Error>>) {
         let mut dump = Dump::new("list chains", 5);
         let mut objects = 0;

@@ -1,30 +1,30 @@
-//! What can go wrong on a netlink socket.
+//! Errors of a netlink socket.
 
 use std::io;
 
 use crate::errno::Errno;
 
-/// Bytes that are not what they claim to be. They are reported, never guessed at.
+/// Bytes that do not have the expected format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed {what} at byte {offset}: {reason}")]
 pub struct Malformed {
-    /// What was being read, for instance `netlink message` or `chain`.
+    /// The structure being read, for instance `netlink message` or `chain`.
     pub what: &'static str,
-    /// Where in the bytes at hand reading stopped.
+    /// The offset at which reading stopped.
     pub offset: usize,
     /// Why reading stopped.
     pub reason: &'static str,
 }
 
-/// How it is known that replies were lost.
+/// The evidence that replies were lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Loss {
-    /// The kernel says that it dropped some: the receive buffer was full, or there was no memory
+    /// The kernel reports that it dropped some: the receive buffer was full, or there was no memory
     /// (`ENOBUFS`, `ENOMEM`).
-    #[error("the receive buffer was full, or the kernel had no memory: {0}")]
+    #[error("receive buffer full, or the kernel is out of memory: {0}")]
     Dropped(Errno),
-    /// The kernel says so in a message (`NLMSG_OVERRUN`).
+    /// The kernel reports it in a message (`NLMSG_OVERRUN`).
     #[error("the kernel dropped data (NLMSG_OVERRUN)")]
     Overrun,
     /// Nothing is queued, though the answer is not complete.
@@ -45,34 +45,32 @@ pub enum Error {
     Open {
         /// `NETLINK_*` protocol number.
         protocol: i32,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The module `nf_tables` is not loaded, and looking does not load it: it holds nothing, in any network
+    /// The module `nf_tables` is not loaded, and reading does not load it: there are no tables, in any network
     /// namespace.
-    #[error(
-        "nf_tables is not loaded: there is nothing in it (the first change loads it, a look does not)"
-    )]
+    #[error("nf_tables is not loaded, so it is empty (a change loads it, a read does not)")]
     NotLoaded,
     /// A socket option could not be set.
     #[error("cannot set {option} on a netlink socket")]
     Option {
         /// Name of the option, for instance `NETLINK_EXT_ACK`.
         option: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The kernel did not take the message; nothing of it was carried out.
+    /// The kernel did not accept the message; none of it was applied.
     #[error("cannot send {length} bytes over netlink")]
     Send {
         /// Length of the datagram in bytes.
         length: usize,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The message is larger than the socket's send buffer may become for this user.
     ///
-    /// Nothing of it was carried out. With `CAP_NET_ADMIN` the buffer is forced to any size;
+    /// None of it was applied. With `CAP_NET_ADMIN` the buffer can be forced to any size;
     /// without, `net.core.wmem_max` limits it.
     #[error(
         "the message is {length} bytes long, but the socket's send buffer holds only {limit} \
@@ -81,50 +79,50 @@ pub enum Error {
     TooLarge {
         /// Length of the datagram in bytes.
         length: usize,
-        /// Size of the send buffer that could be had, in bytes.
+        /// The largest possible size of the send buffer, in bytes.
         limit: usize,
     },
-    /// An attribute was too long to be put into a request; nothing was sent.
+    /// A value does not fit its attribute in a request; nothing was sent.
     #[error(transparent)]
     MessageError(#[from] super::MessageError),
     /// Receiving failed.
     #[error("cannot receive from netlink")]
     Receive {
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Replies of the kernel were lost. What was asked for is not known; ask again.
-    #[error("a reply of the kernel was lost: {0}")]
+    /// Replies of the kernel were lost. The result is unknown; repeat the request.
+    #[error("lost a reply of the kernel: {0}")]
     Lost(Loss),
-    /// A reply was longer than the buffer it was received into.
-    #[error("a reply of {length} bytes was cut to {capacity}")]
+    /// A reply was longer than the receive buffer.
+    #[error("a reply of {length} bytes was truncated to {capacity}")]
     Truncated {
         /// Length of the whole reply in bytes.
         length: usize,
-        /// How much of it fitted.
+        /// The length that fitted.
         capacity: usize,
     },
-    /// A reply could not be understood.
+    /// A reply could not be parsed.
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// The kernel refused the request.
     #[error("the kernel refused to {request}: {errno}{}", text.as_deref().map(|t| format!(": {t}")).unwrap_or_default())]
     Refused {
-        /// What was asked.
+        /// The request.
         request: &'static str,
         /// The kernel's error number.
         errno: Errno,
-        /// The kernel's own text (extended acknowledgement), if it gave one.
+        /// The kernel's own text (extended acknowledgement), if any.
         text: Option<String>,
     },
     /// The kernel refused the request because it is older than what was asked for.
     #[error("the kernel refused to {request}: this kernel lacks {what}, there since Linux {}.{}", since.0, since.1)]
     Lacks {
-        /// What was asked.
+        /// The request.
         request: &'static str,
-        /// What the kernel lacks, in words.
+        /// The missing feature, in words.
         what: &'static str,
-        /// The first release of Linux that has it: its first two numbers.
+        /// The first Linux version that has it: its first two numbers.
         since: (u32, u32),
         /// The kernel's error number.
         errno: Errno,
@@ -136,7 +134,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The errno behind this error, where there is one.
+    /// The errno that caused this error, if any.
     #[must_use]
     pub fn errno(&self) -> Option<Errno> {
         match self {
@@ -156,7 +154,7 @@ impl Error {
         }
     }
 
-    /// The same, naming what was asked where only the attribute is known.
+    /// Adds the request's name to an error that knows only the attribute.
     pub(crate) fn of_request(mut self, request: &str) -> Self {
         if let Self::MessageError(unfit) = &mut self {
             unfit.operation.get_or_insert_with(|| request.to_owned());
@@ -164,7 +162,7 @@ impl Error {
         self
     }
 
-    /// Returns the same error once more: what failed stays failed for the same reason.
+    /// Returns a copy of the error, for later calls after a failure.
     pub(crate) fn repeated(&self) -> Self {
         let copy = |source: &io::Error| match source.raw_os_error() {
             Some(number) => io::Error::from_raw_os_error(number),
@@ -222,8 +220,8 @@ impl Error {
         }
     }
 
-    /// Whether the same question may well be answered when it is asked again: replies were lost, or a
-    /// change ran across the listing.
+    /// Whether repeating the request may succeed: replies were lost, or a
+    /// change interrupted the listing.
     #[must_use]
     pub const fn ask_again(&self) -> bool {
         matches!(self, Self::Lost(_) | Self::Interrupted)

@@ -27,15 +27,15 @@ pub struct Message<'a> {
     pub kind: u16,
     /// `nlmsg_flags`, `NLM_F_*`.
     pub flags: u16,
-    /// `nlmsg_seq`: the request's number, given back in each reply to it.
+    /// `nlmsg_seq`: the request's number, repeated in each reply to it.
     pub sequence: u32,
-    /// `nlmsg_pid`: the port of the socket that asked, 0 in the kernel's own messages.
+    /// `nlmsg_pid`: the port of the requesting socket, 0 in the kernel's own messages.
     pub port: u32,
-    /// What follows the header.
+    /// The bytes after the header.
     pub payload: &'a [u8],
     /// Header and payload, without padding.
     pub raw: &'a [u8],
-    /// Type, flags and sequence number as they stand in the header, to be compared at once.
+    /// Type, flags and sequence number as in the header, for a single comparison.
     pub(super) signature: u64,
 }
 
@@ -62,7 +62,7 @@ impl NfGenMsg {
             return Err(Malformed {
                 what: "nfnetlink message",
                 offset: HEADER,
-                reason: "there is no nfgenmsg behind its header",
+                reason: "missing nfgenmsg after its header",
             });
         };
         let resource = u16::from_be_bytes([r0, r1]);
@@ -71,7 +71,7 @@ impl NfGenMsg {
 }
 
 impl<'a> Message<'a> {
-    /// The message at the start of `bytes`, and the bytes after it and its padding.
+    /// Splits `bytes` into the first message and the bytes after its padding.
     ///
     /// # Errors
     /// [`Malformed`] when the length in the header does not fit.
@@ -99,7 +99,7 @@ impl<'a> Message<'a> {
         let malformed = Malformed {
             what: "netlink message",
             offset: 0,
-            reason: "its length does not fit into the datagram",
+            reason: "its length exceeds the datagram",
         };
         let Some((header, behind)) = bytes.split_first_chunk::<HEADER>() else {
             return Err(malformed);
@@ -143,12 +143,12 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The messages of one datagram, in order. Total on hostile bytes: a message whose length does not
+/// The messages of one datagram, in order. Safe on invalid bytes: a message whose length does not
 /// fit ends the iteration with one [`Malformed`].
 #[derive(Debug, Clone)]
 pub struct Messages<'a> {
     datagram: &'a [u8],
-    /// Where the next message starts; beyond the end where the last one lacks its padding.
+    /// Where the next message starts; beyond the end if the last one lacks its padding.
     at: usize,
 }
 
@@ -160,7 +160,7 @@ impl<'a> Messages<'a> {
         Self { datagram, at: 0 }
     }
 
-    /// How many bytes were passed so far: where the next message starts.
+    /// Offset of the next message.
     #[inline]
     #[must_use]
     pub fn offset(&self) -> usize {
@@ -188,8 +188,8 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// The messages of the datagram in a receive buffer that were not looked at yet, for who cannot keep the buffer borrowed
-/// in between.
+/// The unread messages of the datagram in a receive buffer, for callers that cannot keep the buffer borrowed
+/// between them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Unread {
     /// Where the next message starts; at or beyond `end` when all are read.
@@ -198,7 +198,7 @@ pub(crate) struct Unread {
 }
 
 impl Unread {
-    /// Those of a datagram of this length, at the start of the buffer.
+    /// All messages of a datagram of this length, at the start of the buffer.
     #[inline(always)]
     pub(crate) const fn of(length: usize) -> Self {
         Self { at: 0, end: length }
@@ -209,19 +209,19 @@ impl Unread {
         self.at >= self.end
     }
 
-    /// All of them.
+    /// The unread messages.
     #[inline(always)]
     pub(crate) fn messages<'b>(&self, buffer: &'b [u8]) -> Messages<'b> {
         Messages::new(buffer.get(self.at..self.end).unwrap_or_default())
     }
 
-    /// Passes over so many bytes.
+    /// Skips `bytes` bytes.
     #[inline(always)]
     pub(crate) const fn pass(&mut self, bytes: usize) {
         self.at += bytes;
     }
 
-    /// The next one, and where it starts in the buffer. Behind one that is malformed there are none.
+    /// Returns the next message and its start in the buffer. None follow a malformed one.
     #[inline(always)]
     pub(crate) fn next<'b>(&mut self, buffer: &'b [u8]) -> Result<(usize, Message<'b>), Malformed> {
         let start = self.at;
@@ -239,19 +239,19 @@ impl Unread {
     }
 }
 
-/// What was to be written does not fit its attribute: nothing of the message is left in the buffer.
+/// A value does not fit its attribute: the message has been removed from the buffer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{misfit} (attribute {attribute})", operation.as_deref().map(|operation| format!("cannot {operation}: ")).unwrap_or_default())]
 pub struct MessageError {
     /// Type of the attribute.
     pub attribute: u16,
-    /// What is wrong.
+    /// The reason.
     pub misfit: MessageErrorKind,
-    /// What the message was for, if that is known: `delete chain`, `look a chain up`.
+    /// What the message was for, if that is known: `delete chain`, `look up a chain`.
     pub operation: Option<String>,
 }
 
-/// Why something does not fit its attribute.
+/// Why a value does not fit its attribute.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageErrorKind {
@@ -267,9 +267,9 @@ pub enum MessageErrorKind {
         /// The name.
         name: BString,
     },
-    /// A name that is longer than the kernel's can be: 255 bytes (`NFT_NAME_MAXLEN`), 15 for a network device
+    /// A name that is longer than the kernel allows: 255 bytes (`NFT_NAME_MAXLEN`), 15 for a network device
     /// (`IFNAMSIZ`), 4096 for a security context (`NFT_SECMARK_CTX_MAXLEN`).
-    #[error("the name {:?}… is {} bytes long; the kernel's are at most {most}", name.get(..32).unwrap_or(name).as_bstr(), name.len())]
+    #[error("the name {:?}… is {} bytes long (at most {most})", name.get(..32).unwrap_or(name).as_bstr(), name.len())]
     LongName {
         /// The name.
         name: BString,
@@ -287,7 +287,7 @@ pub enum MessageErrorKind {
 }
 
 impl MessageErrorKind {
-    /// Why this cannot be a name of the kernel's; `None` if it can.
+    /// Why the kernel does not accept this name; `None` if it does.
     #[inline]
     pub(crate) fn of_name(name: &[u8], most: usize) -> Option<Self> {
         if name.find_byte(0).is_some() {
@@ -300,25 +300,25 @@ impl MessageErrorKind {
     }
 }
 
-/// The longest name of a table, a chain, a set, an object: `NFT_NAME_MAXLEN` without the NUL.
+/// The longest name of a table, a chain, a set or an object: `NFT_NAME_MAXLEN` without the NUL.
 const LONGEST_NAME: usize = 255;
 /// The longest name of a network device: `IFNAMSIZ` without the NUL.
 const LONGEST_DEVICE: usize = libc::IFNAMSIZ - 1;
 /// The longest context of a secmark: `NFT_SECMARK_CTX_MAXLEN`. Older kernels take 256 bytes.
 pub(crate) const LONGEST_CONTEXT: usize = 4096;
-/// The most user data of an object, a rule or an element: `NFT_USERDATA_MAXLEN`.
+/// The longest user data of an object, a rule or an element: `NFT_USERDATA_MAXLEN`.
 const LONGEST_DATA: usize = 256;
 
 /// Appends one message to a buffer: header, `nfgenmsg`, attributes, nested attributes.
 ///
-/// Nothing is allocated beyond the buffer's own growth. A payload that is too long for its
-/// attribute is remembered, and [`finish`](Self::finish) then takes the whole message back.
+/// It allocates nothing beyond the buffer's own growth. If a payload is too long for its
+/// attribute, [`finish`](Self::finish) removes the whole message again.
 #[derive(Debug)]
 pub struct MessageWriter<'b> {
     buffer: &'b mut Vec<u8>,
     start: usize,
     error: Option<Box<MessageError>>,
-    /// What attributes' types are written without.
+    /// Flags to omit from attributes' types.
     unmarked: u16,
 }
 
@@ -357,7 +357,7 @@ impl<'b> MessageWriter<'b> {
         writer
     }
 
-    /// Appends a writer's worth of bare attributes, without a message around them: for lists that
+    /// Starts a sequence of attributes without a message around them, for lists that
     /// are put into a message later.
     #[doc(hidden)]
     pub fn bare(buffer: &'b mut Vec<u8>) -> Self {
@@ -370,14 +370,14 @@ impl<'b> MessageWriter<'b> {
         }
     }
 
-    /// Writes nested attributes without `NLA_F_NESTED`, as nf_tables lists them.
+    /// Writes nested attributes without `NLA_F_NESTED`, as nf_tables dumps them.
     #[doc(hidden)]
     pub fn unmarked(mut self) -> Self {
         self.unmarked = NLA_F_NESTED;
         self
     }
 
-    /// Ends what [`bare`](Self::bare) began.
+    /// Ends the attributes that [`bare`](Self::bare) started.
     #[doc(hidden)]
     pub fn finish_bare(self) -> Result<(), MessageError> {
         match self.error {
@@ -389,7 +389,7 @@ impl<'b> MessageWriter<'b> {
         }
     }
 
-    /// Takes over an error from what is being written: [`finish`](Self::finish) then fails.
+    /// Records an error of the content: [`finish`](Self::finish) then fails.
     pub(crate) fn fail(&mut self, error: &MessageError) {
         self.error.get_or_insert_with(|| Box::new(error.clone()));
     }
@@ -408,7 +408,7 @@ impl<'b> MessageWriter<'b> {
 
     #[inline]
     fn pad(&mut self) {
-        // Of the message, wherever it starts.
+        // Relative to the message, wherever it starts.
         let unaligned = (self.buffer.len() - self.start) % 4;
         if unaligned != 0 {
             self.buffer.extend_from_slice(&[0; 3][..4 - unaligned]);
@@ -424,7 +424,7 @@ impl<'b> MessageWriter<'b> {
         self
     }
 
-    /// Appends an attribute with a number, big-endian as nfnetlink wants it.
+    /// Appends an attribute with an 8-bit number.
     #[inline]
     pub fn u8(&mut self, kind: u16, value: u8) -> &mut Self {
         self.bytes(kind, &[value])
@@ -448,7 +448,7 @@ impl<'b> MessageWriter<'b> {
         self.bytes(kind, &value.to_be_bytes())
     }
 
-    /// Remembers the first thing that does not fit.
+    /// Records the first value that does not fit.
     #[cold]
     fn misfit(&mut self, attribute: u16, misfit: MessageErrorKind) {
         self.error.get_or_insert_with(|| {
@@ -460,7 +460,7 @@ impl<'b> MessageWriter<'b> {
         });
     }
 
-    /// Whether this can be a name of the kernel's; if not, [`finish`](Self::finish) fails.
+    /// Whether the kernel accepts this name; if not, [`finish`](Self::finish) fails.
     #[inline]
     pub(crate) fn admits_name(&mut self, attribute: u16, name: &[u8]) -> bool {
         self.admits(attribute, name, LONGEST_NAME)
@@ -477,14 +477,14 @@ impl<'b> MessageWriter<'b> {
         }
     }
 
-    /// Appends an attribute with a string, ended by a NUL as the kernel keeps names. One that has a NUL
-    /// in it, or is longer than a name can be, makes [`finish`](Self::finish) fail.
+    /// Appends an attribute with a string, terminated by a NUL as in the kernel's names. If it contains
+    /// a NUL or is longer than a name can be, [`finish`](Self::finish) fails.
     #[inline]
     pub fn string(&mut self, kind: u16, value: &[u8]) -> &mut Self {
         self.string_up_to(kind, value, LONGEST_NAME)
     }
 
-    /// As [`string`](Self::string), the name of a network device.
+    /// Like [`string`](Self::string), for the name of a network device.
     pub(crate) fn device(&mut self, kind: u16, value: &[u8]) -> &mut Self {
         self.string_up_to(kind, value, LONGEST_DEVICE)
     }
@@ -501,13 +501,13 @@ impl<'b> MessageWriter<'b> {
         self
     }
 
-    /// As [`string`](Self::string), but ended by its length alone. An empty one has its NUL: the kernel takes no string of
-    /// no bytes.
+    /// Like [`string`](Self::string), but without the terminating NUL. An empty string keeps it: the kernel rejects one
+    /// of no bytes.
     pub(crate) fn unended(&mut self, kind: u16, value: &[u8]) -> &mut Self {
         self.unended_up_to(kind, value, LONGEST_NAME)
     }
 
-    /// As [`unended`](Self::unended), the context of a secmark.
+    /// Like [`unended`](Self::unended), for the context of a secmark.
     pub(crate) fn context(&mut self, kind: u16, value: &[u8]) -> &mut Self {
         self.unended_up_to(kind, value, LONGEST_CONTEXT)
     }
@@ -530,7 +530,7 @@ impl<'b> MessageWriter<'b> {
         self.bytes(kind, value)
     }
 
-    /// Appends a nested attribute (`NLA_F_NESTED`) with what `content` writes into it.
+    /// Appends a nested attribute (`NLA_F_NESTED`) with the attributes that `content` writes.
     #[inline]
     pub fn nested(&mut self, kind: u16, content: impl FnOnce(&mut Self)) -> &mut Self {
         let start = self.buffer.len();
@@ -549,7 +549,7 @@ impl<'b> MessageWriter<'b> {
         self
     }
 
-    /// Appends attributes that are already encoded and padded, as [`Attribute::raw`] holds them.
+    /// Appends attributes that are already encoded and padded, as in [`Attribute::raw`].
     ///
     /// [`Attribute::raw`]: super::Attribute::raw
     #[inline]
@@ -559,10 +559,10 @@ impl<'b> MessageWriter<'b> {
         self
     }
 
-    /// Ends the message: writes its length. The buffer then ends at a four-byte boundary.
+    /// Ends the message by writing its length. The message then ends at a multiple of four bytes.
     ///
     /// # Errors
-    /// [`MessageError`] when a payload did not fit; the buffer is then as it was before this message.
+    /// [`MessageError`] when a payload did not fit; the message is then removed from the buffer.
     #[inline]
     pub fn finish(self) -> Result<(), MessageError> {
         if let Some(error) = self.error {
@@ -680,7 +680,7 @@ mod tests {
         for before in 1..9 {
             assert_eq!(write(before), expected, "{before}");
         }
-        // A message that does not fit is taken back to the same place.
+        // A message that does not fit is removed up to its start.
         let mut buffer = vec![1; 5];
         let mut writer = MessageWriter::new(&mut buffer, 1, 0, 7);
         writer.u8(1, 7).string(2, b"\0");

@@ -1,7 +1,7 @@
 //! Netlink: sockets, messages, attributes, dumps, batches and extended acknowledgements.
 //!
-//! Everything here but [`Socket`] is a view over, or a state machine on, bytes: it is tested by
-//! replaying what kernels answer. The way of one reply, from the bottom up:
+//! Except for [`Socket`], everything here is a view of bytes or a state machine on them: tests
+//! replay replies of kernels. The path of a reply, from the bottom up:
 //!
 //! | step | type |
 //! |---|---|
@@ -12,13 +12,13 @@
 //! | a listing in many datagrams | [`Dump`] |
 //! | the replies to a transaction | [`BatchReplies`] |
 //!
-//! Answers and events are received in one loop (`receive.rs`), which gives them to what takes them in. A socket's
-//! other end need not be the kernel (`peer.rs`): it is a model, or in tests what a kernel sent once (`replay.rs`).
+//! One loop (`receive.rs`) receives replies and events and hands them to an `Intake`. The peer of a socket
+//! need not be the kernel (`peer.rs`): it can be a model, or in tests a recording of a kernel (`replay.rs`).
 //!
-//! The way of one request: [`MessageWriter`] into a buffer, then [`Socket::send`].
+//! The path of a request: [`MessageWriter`] into a buffer, then [`Socket::send`].
 //!
-//! What a listing does for every object is always inlined here and in [`nft`](crate::nft): left to
-//! itself, the compiler turns it into calls, and passes every view through memory, as soon as a
+//! Code that runs for every object of a listing is always inlined, here and in [`nft`](crate::nft):
+//! otherwise the compiler turns it into calls, and passes every view through memory, as soon as a
 //! program lists in two places.
 //!
 //! Header fields of netlink are in host byte order; numbers inside nfnetlink attributes are

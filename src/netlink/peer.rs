@@ -1,29 +1,29 @@
-//! A socket's other end, where that is not the kernel.
+//! A socket's peer, if that is not the kernel.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
 use super::Received;
 
-/// What answers in the kernel's place: it carries a request out before [`send`](Self::send) returns, and queues
-/// what it answers.
+/// Replaces the kernel: it processes a request before [`send`](Self::send) returns, and queues
+/// its replies.
 pub trait Peer: Send + Sync {
     /// Takes one datagram.
     fn send(&self, datagram: &[u8]) -> io::Result<()>;
 
-    /// Puts as much of the next datagram as fits into the buffer. It never waits:
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) says that there is none.
+    /// Copies as much of the next datagram as fits into the buffer. It never waits:
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if none is queued.
     fn receive(&self, buffer: &mut [u8]) -> io::Result<Received>;
 
-    /// A descriptor that is readable when something is queued.
+    /// A descriptor that is readable when a datagram is queued.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
-    /// The number that the other end knows this socket by.
+    /// This socket's number at the peer.
     fn port(&self) -> u32 {
         0
     }
 
-    /// The number that tells the other end from all others.
+    /// The number that identifies the peer.
     fn namespace_cookie(&self) -> Option<u64> {
         None
     }
@@ -33,15 +33,15 @@ pub trait Peer: Send + Sync {
         Ok(())
     }
 
-    /// Limits what may be queued; in bytes.
+    /// Limits the size of the queue, in bytes.
     fn set_receive_buffer(&self, _bytes: usize) {}
 
-    /// How much may be queued.
+    /// The limit of the queue's size.
     fn receive_buffer(&self) -> usize {
         0
     }
 
-    /// Another socket with the same other end; `None` if there is no other.
+    /// Opens another socket with the same peer; `None` if the peer supports only one.
     fn sibling(&self) -> Option<Box<dyn Peer>> {
         None
     }

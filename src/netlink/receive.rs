@@ -1,4 +1,4 @@
-//! The one loop in which answers and events are received, and what takes them in.
+//! The loop that receives replies and events, and their receivers.
 
 use chainwright_sys::netlink::NLMSG_OVERRUN;
 
@@ -8,19 +8,19 @@ use super::error::{Error, Loss};
 use super::message::Messages;
 use super::socket::Socket;
 
-/// What takes in the answer to a request, or events, one datagram after the other.
+/// Receives the answer to a request, or events, one datagram after the other.
 pub(crate) trait Intake {
-    /// Whether nothing more belongs to the answer, or is to be taken in now.
+    /// Whether the answer is complete, or nothing more should be received now.
     fn is_complete(&self) -> bool;
 
-    /// Where the next datagram goes.
+    /// The buffer for the next datagram.
     fn room(&mut self) -> Result<&mut [u8], Error>;
 
-    /// Takes in a datagram of this length, which is at the start of that room.
+    /// Processes a datagram of this length at the start of the buffer.
     fn take(&mut self, length: usize) -> Result<(), Error>;
 
-    /// Says that the next datagram did not come ([`Loss::Absent`]), or something of the answer is lost
-    /// otherwise. Whether to go on: what is received next is behind what was lost.
+    /// Reports that no datagram was queued ([`Loss::Absent`]), or that part of the answer was lost
+    /// otherwise. `Ok` continues with the datagrams after the loss.
     #[cold]
     fn lose(&mut self, error: Error) -> Result<(), Error> {
         Err(error)
@@ -30,7 +30,7 @@ pub(crate) trait Intake {
 impl Socket {
     /// Receives an answer or events, to the end or to an error.
     ///
-    /// This never waits: what is not queued is lost.
+    /// This never waits: a datagram that is not queued is lost.
     #[inline(always)]
     pub(crate) fn take_in(&self, intake: &mut impl Intake) -> Result<(), Error> {
         while !intake.is_complete() {
@@ -42,8 +42,8 @@ impl Socket {
         Ok(())
     }
 
-    /// Receives what is left of a dump that was given up and throws it away, so that the socket is free for the next
-    /// request. `question` is any request; its answer is thrown away, too. This never waits.
+    /// Receives and discards the rest of an abandoned dump, so that the socket is free for the next
+    /// request. `question` is any request; its answer is discarded, too. This never waits.
     pub(crate) fn drain(&self, buffer: &mut [u8], question: &[u8], dump: Dump) {
         let mut rest = Rest {
             socket: self,
@@ -54,15 +54,15 @@ impl Socket {
             troubles: 0,
             lost: false,
         };
-        // Its errors have no one to go to: the listing was given up.
+        // Its errors are irrelevant: the caller abandoned the listing.
         let _ = self.take_in(&mut rest);
     }
 }
 
-/// How many errors are taken while the rest of a dump is received that was given up.
+/// How many errors to tolerate while draining an abandoned dump.
 const TROUBLES: usize = 4;
 
-/// Takes in one datagram of whatever it is.
+/// Receives a single datagram of any kind.
 pub(crate) struct Next<'b> {
     buffer: &'b mut [u8],
     length: Option<usize>,
@@ -76,7 +76,7 @@ impl<'b> Next<'b> {
         }
     }
 
-    /// Its length.
+    /// The datagram's length.
     pub(crate) fn length(&self) -> usize {
         self.length.unwrap_or(0)
     }
@@ -97,19 +97,19 @@ impl Intake for Next<'_> {
     }
 }
 
-/// Takes in the answer to a question after one thing.
+/// Receives the answer to a request for one object.
 pub(crate) struct Answer<'b> {
     buffer: &'b mut [u8],
     request: &'static str,
     sequence: u32,
     absent: &'b [i32],
-    /// Once it is here: where it starts and ends in the buffer, or that there is no such thing.
+    /// Once received: the answer's range in the buffer, or that the object does not exist.
     found: Option<Option<(usize, usize)>>,
 }
 
 impl<'b> Answer<'b> {
-    /// To the request with this sequence number, which `request` names in errors; the errors `absent` say
-    /// that there is no such thing.
+    /// Expects the answer to the request with this sequence number; `request` names it in errors. The errors
+    /// `absent` mean that the object does not exist.
     pub(crate) const fn new(
         buffer: &'b mut [u8],
         request: &'static str,
@@ -125,7 +125,7 @@ impl<'b> Answer<'b> {
         }
     }
 
-    /// Where the message that answers starts and ends in the buffer; `None` if there is no such thing.
+    /// The answer's range in the buffer; `None` if the object does not exist.
     pub(crate) fn found(&self) -> Option<(usize, usize)> {
         self.found.flatten()
     }
@@ -166,18 +166,18 @@ impl Intake for Answer<'_> {
     }
 }
 
-/// Takes in what is left of a dump that was given up.
+/// Receives the rest of an abandoned dump.
 struct Rest<'c> {
     socket: &'c Socket,
     buffer: &'c mut [u8],
     /// Any request.
     question: &'c [u8],
     dump: Dump,
-    /// Whether the last thing that happened was a datagram: with it the kernel has made the next part, if
-    /// there is one.
+    /// Whether the last event was a datagram: the kernel has then created the next part, if there
+    /// is one.
     moving: bool,
     troubles: usize,
-    /// Whether its end will not come.
+    /// Whether the end of the dump will not come.
     lost: bool,
 }
 
@@ -203,8 +203,8 @@ impl Intake for Rest<'_> {
             Error::Truncated { .. } => self.moving = true,
             Error::Lost(Loss::Absent) if self.moving => self.lost = true,
             _ if self.troubles == TROUBLES => self.lost = true,
-            // Where the kernel had no memory for the next part, it tries again when something is
-            // received: the answer to any question.
+            // If the kernel had no memory for the next part, it tries again when something is
+            // received: the answer to any request.
             Error::Lost(Loss::Absent) => {
                 self.troubles += 1;
                 self.lost = self.socket.send(self.question).is_err();

@@ -1,4 +1,4 @@
-//! A socket's other end, for tests: what kernels answered, and what may become of it on the way.
+//! A peer for tests that replays replies of kernels, possibly altered.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -9,27 +9,27 @@ use std::sync::{Arc, Mutex};
 use super::Received;
 use super::peer::Peer;
 
-/// What is received.
+/// A result of `recvmsg`.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     Datagram(Vec<u8>),
-    /// What another socket sent, which has this port.
+    /// A datagram from another socket, with its port.
     Sent(u32, Vec<u8>),
     /// An error of `recvmsg`.
     Error(i32),
 }
 
-/// What is queued to be received.
+/// The queue of results.
 pub(crate) type Queue = Arc<Mutex<VecDeque<Reply>>>;
 
-/// What is answered to a request.
+/// Returns the replies to a request.
 type Kernel = dyn FnMut(&[u8]) -> Vec<Reply> + Send;
 
-/// The other end: called with every request, it queues replies. When none is queued, none is received.
+/// The peer: calls a function with every request and queues its replies. Receiving never waits.
 pub(crate) struct Replay {
     kernel: Mutex<Box<Kernel>>,
     queue: Queue,
-    /// A descriptor with which nothing is done.
+    /// A dummy descriptor.
     file: File,
 }
 
@@ -42,7 +42,7 @@ impl Replay {
         }
     }
 
-    /// Where to put what comes without a request.
+    /// The queue, for adding datagrams without a request.
     pub(crate) fn queue(&self) -> Queue {
         Arc::clone(&self.queue)
     }

@@ -1,4 +1,4 @@
-//! The socket: a thin shell over neli's [`NlSocket`], the only place of this module that does I/O.
+//! The socket: a thin wrapper around neli's [`NlSocket`], and the only part of this module that does I/O.
 
 use std::io::{self, IoSliceMut};
 use std::mem::size_of;
@@ -16,37 +16,37 @@ use nix::sys::socket::{MsgFlags, NetlinkAddr, getsockopt, recvmsg, setsockopt, s
 use super::error::{Error, Loss};
 use crate::errno::Errno;
 
-/// Size in bytes of the buffer that replies are received into.
+/// Size in bytes of the buffer for replies.
 ///
-/// The kernel sizes a dump's datagrams by the largest receive that it has seen on the socket, and
-/// never makes them larger than 32 KiB; a smaller buffer makes a long dump several times more
-/// expensive, because the kernel walks the list from its head for each datagram.
+/// The kernel sizes a dump's datagrams by the largest receive that it has seen on the socket, but
+/// at most 32 KiB. A smaller buffer makes a long dump several times more
+/// expensive, because the kernel traverses the list from its head for each datagram.
 pub const RECEIVE_BUFFER: usize = 32 * 1024;
 
-/// `ioctl(2)`'s request for a descriptor of a socket's network namespace (`linux/sockios.h`, Linux 4.9).
+/// The `ioctl(2)` request for a descriptor of a socket's network namespace (`linux/sockios.h`, Linux 4.9).
 const SIOCGSKNS: libc::Ioctl = 0x894c;
 
-/// A netlink socket that belongs to the network namespace in which it was opened, whatever its
-/// thread enters later.
+/// A netlink socket. It belongs to the network namespace in which it was opened, even if its
+/// thread enters another one later.
 pub struct Socket {
     way: Way,
     send_buffer: usize,
 }
 
-/// Where datagrams go, and come from.
+/// The peer that sends and receives the datagrams.
 enum Way {
     /// The kernel.
     Kernel(NlSocket),
-    /// Something else: a model, or what a kernel answered once.
+    /// Another peer: a model, or recorded replies of a kernel.
     Peer(Box<dyn super::peer::Peer>),
 }
 
-/// A datagram that is in a buffer, as far as it fits.
+/// A received datagram, possibly truncated to the buffer.
 #[derive(Debug, Clone, Copy)]
 pub struct Received {
-    /// All of its length, in bytes.
+    /// Its full length, in bytes.
     pub length: usize,
-    /// The port of the socket that sent it; 0 is the kernel's.
+    /// The port of the sending socket; the kernel's is 0.
     pub sender: u32,
 }
 
@@ -54,17 +54,17 @@ impl Way {
     #[inline(always)]
     fn send(&self, datagram: &[u8]) -> io::Result<()> {
         match self {
-            // Netlink takes a datagram whole or not at all.
+            // Netlink sends a datagram whole or not at all.
             Self::Kernel(socket) => socket.send(datagram, Msg::empty()).map(|_| ()),
             Self::Peer(peer) => peer.send(datagram),
         }
     }
 
-    /// Puts the next datagram into the buffer.
+    /// Receives the next datagram into the buffer.
     #[inline(always)]
     fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
         match self {
-            // Neli's own does not tell who sent it.
+            // Neli's own receive function does not report the sender.
             Self::Kernel(socket) => {
                 let mut room = [IoSliceMut::new(buffer)];
                 let flags = MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT;
@@ -128,7 +128,7 @@ impl Socket {
         })
     }
 
-    /// One with this other end.
+    /// Creates a socket with another peer than the kernel.
     #[doc(hidden)]
     pub fn to_peer(peer: Box<dyn super::peer::Peer>) -> Self {
         Self {
@@ -137,14 +137,14 @@ impl Socket {
         }
     }
 
-    /// Opens another socket in this one's network namespace. `None` if that cannot be done: when the
-    /// calling thread is in another namespace by now, that takes `CAP_SYS_ADMIN`.
+    /// Opens another socket in this one's network namespace. `None` if that fails: if the
+    /// calling thread is in another namespace now, it takes `CAP_SYS_ADMIN`.
     #[must_use]
     pub fn sibling(&self) -> Option<Self> {
         self.try_sibling().ok()
     }
 
-    /// As [`sibling`](Self::sibling), with the reason why it cannot be done.
+    /// Like [`sibling`](Self::sibling), but returns the error.
     pub(crate) fn try_sibling(&self) -> Result<Self, Error> {
         let failed = |source| Error::Open {
             protocol: libc::NETLINK_NETFILTER,
@@ -164,7 +164,7 @@ impl Socket {
         }
     }
 
-    /// Opens another socket in this one's network namespace, on a thread that enters that.
+    /// Opens another socket in this one's network namespace, on a thread that enters it.
     fn sibling_from_elsewhere(&self) -> io::Result<Result<Self, Error>> {
         // SAFETY: the request takes no argument, and the descriptor is open for as long as `self`.
         let namespace = unsafe { libc::ioctl(self.as_fd().as_raw_fd(), SIOCGSKNS) };
@@ -182,10 +182,10 @@ impl Socket {
         thread.join().unwrap_or_else(panicked)
     }
 
-    /// The socket's port: the number that the kernel knows it by in its namespace (`nlmsg_pid`).
+    /// Returns the socket's port, its number in its namespace (`nlmsg_pid`).
     ///
     /// # Errors
-    /// [`Error::Receive`] when the kernel does not tell.
+    /// [`Error::Receive`] when the kernel does not report it.
     pub fn port(&self) -> Result<u32, Error> {
         match &self.way {
             Way::Kernel(socket) => socket.pid().map_err(|source| Error::Receive { source }),
@@ -193,7 +193,7 @@ impl Socket {
         }
     }
 
-    /// The number that tells the socket's network namespace from all others (`SO_NETNS_COOKIE`,
+    /// Returns the number that identifies the socket's network namespace (`SO_NETNS_COOKIE`,
     /// Linux 5.14).
     pub(crate) fn namespace_cookie(&self) -> Option<u64> {
         if let Way::Peer(peer) = &self.way {
@@ -202,8 +202,8 @@ impl Socket {
         Self::cookie_of(self.way.as_fd())
     }
 
-    /// That of the calling thread. It is asked by a socket that is none of netlink's: where somebody deleted objects of
-    /// nf_tables just before, the end of one of those waits until no processor can be looking at them.
+    /// Returns the number of the calling thread's namespace. The socket for this is not a netlink one: closing one of
+    /// those shortly after nf_tables objects were deleted waits until no processor can access them any more.
     #[doc(hidden)]
     pub fn namespace_cookie_here() -> Option<u64> {
         let socket = std::os::unix::net::UnixDatagram::unbound().ok()?;
@@ -227,7 +227,7 @@ impl Socket {
         (result == 0 && length as usize == size_of::<u64>()).then_some(cookie)
     }
 
-    /// Has errors come back without the request's payload (`NETLINK_CAP_ACK`).
+    /// Requests error replies without the request's payload (`NETLINK_CAP_ACK`).
     fn cap_acknowledgements(&self) -> Result<(), Error> {
         let on: libc::c_int = 1;
         // SAFETY: the descriptor is open for as long as `self`, and the pointer and length are
@@ -255,11 +255,11 @@ impl Socket {
     /// (`SO_SNDBUFFORCE`, needs `CAP_NET_ADMIN`), or as far as `net.core.wmem_max` allows.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] when the buffer cannot become large enough; [`Error::Option`] when the kernel does not tell its
-    /// size.
+    /// [`Error::TooLarge`] when the buffer cannot become large enough; [`Error::Option`] when the kernel does not
+    /// report its size.
     pub fn reserve_send(&mut self, length: usize) -> Result<(), Error> {
-        // The kernel takes a datagram of up to sk_sndbuf - 32 bytes, and doubles what it is told;
-        // asking for all of it leaves room for changes in that.
+        // The kernel accepts a datagram of up to sk_sndbuf - 32 bytes, and doubles the requested size;
+        // requesting all of it leaves room for changes in that.
         let wanted = length.saturating_add(4096);
         if wanted <= self.send_buffer {
             return Ok(());
@@ -284,14 +284,14 @@ impl Socket {
     }
 
     /// Makes the receive buffer hold about `bytes` of queued replies, by force or as far as
-    /// `net.core.rmem_max` allows. What could not be had shows later as [`Error::Lost`].
+    /// `net.core.rmem_max` allows. A buffer that is too small shows later as [`Error::Lost`].
     pub fn reserve_receive(&mut self, bytes: usize) {
         if self.receive_buffer() < bytes.min(i32::MAX as usize / 2) {
             self.set_receive_buffer(bytes);
         }
     }
 
-    /// Makes the receive buffer so large, or so small, as far as the kernel lets it become either.
+    /// Sets the size of the receive buffer, as far as the kernel allows.
     pub fn set_receive_buffer(&mut self, bytes: usize) {
         if let Way::Peer(peer) = &self.way {
             return peer.set_receive_buffer(bytes);
@@ -302,9 +302,9 @@ impl Socket {
         }
     }
 
-    /// Joins a multicast group (`NFNLGRP_*`): what the kernel sends to it is queued from here on, as far
-    /// as the [receive buffer](Self::reserve_receive) holds it. The kernel loads the module that the
-    /// group is of.
+    /// Joins a multicast group (`NFNLGRP_*`): the kernel's messages to it are queued from now on, as far
+    /// as they fit the [receive buffer](Self::reserve_receive). The kernel loads the module that the
+    /// group belongs to.
     ///
     /// # Errors
     /// [`Error::Option`]; `EPERM` without `CAP_NET_ADMIN`.
@@ -319,7 +319,7 @@ impl Socket {
         })
     }
 
-    /// Leaves a multicast group. What is queued of it stays queued.
+    /// Leaves a multicast group. Messages that are already queued stay queued.
     ///
     /// # Errors
     /// [`Error::Option`].
@@ -334,13 +334,13 @@ impl Socket {
         })
     }
 
-    /// Has the kernel queue only datagrams that begin with a message of this type, from here on.
+    /// Makes the kernel queue only datagrams that begin with a message of this type, from now on.
     ///
     /// # Errors
     /// [`Error::Option`].
     #[doc(hidden)]
     pub fn take_only(&self, kind: u16) -> Result<(), Error> {
-        // Offset of nlmsg_type, which is in host byte order; what BPF loads is big-endian.
+        // Offset of nlmsg_type, which is in host byte order; BPF loads are big-endian.
         const TYPE: u32 = 4;
         let instruction = |code: u32, if_equal, otherwise, operand| libc::sock_filter {
             code: code as u16,
@@ -380,8 +380,8 @@ impl Socket {
         }
     }
 
-    /// How large the receive buffer is, as the kernel counts: each datagram with the memory that it lies
-    /// in, which is up to several times its length. 0 if the kernel does not tell.
+    /// Returns the size of the receive buffer, as the kernel counts it: each datagram with the memory that
+    /// it occupies, up to several times its length. 0 if the kernel does not report it.
     #[must_use]
     pub fn receive_buffer(&self) -> usize {
         if let Way::Peer(peer) = &self.way {
@@ -390,8 +390,8 @@ impl Socket {
         getsockopt(&self.way, sockopt::RcvBuf).unwrap_or(0)
     }
 
-    /// Waits until there is something to receive: a datagram, or an error. `false` if there is nothing at
-    /// the deadline; without one it waits for as long as it takes.
+    /// Waits until there is something to receive: a datagram, or an error. Returns `false` if there is nothing by
+    /// the deadline; without a deadline it waits indefinitely.
     ///
     /// # Errors
     /// [`Error::Receive`].
@@ -401,7 +401,7 @@ impl Socket {
                 None => PollTimeout::NONE,
                 Some(deadline) => {
                     let rest = deadline.saturating_duration_since(Instant::now());
-                    // Rounded up: who waits for less than a millisecond does not ask all the time.
+                    // Rounded up, so that a wait of less than a millisecond does not become a busy loop.
                     let rest = rest.as_nanos().div_ceil(1_000_000);
                     PollTimeout::try_from(rest).unwrap_or(PollTimeout::MAX)
                 }
@@ -422,10 +422,10 @@ impl Socket {
         }
     }
 
-    /// Sends one datagram. The kernel carries a request out before this returns.
+    /// Sends one datagram. The kernel processes a request before this returns.
     ///
     /// # Errors
-    /// [`Error::Send`]; nothing was carried out then.
+    /// [`Error::Send`]; the request was not processed then.
     #[inline]
     pub fn send(&self, datagram: &[u8]) -> Result<(), Error> {
         loop {
@@ -444,11 +444,11 @@ impl Socket {
 
     /// Receives one datagram of an answer and returns its length.
     ///
-    /// This never waits: the kernel has queued an answer, or the next part of one, before it is asked
-    /// for. What is not there is lost ([`Loss::Absent`]).
+    /// This never waits: the kernel queues an answer, or the next part of one, before the caller asks
+    /// for it. If nothing is queued, it is lost ([`Loss::Absent`]).
     ///
     /// # Errors
-    /// As [`try_receive`](Self::try_receive), and [`Error::Lost`] when nothing is queued.
+    /// The errors of [`try_receive`](Self::try_receive), and [`Error::Lost`] when nothing is queued.
     #[inline]
     pub fn receive(&self, buffer: &mut [u8]) -> Result<usize, Error> {
         match self.try_receive(buffer)? {
@@ -457,10 +457,10 @@ impl Socket {
         }
     }
 
-    /// Receives one datagram if one is queued; `None` says that none is.
+    /// Receives one datagram if one is queued; otherwise returns `None`.
     ///
-    /// What is not the kernel's is passed over: who has `CAP_NET_ADMIN` may send to any socket of the namespace, and
-    /// to groups.
+    /// Skips datagrams that are not from the kernel: a process with `CAP_NET_ADMIN` can send to any socket of the
+    /// namespace, and to groups.
     ///
     /// # Errors
     /// [`Error::Receive`], [`Error::Lost`] when the kernel dropped replies, [`Error::Truncated`]

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use super::NetnsId;
 
-/// What can go wrong with network namespaces.
+/// Errors of network namespaces.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A namespace's name cannot be a file name: it is empty, `.`, `..`, or has a `/` or NUL in it.
     #[error(
-        "{:?} cannot be the name of a network namespace (for a path, write a / in it)",
+        "invalid network namespace name {:?} (a path must contain a /)",
         name.display()
     )]
     InvalidName {
@@ -20,7 +20,7 @@ pub enum Error {
 
     /// There is no network namespace of that name.
     #[error(
-        "no network namespace is named {:?}: it is neither in /run/netns nor in /var/run/netns",
+        "no network namespace {:?} in /run/netns or /var/run/netns",
         name.display()
     )]
     NoSuchName {
@@ -29,7 +29,7 @@ pub enum Error {
     },
 
     /// There is no such process, or it has ended.
-    #[error("cannot find the network namespace of process {pid}: there is no such process")]
+    #[error("cannot find the network namespace of process {pid}: no such process")]
     NoSuchProcess {
         /// The process's number.
         pid: u32,
@@ -40,21 +40,21 @@ pub enum Error {
     Open {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 
-    /// The file is something else: an ordinary file, or another kind of namespace.
+    /// The file is not a network namespace: an ordinary file, or another kind of namespace.
     #[error("{}: not a network namespace", path.display())]
     NotANetworkNamespace {
         /// The file.
         path: PathBuf,
     },
 
-    /// The thread that was to work inside the namespace could not be started.
+    /// The thread for work inside the namespace could not be started.
     #[error("cannot start a thread to work inside a network namespace")]
     Thread {
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 
@@ -63,13 +63,13 @@ pub enum Error {
     /// namespace belongs to
     /// ([setns(2)](https://man7.org/linux/man-pages/man2/setns.2.html)).
     #[error(
-        "cannot enter the network namespace {id} (this takes CAP_SYS_ADMIN, here and over that \
+        "cannot enter the network namespace {id} (this requires CAP_SYS_ADMIN, here and over that \
          namespace)"
     )]
     Enter {
         /// The namespace.
         id: NetnsId,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }

@@ -1,8 +1,9 @@
-//! What the tests of objects share. Their bytes were captured on Linux 6.18 (x86-64), in a network
-//! namespace made for it (`unshare -n`): what nft 1.0.6 sends with `strace -e trace=sendmsg -e
-//! write=all nft …`, and what the kernel lists after that, read from a socket.
+//! Helpers shared by the tests of objects. Their bytes were captured on Linux 6.18 (x86-64), in a
+//! new network namespace (`unshare -n`): the requests of nft 1.0.6 with
+//! `strace -e trace=sendmsg -e write=all nft …`, and the kernel's dumps afterwards, read from a
+//! socket.
 
-/// The bytes of a dump: pairs of hexadecimal digits, blanks at will, comments from `;` to the end of
+/// Parses a hex dump: pairs of hexadecimal digits, optional blanks, comments from `;` to the end of
 /// a line.
 pub(crate) fn hex(dump: &str) -> Vec<u8> {
     let lines = dump.lines().map(|line| line.split(';').next());

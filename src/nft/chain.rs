@@ -28,15 +28,14 @@ use super::userdata::commented;
 use crate::escape::Escaped;
 
 values! {
-    /// What becomes of a packet that reaches the end of a base chain: a verdict of
-    /// `linux/netfilter.h`.
+    /// Verdict for packets that reach the end of a base chain (`linux/netfilter.h`).
     ///
-    /// It is not [`iptables::Policy`](crate::iptables::Policy), because a newer kernel may send others than these two;
-    /// that becomes this by `From`, and this that by `TryFrom`.
+    /// This is not [`iptables::Policy`](crate::iptables::Policy), because a newer kernel may use other values than
+    /// these two. `From` converts that type to this one, `TryFrom` this one to that.
     pub struct Policy: u32 {
-        /// The packet goes on.
+        /// Accepts the packet.
         ACCEPT = NF_ACCEPT as u32 => "accept",
-        /// The packet is dropped.
+        /// Drops the packet.
         DROP = NF_DROP as u32 => "drop",
     }
 }
@@ -46,21 +45,21 @@ flags! {
     pub struct ChainFlags: u32 {
         /// A base chain; set by the kernel.
         const BASE = NFT_CHAIN_BASE,
-        /// To be carried out by the network card.
+        /// Offloaded to the network card.
         const HW_OFFLOAD = NFT_CHAIN_HW_OFFLOAD,
-        /// Bound to the one rule that jumps to it.
+        /// Bound to the only rule that jumps to it.
         const BINDING = NFT_CHAIN_BINDING,
     }
 }
 
 attributes! {
-    /// Where a base chain is attached: `enum nft_hook_attributes`.
+    /// Attachment of a base chain: `enum nft_hook_attributes`.
     pub struct Hook<'a> {
-        /// Number of the hook; what it means depends on the family, see [`hook_name`].
+        /// Hook number; its meaning depends on the family, see [`hook_name`].
         NFTA_HOOK_HOOKNUM => number: u32,
-        /// Order among the chains of the hook, lowest first.
+        /// Priority among the chains of the hook; lower runs first.
         NFTA_HOOK_PRIORITY => priority: i32,
-        /// The one device that a netdev chain is bound to.
+        /// The only device that a netdev chain is bound to.
         NFTA_HOOK_DEV => device: Name<'a> [device],
         /// The devices that a netdev chain is bound to.
         NFTA_HOOK_DEVS => devices: Devices<'a>,
@@ -70,8 +69,8 @@ attributes! {
 attributes! {
     /// Packets and bytes: `enum nft_counter_attributes`.
     ///
-    /// They are not [`iptables::Counters`](crate::iptables::Counters), because each number is an attribute that may be
-    /// missing, and others may come with it; `From` makes either of the other.
+    /// This is not [`iptables::Counters`](crate::iptables::Counters), because each number is an attribute that may be
+    /// missing, and the kernel may add others; `From` converts in both directions.
     pub struct Counters {
         /// Number of packets.
         NFTA_COUNTER_PACKETS => packets: u64,
@@ -82,16 +81,16 @@ attributes! {
 }
 
 object! {
-    /// A chain, to be written: `enum nft_chain_attributes`.
+    /// A chain to be sent to the kernel: `enum nft_chain_attributes`.
     pub struct Chain viewed as ChainRef, "a chain",
     written as [
         table, name, id, handle, chain_type, policy, hook, counters, flags, references, userdata
     ] {
-        /// Name of the table that the chain is in.
+        /// Name of the chain's table.
         NFTA_CHAIN_TABLE => table: Name<'a> [required, table],
         /// Name of the chain.
         NFTA_CHAIN_NAME => name: Name<'a> [required, chain],
-        /// Handle, given by the kernel.
+        /// Handle, assigned by the kernel.
         NFTA_CHAIN_HANDLE => handle: u64 [required, handle],
         /// Hook of a base chain.
         NFTA_CHAIN_HOOK => hook: Hook<'a>,
@@ -99,15 +98,15 @@ object! {
         NFTA_CHAIN_POLICY => policy: Policy,
         /// Type of a base chain: `filter`, `nat` or `route`.
         NFTA_CHAIN_TYPE => chain_type: Name<'a>,
-        /// Packets and bytes that met the policy, where the base chain counts them.
+        /// Packets and bytes that the policy was applied to, if the base chain counts them.
         NFTA_CHAIN_COUNTERS => counters: Counters [counts],
         /// Flags.
         NFTA_CHAIN_FLAGS => flags: ChainFlags,
-        /// Number of rules in the chain and of references to it, given by the kernel.
+        /// Number of the chain's rules plus references to it, set by the kernel.
         NFTA_CHAIN_USE => references: u32 [given],
-        /// Number by which rules of the same batch may refer to the chain.
+        /// Number by which rules of the same batch can refer to the chain.
         NFTA_CHAIN_ID => id: u32 [written],
-        /// Data that user space keeps with the chain, opaque to the kernel.
+        /// Data stored by user space, opaque to the kernel.
         NFTA_CHAIN_USERDATA => userdata: Bytes<'a> [userdata],
         _ => NFTA_CHAIN_PAD,
     }
@@ -116,7 +115,7 @@ object! {
 commented!(Chain as ChainRef, CHAIN_COMMENT);
 
 impl<'a> Chain<'a> {
-    /// A chain without a hook, to be jumped to.
+    /// Creates a chain without a hook, as a target of jumps.
     pub fn new(family: Family, table: impl Into<Name<'a>>, name: impl Into<Name<'a>>) -> Self {
         Self {
             family,
@@ -126,7 +125,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Makes it a base chain: of this type, at this hook, with this priority.
+    /// Makes this a base chain with this type, hook and priority.
     ///
     /// ```
     /// use chainwright::nft::{Chain, Family, Hook, Priority};
@@ -155,15 +154,15 @@ impl<'a> Chain<'a> {
         self
     }
 
-    /// Binds a base chain, which must have its hook already, to these devices: of the netdev family,
-    /// or at the ingress hook.
+    /// Binds a base chain, whose hook must already be set, to these devices: in the netdev family, or at the ingress
+    /// hook.
     #[must_use]
     pub fn with_devices(mut self, devices: Devices<'a>) -> Self {
         self.hook.get_or_insert_default().devices = Some(devices);
         self
     }
 
-    /// Has a base chain count what meets its policy, beginning with these numbers.
+    /// Makes a base chain count the packets that its policy applies to, starting from these numbers.
     #[must_use]
     pub fn with_counters(mut self, packets: u64, bytes: u64) -> Self {
         self.counters = Some(Counters {
@@ -174,7 +173,7 @@ impl<'a> Chain<'a> {
         self
     }
 
-    /// Gives a base chain its policy.
+    /// Sets the policy of a base chain.
     #[must_use]
     pub fn with_policy(mut self, policy: Policy) -> Self {
         self.policy = Some(policy);
@@ -191,47 +190,47 @@ impl ChainRef<'_> {
     }
 }
 
-/// Numbers of the hooks, for [`Chain::with_hook`]: which there are depends on the family.
+/// Hook numbers for [`Chain::with_hook`]; the valid ones depend on the family.
 impl Hook<'_> {
-    /// Before routing, of all packets that come in (IP families and bridge).
+    /// Before routing, for all incoming packets (IP families and bridge).
     pub const PREROUTING: u32 = NF_INET_PRE_ROUTING;
-    /// Of packets to this machine (IP families and bridge).
+    /// Packets to this machine (IP families and bridge).
     pub const INPUT: u32 = NF_INET_LOCAL_IN;
-    /// Of packets through this machine (IP families and bridge).
+    /// Forwarded packets (IP families and bridge).
     pub const FORWARD: u32 = NF_INET_FORWARD;
-    /// Of packets from this machine (IP families and bridge).
+    /// Packets from this machine (IP families and bridge).
     pub const OUTPUT: u32 = NF_INET_LOCAL_OUT;
-    /// After routing, of all packets that go out (IP families and bridge).
+    /// After routing, for all outgoing packets (IP families and bridge).
     pub const POSTROUTING: u32 = NF_INET_POST_ROUTING;
-    /// As a device hands packets in, in the inet family (Linux 5.10).
+    /// Packets received on a device, in the inet family (Linux 5.10).
     pub const INET_INGRESS: u32 = NF_INET_INGRESS;
-    /// As a device hands packets in, in the netdev family.
+    /// Packets received on a device, in the netdev family.
     pub const INGRESS: u32 = NF_NETDEV_INGRESS;
-    /// As a device is handed packets, in the netdev family (Linux 5.16).
+    /// Packets to be sent by a device, in the netdev family (Linux 5.16).
     pub const EGRESS: u32 = NF_NETDEV_EGRESS;
-    /// Of ARP packets that come in.
+    /// Incoming ARP packets.
     pub const ARP_INPUT: u32 = 0;
-    /// Of ARP packets that go out.
+    /// Outgoing ARP packets.
     pub const ARP_OUTPUT: u32 = 1;
 }
 
-/// Where a base chain stands among the others of its hook, lowest first: `Priority::DSTNAT + 5` is behind
-/// what changes destinations. The names are those that `nft` has in the IP families and for devices.
+/// Priority of a base chain among those of its hook; lower runs first: `Priority::DSTNAT + 5` runs after destination
+/// NAT. The constants are named as in `nft` for the IP families and for devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Priority(pub i32);
 
 impl Priority {
-    /// Before connections are known.
+    /// Before connection tracking.
     pub const RAW: Self = Self(NF_IP_PRI_RAW);
-    /// Where packets are changed.
+    /// Packet modification.
     pub const MANGLE: Self = Self(NF_IP_PRI_MANGLE);
-    /// Where destinations are changed.
+    /// Destination NAT.
     pub const DSTNAT: Self = Self(NF_IP_PRI_NAT_DST);
-    /// Where packets are filtered.
+    /// Packet filtering.
     pub const FILTER: Self = Self(NF_IP_PRI_FILTER);
-    /// Where the marks of security modules are set.
+    /// Marks of security modules.
     pub const SECURITY: Self = Self(NF_IP_PRI_SECURITY);
-    /// Where sources are changed.
+    /// Source NAT.
     pub const SRCNAT: Self = Self(NF_IP_PRI_NAT_SRC);
 }
 
@@ -241,7 +240,7 @@ impl From<i32> for Priority {
     }
 }
 
-/// Later; not beyond the last one there is.
+/// Adds to the number, saturating: runs later.
 impl Add<i32> for Priority {
     type Output = Self;
     fn add(self, later: i32) -> Self {
@@ -249,7 +248,7 @@ impl Add<i32> for Priority {
     }
 }
 
-/// Earlier; not beyond the first one there is.
+/// Subtracts from the number, saturating: runs earlier.
 impl Sub<i32> for Priority {
     type Output = Self;
     fn sub(self, earlier: i32) -> Self {
@@ -257,8 +256,8 @@ impl Sub<i32> for Priority {
     }
 }
 
-/// The hook's name, as `nft` writes it: `prerouting`, `input`, … ; `None` for a number that means
-/// nothing in this family.
+/// Returns the hook's name as `nft` prints it: `prerouting`, `input`, …; `None` for a number that is invalid in this
+/// family.
 #[must_use]
 pub const fn hook_name(family: Family, number: u32) -> Option<&'static str> {
     Some(match (family, number) {
@@ -280,7 +279,7 @@ pub const fn hook_name(family: Family, number: u32) -> Option<&'static str> {
     })
 }
 
-// Without the hook: a hook in a deletion means its devices, not the chain.
+// Deletions omit the hook: a hook in a deletion removes its devices, not the chain.
 written!(
     Chain,
     "chain",
@@ -294,7 +293,7 @@ written!(
 
 listed!(Chain as ChainRef by Scope, "list chains");
 
-/// A chain's name and table, for messages to people.
+/// Formats the chain's table and name for messages to the user.
 impl std::fmt::Display for ChainRef<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (table, name) = (Escaped(self.table()), Escaped(self.name()));

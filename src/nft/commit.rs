@@ -1,4 +1,4 @@
-//! Committing a transaction, and what is known of it afterwards.
+//! Committing a transaction, and the errors of a commit.
 
 use std::fmt;
 
@@ -13,31 +13,30 @@ use super::transaction::{END, Echo, Transaction};
 use crate::errno::Errno;
 use crate::netlink::{self, BatchReplies, Intake, Loss, Message, Rejection, Verdict};
 
-/// What a failed commit left behind.
+/// State of the ruleset after a failed commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing was applied: the ruleset is as if the transaction had never been sent.
+    /// Nothing was applied: the ruleset is unchanged by the transaction.
     NothingApplied,
-    /// It cannot be known: replies were lost, and the generation moved in the meantime, by this
-    /// transaction or by somebody else's, or could not be read. Either everything was applied or nothing; read the
-    /// ruleset to find out.
+    /// Unknown: replies were lost, and the generation changed in the meantime, by this transaction or another, or could
+    /// not be read. Either everything was applied or nothing; read the ruleset to find out.
     Unknown,
 }
 
-/// One operation that failed, or the commit as a whole.
+/// A failed operation, or a failure of the commit as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// The operation; `None` when every operation was right, but the kernel refused the whole.
+    /// The operation; `None` if the kernel accepted each operation but rejected the commit.
     pub operation: Option<Operation>,
     /// The kernel's error number.
     pub errno: Errno,
-    /// The kernel's own text, if it gave one.
+    /// The kernel's error text, if any.
     pub text: Option<BString>,
-    /// The attribute that the kernel points at, as a path of names.
+    /// The attribute that caused the error, as a path of names.
     pub attribute: Option<String>,
-    /// What this kernel is too old for, of what the operation needs, if that is what it was refused for.
+    /// The feature required by the operation and missing in this kernel, if that caused the error.
     pub lacks: Option<Feature>,
-    /// What most often lies behind this error, and what to do about it.
+    /// The most common cause of this error, and its remedy.
     pub hint: Option<&'static str>,
 }
 
@@ -45,7 +44,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.operation {
             Some(operation) => write!(f, "{operation}: {}", self.errno)?,
-            None => write!(f, "the transaction as a whole: {}", self.errno)?,
+            None => write!(f, "the whole transaction: {}", self.errno)?,
         }
         if let Some(text) = &self.text {
             write!(f, ": {text}")?;
@@ -61,48 +60,47 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A transaction that was not applied, or of which that cannot be known.
+/// An error for a transaction that was not applied, or whose outcome is unknown.
 #[derive(Debug)]
 pub struct CommitError {
-    /// What is known of the ruleset.
+    /// State of the ruleset.
     pub outcome: Outcome,
-    /// All failures that the kernel reported, in the order of the operations.
+    /// The failures reported by the kernel, in the order of the operations.
     pub failures: Vec<Failure>,
-    /// Whether the kernel dropped reports, so that more operations may have failed than are
-    /// listed.
+    /// Whether the kernel dropped error reports, so that more operations may have failed.
     pub incomplete: bool,
-    /// What went wrong on the way to or from the kernel, if that is what failed.
+    /// The error in communicating with the kernel, if any.
     pub source: Option<netlink::Error>,
     condition: Condition,
 }
 
-/// What a commit was conditional on.
+/// The condition of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Condition {
     None,
-    /// A generation of the namespace.
+    /// A generation of the connection's namespace.
     Generation,
-    /// One of another, or from a file.
+    /// A generation of another namespace, or from a file.
     Foreign(Generation),
 }
 
 impl CommitError {
-    /// Whether the batch can be sent again to learn what is wrong with it.
+    /// Whether the batch can be sent again to get the lost error reports.
     fn is_unexplained(&self, batch: Batch) -> bool {
         let undone = self.outcome == Outcome::NothingApplied || batch == Batch::WithoutEnd;
         let lost = self.source.as_ref().is_some_and(netlink::Error::ask_again);
         undone && lost && self.failures.is_empty()
     }
 
-    /// Whether the kernel refused operations, for another reason than the generation.
+    /// Whether the kernel rejected operations for another reason than the generation.
     #[doc(hidden)]
     pub fn is_refusal(&self) -> bool {
         let undone = self.outcome == Outcome::NothingApplied;
         undone && !self.failures.is_empty() && !self.generation_moved()
     }
 
-    /// Whether the commit was conditional on a generation that has passed: nothing was applied;
-    /// read again and retry.
+    /// Whether the commit was conditional on an outdated generation. Nothing was applied; read the ruleset again and
+    /// retry.
     #[must_use]
     pub fn generation_moved(&self) -> bool {
         self.condition == Condition::Generation
@@ -114,15 +112,15 @@ impl CommitError {
 }
 
 impl CommitError {
-    /// Whether the commit was conditional on a generation of another network namespace than the connection's,
-    /// or on one from a file: of the ruleset it says nothing. Nothing was sent.
+    /// Whether the commit was conditional on a generation of another network namespace or connection, or on one from a
+    /// file, which cannot be compared with this ruleset. Nothing was sent.
     #[must_use]
     pub const fn generation_is_foreign(&self) -> bool {
         matches!(self.condition, Condition::Foreign(_))
     }
 }
 
-/// How many failures the text of a [`CommitError`] spells out; all stand in its field.
+/// Maximum number of failures printed by the `Display` of [`CommitError`]; the field has all.
 const SHOWN: usize = 20;
 
 impl fmt::Display for CommitError {
@@ -135,8 +133,8 @@ impl fmt::Display for CommitError {
             };
             return write!(
                 f,
-                "the transaction is for generation {generation}, which {of} and says nothing of this \
-                 ruleset; nothing was applied"
+                "the transaction is for generation {generation}, which {of} and cannot be compared with \
+                 this ruleset; nothing was applied"
             );
         }
         match self.outcome {
@@ -148,7 +146,7 @@ impl fmt::Display for CommitError {
             }
             Outcome::NothingApplied => f.write_str("the transaction was not applied")?,
             Outcome::Unknown => f.write_str(
-                "it cannot be known whether the transaction was applied, as a whole or not at all: \
+                "it is unknown whether the transaction was applied, as a whole or not at all: \
                  the kernel's reply was lost, and the generation moved or could not be read; read the \
                  ruleset to find out",
             )?,
@@ -177,32 +175,32 @@ impl std::error::Error for CommitError {
     }
 }
 
-/// How many bytes of the receive buffer one error report takes, with the kernel's book-keeping.
+/// Bytes of the receive buffer per error report, including the kernel's overhead.
 const REPORT: usize = 1024;
-/// Up to how many bytes of reports are made room for.
+/// Maximum bytes of the receive buffer reserved for error reports.
 const REPORTS: usize = 16 * 1024 * 1024;
 
-/// How many errors are taken while the replies to a batch are received.
+/// Number of receive errors after which reading the replies to a batch stops.
 const TROUBLES: u32 = 4;
 
 /// How a transaction is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Batch {
-    /// To be carried out.
+    /// To be applied.
     Whole,
-    /// Without the message at whose end the kernel commits: it gives up instead.
+    /// Without the final message that commits the batch, so that the kernel aborts it.
     WithoutEnd,
 }
 
 impl Connection {
-    /// Commits a transaction: all of its operations, or none.
+    /// Commits a transaction: applies all of its operations, or none.
     ///
-    /// The kernel carries it out before this returns. A transaction without operations does
-    /// nothing. It changes nothing in the transaction, which can be committed again if need be.
+    /// The kernel applies it before this returns. An empty transaction does nothing. The transaction itself is not
+    /// changed and can be committed again.
     ///
     /// # Errors
-    /// [`CommitError`]: its [`outcome`](CommitError::outcome) says what is known of the ruleset,
-    /// its [`failures`](CommitError::failures) name every operation that failed.
+    /// [`CommitError`]: its [`outcome`](CommitError::outcome) is the state of the ruleset, its
+    /// [`failures`](CommitError::failures) are the failed operations.
     #[tracing::instrument(level = "debug", skip_all, fields(
         operations = transaction.len(),
         bytes = transaction.byte_length(),
@@ -211,8 +209,8 @@ impl Connection {
         self.insist_on_batch(transaction, Batch::Whole, None)
     }
 
-    /// Commits a transaction as [`commit`](Self::commit) does, and has the kernel tell what came of it: the
-    /// generation that it made, and the handles and names of what it added, operation by operation.
+    /// Commits a transaction like [`commit`](Self::commit) and returns the kernel's echo: the new generation, and the
+    /// handles and names of the added objects, by operation.
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
@@ -229,7 +227,7 @@ impl Connection {
     /// let committed = nft.commit_echo(&tx)?;
     /// assert_eq!(committed.generation(), Some(nft.generation()?));
     ///
-    /// // The rule, operation 2, is deleted by its handle.
+    /// // Delete the rule, operation 2, by its handle.
     /// let mut tx = Transaction::new();
     /// tx.delete(&Rule { handle: committed.handle(2), ..rule })?;
     /// nft.commit(&tx)?;
@@ -237,12 +235,13 @@ impl Connection {
     /// # }
     /// ```
     ///
-    /// The kernel makes a message of each object for it and queues all of them, which `commit` spares: for
-    /// large transactions that is the larger part of the time. What does not fit the receive buffer it drops; the
-    /// commit is as good then, and [`Committed::missing`] says of what nothing came.
+    /// The kernel builds and queues a message for each object, which `commit` avoids; for large transactions this is
+    /// most of the time. The kernel drops messages that do not fit the receive buffer. The commit is still valid, and
+    /// [`Committed::missing`] lists the operations without a message.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit).
+    /// Same as [`commit`](Self::commit).
+    /// Same as [`commit`](Self::commit).
     #[tracing::instrument(level = "debug", skip_all, fields(
         operations = transaction.len(),
         bytes = transaction.byte_length(),
@@ -259,14 +258,14 @@ impl Connection {
         Ok(echoes.finish(transaction))
     }
 
-    /// Commits a transaction; the generation that it made, if it made one.
+    /// Commits a transaction and returns the new generation; `None` if it creates none, or its echo was lost.
     #[doc(hidden)]
     pub fn commit_numbered(
         &mut self,
         transaction: &mut Transaction,
     ) -> Result<Option<Generation>, CommitError> {
         match transaction.expected_generation() {
-            // Nobody else's is in between.
+            // The commit succeeds only if no other generation is in between.
             Some(expected) if transaction.makes_a_generation() => {
                 self.commit(transaction)?;
                 Ok(Some(expected.next()))
@@ -278,13 +277,13 @@ impl Connection {
         }
     }
 
-    /// Has the kernel look at a transaction without carrying it out, as `nft --check` does: every
-    /// operation is tried, and then all is undone. The ruleset and its generation stay as they are.
+    /// Checks a transaction without applying it, like `nft --check`: the kernel tries every operation and then reverts
+    /// all. The ruleset and its generation do not change.
     ///
-    /// That nothing is refused now is no promise: what others commit meanwhile may change it.
+    /// A later commit can still fail, because other processes may change the ruleset in between.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit) would fail; nothing is ever applied.
+    /// Same as [`commit`](Self::commit); nothing is ever applied.
     pub fn check(&mut self, transaction: &Transaction) -> Result<(), CommitError> {
         let result = self.insist_on_batch(transaction, Batch::WithoutEnd, None);
         result.map_err(|error| CommitError {
@@ -293,8 +292,7 @@ impl Connection {
         })
     }
 
-    /// Sends a batch, and again while it is known that nothing was applied and the kernel's reasons are
-    /// lost.
+    /// Sends a batch, and sends it again while nothing was applied and the kernel's error reports were lost.
     fn insist_on_batch(
         &mut self,
         transaction: &Transaction,
@@ -321,8 +319,8 @@ impl Connection {
         }
     }
 
-    /// Has each commit from now on only [looked at](Self::check), or carried out again. What it says of a generation that
-    /// a commit made means nothing then.
+    /// Makes every later commit only a [check](Self::check), or disables that again. While enabled, the generation
+    /// returned by a commit is meaningless.
     #[doc(hidden)]
     pub const fn only_check(&mut self, yes: bool) {
         self.only_checks = yes;
@@ -354,7 +352,7 @@ impl Connection {
         }
         let not_sent = |source: netlink::Error| {
             let failures = match &source {
-                // No permission: the kernel says so to the question before the transaction already.
+                // Without permission, reading the generation already fails, before the batch is sent.
                 netlink::Error::Refused { errno, text, .. } => vec![Failure {
                     operation: None,
                     errno: *errno,
@@ -376,7 +374,7 @@ impl Connection {
         let reports = transaction.len().saturating_mul(REPORT).min(REPORTS);
         let room = echoes.as_ref().map_or(0, |_| Echoes::room(transaction));
         self.socket.reserve_receive(reports.max(room));
-        // To be compared with if the reply is lost.
+        // To be compared if the reply is lost.
         let before = match transaction.expected_generation() {
             Some(generation) => generation,
             None => self.generation().map_err(not_sent)?,
@@ -406,10 +404,10 @@ impl Connection {
         let outcome = match replies.verdict {
             Verdict::Applied => return Ok(()),
             Verdict::Rejected => Outcome::NothingApplied,
-            // The end was not sent, and nothing is wrong.
+            // The end was not sent, and no operation failed.
             Verdict::Acknowledged if batch == Batch::WithoutEnd => return Ok(()),
             Verdict::Acknowledged | Verdict::Unknown => match self.generation() {
-                // Every commit that changes something moves the generation.
+                // Every commit that changes something increments the generation.
                 Ok(now) if now == before => match replies.verdict {
                     Verdict::Acknowledged if !self.acknowledges_ends() => return Ok(()),
                     _ => Outcome::NothingApplied,
@@ -430,8 +428,8 @@ impl Connection {
         })
     }
 
-    /// Throws away what is still queued of earlier requests that failed half-way: its sequence
-    /// numbers mean nothing to a batch.
+    /// Discards queued replies to earlier requests that failed midway; their sequence numbers do not belong to the
+    /// batch.
     fn discard_replies(&mut self) {
         let mut queued = Queued {
             buffer: &mut self.buffer,
@@ -440,8 +438,8 @@ impl Connection {
         let _ = self.socket.take_in(&mut queued);
     }
 
-    /// Takes in the replies to a batch, all of which are queued when it was sent: what they are, and the
-    /// first error of receiving them.
+    /// Reads the replies to a batch, which are all queued when sending returns. Returns the replies and the first
+    /// receive error.
     fn replies(
         &mut self,
         transaction: &Transaction,
@@ -460,8 +458,8 @@ impl Connection {
         (replies, trouble.or(taken.err()))
     }
 
-    /// Whether the kernel acknowledges the end of a batch, as it does since Linux 6.10. Where that is
-    /// not known yet a batch without operations tells, which changes nothing.
+    /// Whether the kernel acknowledges the end of a batch, as it does since Linux 6.10. If unknown, sends an empty
+    /// batch, which changes nothing, to find out.
     fn acknowledges_ends(&mut self) -> bool {
         if let Some(known) = self.acknowledges_ends {
             return known;
@@ -477,7 +475,7 @@ impl Connection {
     }
 }
 
-/// Takes in the replies to a batch.
+/// Receives the replies to a batch.
 struct Verdicts<'c> {
     buffer: &'c mut [u8],
     replies: BatchReplies,
@@ -485,7 +483,7 @@ struct Verdicts<'c> {
     /// The first error.
     trouble: Option<netlink::Error>,
     errors: u32,
-    /// Whether nothing more is queued.
+    /// Whether the queue is empty.
     ended: bool,
 }
 
@@ -517,9 +515,9 @@ impl Intake for Verdicts<'_> {
 
     fn lose(&mut self, error: netlink::Error) -> Result<(), netlink::Error> {
         match error {
-            // All replies were queued: when there are no more, there will be no more.
+            // All replies are already queued, so an empty queue means that no more will come.
             netlink::Error::Lost(Loss::Absent) => self.ended = true,
-            // What decides may be behind it still.
+            // The decisive reply may still be queued.
             error => {
                 self.replies.lose();
                 if let Some(echoes) = &mut self.echoes {
@@ -534,7 +532,7 @@ impl Intake for Verdicts<'_> {
     }
 }
 
-/// Takes in what is queued, and throws it away.
+/// Discards everything that is queued.
 struct Queued<'c> {
     buffer: &'c mut [u8],
     empty: bool,
@@ -554,7 +552,7 @@ impl Intake for Queued<'_> {
     }
 
     fn lose(&mut self, error: netlink::Error) -> Result<(), netlink::Error> {
-        // The socket's own first error is not about what follows either.
+        // An error of the socket itself is not about the replies either.
         self.empty = matches!(
             error,
             netlink::Error::Lost(Loss::Absent) | netlink::Error::Receive { .. }
@@ -563,7 +561,7 @@ impl Intake for Queued<'_> {
     }
 }
 
-/// Puts the kernel's reports into words.
+/// Converts the kernel's error reports to failures.
 fn explain(transaction: &Transaction, rejections: Vec<Rejection>) -> Vec<Failure> {
     let mut failures = Vec::with_capacity(rejections.len());
     let mut rest = transaction.operations();
@@ -574,7 +572,7 @@ fn explain(transaction: &Transaction, rejections: Vec<Rejection>) -> Vec<Failure
         let mut attribute = None;
         let mut lacks = None;
         if let Some(wanted) = rejection.operation {
-            // Reports come in the order of the operations: one walk finds them all.
+            // Reports are in the order of the operations, so one pass finds all.
             while message.is_none() || index <= wanted {
                 match Message::split(rest) {
                     Ok((next, after)) => {

@@ -1,12 +1,13 @@
-//! What the kernel tells the sender of a transaction that it committed: its generation and what it added.
+//! The kernel's echo of a committed transaction: its generation and the added objects.
 //!
-//! An operation that asks for it (`NLM_F_ECHO`) has the sender told what all who listen are told of it, at the
-//! operation's own sequence number, and where the first operation asks, also of the generation; the low half of the
-//! generation's number stands in all of it. The kernel tells it while it commits, and never of a transaction that it
-//! refuses: whatever comes proves the commit. What does not fit the receive buffer is dropped, and so is the message of
-//! a rule that is larger than the kernel's buffer for one (some kilobytes), of which the socket says nothing.
+//! For an operation with `NLM_F_ECHO` the kernel also sends its notification to the sender of the batch, with the
+//! operation's sequence number. If the first operation has the flag, the kernel also echoes the new generation. Each
+//! message contains the low 16 bits of the generation. The kernel sends echoes during the commit, and never for a
+//! rejected transaction, so any echo proves the commit. The kernel drops messages that do not fit the receive buffer.
+//! It also drops the message of a rule that is larger than the kernel's buffer for one message (some kilobytes),
+//! without an error on the socket.
 //!
-//! Source: `nft_commit_notify` and `nf_tables_gen_notify` in `net/netfilter/nf_tables_api.c` of Linux; seen on
+//! Source: `nft_commit_notify` and `nf_tables_gen_notify` in `net/netfilter/nf_tables_api.c` of Linux; observed on
 //! 6.18.
 
 use std::fmt;
@@ -19,88 +20,87 @@ use super::live::{Change, Event};
 use super::transaction::{Transaction, gets_a_handle};
 use crate::netlink::{Message, Messages};
 
-/// How many bytes of what is told are kept at most.
+/// Maximum number of bytes of echoed messages kept.
 const KEPT: usize = 256 * 1024 * 1024;
-/// That an operation was not told of.
+/// Marks an operation without an echoed message.
 const NOWHERE: u32 = u32::MAX;
 
-/// The kernel's echo (`NLM_F_ECHO`) of a committed transaction: the generation that it made, and what its operations
-/// added, with the handles and names that the kernel gave.
+/// The kernel's echo (`NLM_F_ECHO`) of a committed transaction: the new generation and the added objects, with the
+/// handles and names assigned by the kernel.
 ///
-/// [`Connection::commit_echo`](super::Connection::commit_echo) gives it.
+/// Returned by [`Connection::commit_echo`](super::Connection::commit_echo).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Committed {
     generation: Option<Generation>,
-    /// Messages as they came.
+    /// The received messages.
     bytes: Vec<u8>,
-    /// For each operation where the message of what it added starts.
+    /// For each operation, the offset of the message of the added object.
     added: Vec<u32>,
-    /// Of what nothing came that should have.
+    /// Operations whose message is missing.
     missing: Vec<usize>,
     is_lossy: bool,
 }
 
 impl Committed {
-    /// The generation that the transaction made, and no other: events of that generation are its own
-    /// ([`Change::generation`]). `None` if it changed nothing, so that it made none; and if everything that the
-    /// kernel told was lost ([`is_whole`](Self::is_whole)).
+    /// Returns the generation created by this transaction alone: events of that generation belong to it
+    /// ([`Change::generation`]). `None` if the transaction changed nothing and created no generation, or if the whole
+    /// echo was lost ([`is_whole`](Self::is_whole)).
     #[must_use]
     pub const fn generation(&self) -> Option<Generation> {
         self.generation
     }
 
-    /// Whether a notified change is this transaction: nobody else's, and no other one of one's own.
+    /// Whether a notified change is this transaction.
     ///
-    /// On kernels before 5.14, which give network namespaces no number, only a monitor that was opened
-    /// [beside](super::live::MonitorOptions::open_beside) the connection that committed it tells changes that can
-    /// be known.
+    /// Kernels before 5.14 have no numbers for network namespaces. There, only changes from a monitor opened
+    /// [beside](super::live::MonitorOptions::open_beside) the committing connection can be recognized.
     #[must_use]
     pub fn made(&self, change: &Change) -> bool {
         self.generation == Some(change.generation())
     }
 
-    /// How many operations the transaction had.
+    /// Returns the number of operations in the transaction.
     #[must_use]
     pub fn operations(&self) -> usize {
         self.added.len()
     }
 
-    /// What an operation added, or changed, as the kernel shows it now: the operations are counted from 0, as
-    /// [`Transaction::described`] has them.
+    /// Returns the object that an operation added or changed, in its current state. Operations are counted from 0, as
+    /// in [`Transaction::described`].
     ///
-    /// `None` of one that adds no table, chain, rule, set, stateful object or flowtable; that found it there and
-    /// changed nothing; and if it is [missing](Self::missing).
+    /// `None` if the operation adds no table, chain, rule, set, stateful object or flowtable; if the object existed and
+    /// did not change; and if the message is [missing](Self::missing).
     #[must_use]
     pub fn added(&self, operation: usize) -> Option<Event<'_>> {
         self.at(*self.added.get(operation)?)
     }
 
-    /// The handle of what an operation added: of a rule, say, that is to be replaced or deleted later. `None` as
-    /// for [`added`](Self::added).
+    /// Returns the handle of the object that an operation added, for example to replace or delete a rule later. `None`
+    /// as for [`added`](Self::added).
     #[must_use]
     pub fn handle(&self, operation: usize) -> Option<u64> {
         self.added(operation)?.handle()
     }
 
-    /// All that was added, each with the number of its operation.
+    /// Iterates over all added objects, each with the number of its operation.
     pub fn additions(&self) -> impl Iterator<Item = (usize, Event<'_>)> {
         let added = self.added.iter().enumerate();
         added.filter_map(|(operation, &at)| Some((operation, self.at(at)?)))
     }
 
-    /// The operations that added something, or may have, of which the kernel's message did not come: they were
-    /// carried out, and what they added is to be listed.
+    /// Returns the operations that added something, or may have, but whose message was not received. They were applied;
+    /// list the ruleset to see the added objects.
     ///
-    /// There are three reasons. A rule's message was larger than the kernel's buffer for one (some kilobytes): then
-    /// it alone is missing. The socket's receive buffer was full, which `net.core.rmem_max` limits without
-    /// `CAP_NET_ADMIN` in the first user namespace: then all that follows is. More than 256 MiB were told: no more is
-    /// kept.
+    /// There are three causes. A rule's message was larger than the kernel's buffer for one message (some kilobytes):
+    /// only that rule is missing. The socket's receive buffer was full, which `net.core.rmem_max` limits without
+    /// `CAP_NET_ADMIN` in the first user namespace: all later messages are missing. The echo exceeded 256 MiB: the rest
+    /// is not kept.
     #[must_use]
     pub fn missing(&self) -> &[usize] {
         &self.missing
     }
 
-    /// Whether the whole echo (`NLM_F_ECHO`) came.
+    /// Whether the echo (`NLM_F_ECHO`) is complete.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         !self.is_lossy && self.missing.is_empty()
@@ -130,17 +130,17 @@ impl fmt::Debug for Committed {
     }
 }
 
-/// Takes in what the kernel tells the sender of a batch.
+/// Collects the kernel's echo to the sender of a batch.
 #[derive(Debug)]
 pub(super) struct Echoes {
-    /// The sender's.
+    /// The sender's netlink port.
     port: u32,
-    /// The generation of some moment before it.
+    /// A generation before the batch.
     before: Option<Generation>,
     bytes: Vec<u8>,
     added: Vec<u32>,
     generation: Option<u32>,
-    /// The low half of the generation, as every message has it.
+    /// The low 16 bits of the new generation, which every message contains.
     resource: Option<u16>,
     is_lossy: bool,
 }
@@ -158,7 +158,7 @@ impl Echoes {
         }
     }
 
-    /// Begins anew, for a batch of so many operations that is sent while this generation is there, or a later one.
+    /// Resets this for a batch of `operations` operations that is sent at generation `before` or later.
     pub(super) fn begin(&mut self, operations: usize, before: Generation) {
         *self = Self {
             before: Some(before),
@@ -167,15 +167,14 @@ impl Echoes {
         };
     }
 
-    /// How much of the receive buffer it takes.
+    /// Returns the size of the receive buffer that the echo needs.
     pub(super) fn room(transaction: &Transaction) -> usize {
-        // A rule is listed with what was not said, and the kernel doubles what it is told for its own
-        // book-keeping.
+        // The kernel lists objects with more attributes than requested, and counts its own overhead against the buffer.
         let more = transaction.len().saturating_mul(MORE);
         transaction.byte_length().saturating_add(more).min(ROOM)
     }
 
-    /// Takes in a datagram; whether it tells of the batch.
+    /// Reads a datagram; returns whether it contains echoed messages of the batch.
     pub(super) fn accept(&mut self, datagram: &[u8]) -> bool {
         let mut tells = false;
         for message in Messages::new(datagram).map_while(Result::ok) {
@@ -220,12 +219,12 @@ impl Echoes {
         self.bytes.resize(end, 0);
     }
 
-    /// Says that something was lost.
+    /// Records that something was lost.
     pub(super) const fn lose(&mut self) {
         self.is_lossy = true;
     }
 
-    /// What came of the transaction, which was committed.
+    /// Returns the result of the transaction, which was committed.
     pub(super) fn finish(self, transaction: &Transaction) -> Committed {
         let number = self
             .generation
@@ -233,7 +232,7 @@ impl Echoes {
         let messages = transaction.messages().zip(&self.added).enumerate();
         let missing = messages.filter(|(_, (message, at))| {
             let kind = message.kind as u8;
-            // Of a rule there is always something to be told.
+            // Every rule operation has an echoed message.
             **at == NOWHERE && gets_a_handle(kind) && (self.is_lossy || kind == NFT_MSG_NEWRULE)
         });
         Committed {
@@ -249,13 +248,13 @@ impl Echoes {
     }
 }
 
-/// How many bytes an object takes in what is told more than in the operation.
+/// Additional bytes reserved per object, beyond the size of its operation.
 const MORE: usize = 256;
-/// Up to how many bytes of what is told are made room for.
+/// Maximum size of the receive buffer reserved for the echo.
 const ROOM: usize = 64 * 1024 * 1024;
 
-/// The first number behind this one that has this low half: 65,536 commits of others do not fit between the
-/// question before a batch and the batch.
+/// Returns the first number after `before` with these low 16 bits. Fewer than 65,536 other commits fit between reading
+/// the generation and sending the batch.
 fn following(before: u32, low: u16) -> Option<u32> {
     let steps = low.wrapping_sub(before as u16);
     (steps > 0).then(|| before.wrapping_add(u32::from(steps)))

@@ -1,9 +1,9 @@
-//! The protocol that goes with a rule's xtables extensions.
+//! The protocol of a rule with xtables extensions.
 //!
-//! A `match` or `target` expression is checked by its x_tables module when the rule is added, and the
-//! module wants to know which protocol the rule is limited to. That is said once a rule, in
-//! `NFTA_RULE_COMPAT`, which the kernel does not keep: it lists the rule without it. But the
-//! limitation stands in the rule's own expressions too, and is read from there:
+//! When a rule is added, the x_tables module of a `match` or `target` expression checks it and requires the protocol
+//! that the rule is limited to. The request contains the protocol once per rule, in `NFTA_RULE_COMPAT`. The kernel
+//! does not store that attribute, and lists the rule without it. The rule's own expressions contain the limitation
+//! too, and it is read from them:
 //!
 //! | family | loaded | compared, by `eq` or `neq`, with |
 //! |---|---|---|
@@ -16,9 +16,9 @@ use super::expr::{CmpOp, Data, Decoded, MetaKey, PayloadBase, Register};
 use super::{Compat, Family, RuleRef, UnknownAttributes};
 
 impl Compat {
-    /// What goes with this rule: `None` if it has no extension that would ask for it.
+    /// Returns the attribute for this rule; `None` if the rule has no extension.
     ///
-    /// Needed when a listed rule is to be added again.
+    /// Needed to add a listed rule again.
     #[must_use]
     pub fn of(rule: &RuleRef<'_>) -> Option<Self> {
         let family = rule.family();
@@ -63,7 +63,7 @@ impl Compat {
                     };
                     protocol = match cmp.data.as_ref().and_then(Data::as_value) {
                         Some(&[protocol]) if family != Family::BRIDGE => Some(protocol.into()),
-                        // The kernel takes the number for a be16 as it is.
+                        // The kernel uses these bytes as a be16.
                         Some(&[high, low]) if family == Family::BRIDGE => {
                             Some(u16::from_ne_bytes([high, low]).into())
                         }

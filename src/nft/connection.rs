@@ -25,62 +25,60 @@ pub fn message_type(message: u8) -> u16 {
     ((NFNL_SUBSYS_NFTABLES as u16) << 8) | message as u16
 }
 
-/// How often an object is looked for while the ruleset changes: not found so often, it is not there. That is no attempt
-/// that failed, which [`Retry`] is for: each of these looks is answered, and the last one's answer stands.
+/// Number of lookups, while the ruleset changes, after which an object counts as absent. These are not failed attempts
+/// in the sense of [`Retry`]: each lookup is answered, and the last answer is used.
 const LOOKS: usize = 8;
-/// Where the numbers of requests begin: those of a batch's operations are below.
+/// First sequence number of requests; the operations of a batch use lower ones.
 const SEQUENCES: u32 = 1 << 31;
 
 /// An open connection to the nf_tables of one network namespace.
 ///
-/// It belongs to the namespace that the calling thread was in when it was opened, whatever the
-/// thread enters later. Keep it open: opening costs more than most requests, and closing after a
-/// deletion waits for the kernel's clean-up.
+/// It belongs to the network namespace of the thread that opened it, even if the thread later enters another. Keep it
+/// open: opening costs more than most requests, and closing after a deletion waits for the kernel's clean-up.
 ///
-/// It is [`Send`] and [`Sync`], but every request takes it by `&mut`: one connection serves one thread at
-/// a time; open one for each thread that needs it, or put one behind a mutex. A request blocks for as
-/// long as the kernel works on it: look-ups and listings read without a lock, a commit waits for the
-/// commits of others in the same namespace. In an async program a look-up can be made in place; listings
-/// of many objects, and commits, belong on a thread for what blocks.
+/// It is [`Send`] and [`Sync`], but every request takes `&mut self`: one connection serves one thread at a time; open
+/// one per thread, or put one behind a mutex. A request blocks while the kernel processes it: lookups and listings take
+/// no lock, a commit waits for other commits in the same namespace. An async program can call lookups directly; it
+/// should run listings of many objects, and commits, on a thread for blocking work.
 ///
-/// Nothing here waits for an answer: the kernel gives it before a request returns, and what is not
-/// there then is [lost](Error::Lost). A look-up is asked again, a snapshot and a [`List`](super::List) are
-/// read again, and of a commit the generation is asked for; all other listings end in the error. How often
-/// and for how long, [`with_retry`](Self::with_retry) says.
+/// No method waits for a reply: the kernel queues it before the request returns, and a reply that is missing then is
+/// [lost](Error::Lost). Lookups, snapshots and a [`List`](super::List) are then repeated, and a commit reads the
+/// generation; all other listings return the error. [`with_retry`](Self::with_retry) sets the number of retries and
+/// their duration.
 ///
 /// Do not use a connection in a child process after `fork(2)`: parent and child share the socket, and each receives
-/// answers that are for the other. Open a new one in the child. `exec` closes it.
+/// replies to the other. Open a new one in the child. `exec` closes it.
 #[derive(Debug)]
 pub struct Connection {
-    /// What its generations are of: those of different namespaces look alike.
+    /// Identifies the namespace of its generations, because those of different namespaces look alike.
     pub(super) origin: Origin,
     pub(super) socket: Socket,
     port: u32,
-    /// Where replies are received.
+    /// Receive buffer.
     pub(super) buffer: Vec<u8>,
-    /// Where small requests are built.
+    /// Buffer for small requests.
     request: Vec<u8>,
     sequence: u32,
-    /// A dump that was given up before its end: the kernel runs one at a time on a socket.
+    /// A dump that was abandoned before its end; the kernel runs one dump at a time per socket.
     unfinished: Option<Dump>,
-    /// Whether the kernel acknowledges the end of a batch, once that is known.
+    /// Whether the kernel acknowledges the end of a batch, if known.
     pub(super) acknowledges_ends: Option<bool>,
-    /// Whether transactions are only looked at.
+    /// Whether commits only check transactions.
     pub(super) only_checks: bool,
     pub(super) retry: Retry,
-    /// Where notifications are received, between one time and the next.
+    /// State for receiving notifications, kept between calls.
     pub(super) listener: watch::Resting,
 }
 
 retrying! {
-    /// It is for what others' changes or lost replies spoil: look-ups, a [`snapshot`](Self::snapshot), a
-    /// [`List`](super::List), a [restoration](super::Snapshot::restore), and a commit of which nothing was applied
-    /// and the reasons were lost.
+    /// Applies to operations disturbed by concurrent changes or lost replies: lookups, a [`snapshot`](Self::snapshot),
+    /// a [`List`](super::List), a [restoration](super::Snapshot::restore), and a commit of which nothing was applied
+    /// and the error reports were lost.
     Connection, retry
 }
 
-/// The socket, to be closed, counted or handed to a namespace's owner with. Nothing comes on it but the
-/// answers to requests, which are received where they are asked for: there is nothing to poll for.
+/// The socket, to close or count it or to hand it to another process. It receives only the replies to requests, which
+/// the requests read themselves, so there is nothing to poll for.
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
@@ -102,7 +100,7 @@ impl Connection {
         Self::over(Socket::netfilter()?)
     }
 
-    /// A connection over this socket.
+    /// Creates a connection over this socket.
     #[doc(hidden)]
     pub fn over(socket: Socket) -> Result<Self, Error> {
         static OPENED: AtomicU64 = AtomicU64::new(0);
@@ -124,11 +122,11 @@ impl Connection {
         })
     }
 
-    /// As [`open`](Self::open), for who only looks: where nf_tables is not loaded there is nothing to be seen,
-    /// and it stays so. (A request would load it.)
+    /// Like [`open`](Self::open), for read-only programs: if nf_tables is not loaded, this fails instead of loading it.
+    /// (A request would load it.)
     ///
     /// # Errors
-    /// [`Error::NotLoaded`]; those of [`open`](Self::open).
+    /// [`Error::NotLoaded`]; the errors of [`open`](Self::open).
     pub fn open_to_look() -> Result<Self, Error> {
         if !super::is_loaded() {
             return Err(Error::NotLoaded);
@@ -136,9 +134,9 @@ impl Connection {
         Self::open()
     }
 
-    /// The port of its socket: the kernel's number for it in its namespace, which no other socket has at the same
-    /// time. What is committed over this connection is [told](super::live::Change::port) to be of this port, so
-    /// that who is told of changes knows one's own:
+    /// Returns the netlink port of the socket, which the kernel assigns uniquely among the open sockets of the
+    /// namespace. [Changes](super::live::Change::port) committed over this connection have this port, so a program can
+    /// recognize its own changes:
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
@@ -166,13 +164,13 @@ impl Connection {
     /// # }
     /// ```
     ///
-    /// It is not the number of a process or thread. When the connection is closed, another socket may get it.
+    /// The port is not a process or thread id. After the connection is closed, another socket may get it.
     #[must_use]
     pub const fn port(&self) -> u32 {
         self.port
     }
 
-    /// Whether it is of the calling thread's network namespace, as far as the kernel numbers them (Linux 5.14).
+    /// Whether it belongs to the calling thread's network namespace; true if unknown (before Linux 5.14).
     #[doc(hidden)]
     pub fn is_of_this_namespace(&self) -> bool {
         let Origin::Namespace(cookie) = self.origin else {
@@ -216,12 +214,12 @@ impl Connection {
         Ok(sequence)
     }
 
-    /// The request that was built last.
+    /// Returns the last built request.
     pub(super) fn request(&self) -> &[u8] {
         &self.request
     }
 
-    /// Builds a request; its sequence number.
+    /// Builds a request and returns its sequence number.
     pub(super) fn build(
         &mut self,
         message: u8,
@@ -257,14 +255,14 @@ impl Connection {
         Ok(self.sequence)
     }
 
-    /// Says that nobody wants the rest of a dump. It is received before the next request, not now.
+    /// Abandons the rest of a dump. It is received before the next request, not now.
     pub(super) fn give_up(&mut self, dump: &Dump) {
         if !dump.ended() {
             self.unfinished = Some(dump.clone());
         }
     }
 
-    /// Makes the socket free for a request.
+    /// Prepares the socket for a request.
     #[inline]
     pub(super) fn settle(&mut self) {
         if let Some(dump) = self.unfinished.take() {
@@ -272,10 +270,10 @@ impl Connection {
         }
     }
 
-    /// Receives what is left of a dump and throws it away. This does not wait either.
+    /// Receives and discards the rest of a dump. This does not wait either.
     #[cold]
     fn finish(&mut self, dump: Dump) {
-        // Its answer is of no interest.
+        // The reply to this request is ignored.
         if self
             .build(NFT_MSG_GETGEN, 0, Family::UNSPEC, |_| {})
             .is_ok()
@@ -284,14 +282,13 @@ impl Connection {
         }
     }
 
-    /// Asks for one object: its view, `None` if there is none.
+    /// Looks up an object: returns its view, or `None` if it does not exist.
     ///
-    /// The kernel answers without a lock, and `ENOENT` alone proves nothing: when a commit that
-    /// replaces an object by another of its name falls between the kernel's look at the generation
-    /// and its look into the list, it finds neither. (Seen on Linux 6.18, while a table was replaced
-    /// without a pause, in one of a thousand looks.) So an object is absent if it was not found
-    /// between two looks at the same generation; when that never holds still, if it was not found
-    /// many times in a row.
+    /// The kernel answers without a lock, and a single `ENOENT` proves nothing: if a commit replaces an object by
+    /// another with the same name between the kernel's reading of the generation and its search of the list, the kernel
+    /// finds neither. (Observed on Linux 6.18, while a table was replaced without a pause, in one of a thousand
+    /// lookups.) So an object is absent if it was not found between two reads of the same generation, or, if the
+    /// generation keeps changing, if it was not found many times in a row.
     pub(super) fn look_up<T: Listed>(
         &mut self,
         request: &'static str,
@@ -305,7 +302,7 @@ impl Connection {
         }
     }
 
-    /// Asks for one object: the message that the kernel answered with.
+    /// Requests an object: returns the kernel's reply.
     pub(super) fn reply(
         &mut self,
         request: &'static str,
@@ -327,8 +324,8 @@ impl Connection {
         Ok(None)
     }
 
-    /// Asks for one object: where in the buffer the message starts and ends. What was lost is asked
-    /// for again, but for counters that are set back by being told.
+    /// Requests an object: returns the start and end of the reply in the buffer. Repeats the request if the reply is
+    /// lost, except for requests that reset counters.
     pub(super) fn look_once(
         &mut self,
         request: &'static str,
@@ -350,7 +347,7 @@ impl Connection {
         })
     }
 
-    /// Asks, and again while answers are lost.
+    /// Repeats a request while replies are lost.
     fn insist<R>(
         &mut self,
         retry: Retry,
@@ -365,7 +362,7 @@ impl Connection {
         }
     }
 
-    /// Whether a subsystem of nfnetlink has an answer to a request, other than one of these errors.
+    /// Whether a subsystem of nfnetlink replies to a request with something other than one of these errors.
     pub(super) fn has_answer(
         &mut self,
         request: &'static str,
@@ -381,8 +378,7 @@ impl Connection {
         Ok(answer.is_some())
     }
 
-    /// Receives the answer to a request: where in the buffer it starts and ends; `None` if it is one of
-    /// these errors.
+    /// Receives the reply to a request: returns its start and end in the buffer, or `None` for one of these errors.
     fn answer(
         &mut self,
         request: &'static str,
@@ -394,12 +390,12 @@ impl Connection {
         Ok(answer.found())
     }
 
-    /// The ruleset's generation, which every committed change moves: one small request and reply.
+    /// Reads the ruleset's generation, which every committed change increments, with one small request.
     ///
     /// # Errors
-    /// Those of a request: [`Error::Send`], [`Error::Receive`], [`Error::Refused`], …
+    /// The errors of a request: [`Error::Send`], [`Error::Receive`], [`Error::Refused`], …
     pub fn generation(&mut self) -> Result<Generation, Error> {
-        let request = "tell the generation";
+        let request = "get the generation";
         match self.look_once(request, NFT_MSG_GETGEN, Family::UNSPEC, |_| {})? {
             Some((start, end)) => {
                 let (message, _) = Message::split(&self.buffer[start..end])?;

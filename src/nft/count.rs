@@ -1,4 +1,4 @@
-//! Numbers of rules.
+//! Counting rules.
 
 use super::connection::Connection;
 use super::scope::RuleFilter;
@@ -6,11 +6,11 @@ use super::{ChainRef, Rule};
 use crate::netlink::Error;
 
 impl Connection {
-    /// How many rules a chain has. To ask chain by chain is cheap; a listing of all rules costs the kernel
-    /// time that grows with the square of their number.
+    /// Counts the rules of a chain. Counting chain by chain is cheap; a listing of all rules takes the
+    /// kernel time quadratic in their number.
     ///
     /// # Errors
-    /// Those of a listing; [`Error::Interrupted`] if a change ran across it.
+    /// The errors of a listing; [`Error::Interrupted`] if the ruleset changed during it.
     pub fn rule_count(&mut self, chain: &ChainRef<'_>) -> Result<usize, Error> {
         let filter = RuleFilter::chain(chain.family(), chain.table(), chain.name());
         let mut rules = self.list::<Rule<'_>>(filter)?;

@@ -1,4 +1,4 @@
-//! What the keys of sets and the data of maps are.
+//! Data types of the keys of sets and the data of maps.
 
 use chainwright_sys::nf_tables::{NFT_DATA_VALUE, NFT_DATA_VERDICT};
 
@@ -6,19 +6,20 @@ use super::declare::values;
 use super::userdata;
 
 values! {
-    /// What a set's keys or a map's data are.
+    /// Data type of a set's keys or a map's data.
     ///
-    /// To the kernel there are only values and verdicts (`enum nft_data_types`); all other numbers
-    /// are those of `nft`, which it keeps for it. Of a concatenation they are six bits a field, see
-    /// [`concatenation`](Self::concatenation). The numbers are those that nft 1.0.6 sends.
+    /// The kernel distinguishes only values and verdicts (`enum nft_data_types`); all other numbers
+    /// are assigned by `nft` and merely stored by the kernel. The number of a concatenation has six
+    /// bits per field, see [`concatenation`](Self::concatenation). The numbers are those of nft
+    /// 1.0.6.
     pub struct DataType: u32 {
-        /// A value of no type in particular.
+        /// A value without a specific type.
         VALUE = NFT_DATA_VALUE => "value",
-        /// A verdict; of a map's data only.
+        /// A verdict; only as the data of a map.
         VERDICT = NFT_DATA_VERDICT => "verdict",
         /// `NFPROTO_*`, 1 byte.
         NF_PROTO = 2 => "nf_proto",
-        /// A number, whose length and byte order are the set's.
+        /// A number whose length and byte order depend on the set.
         INTEGER = 4 => "integer",
         /// Text.
         STRING = 5 => "string",
@@ -30,53 +31,53 @@ values! {
         ETHER_ADDR = 9 => "ether_addr",
         /// An Ethernet type, 2 bytes in network order.
         ETHER_TYPE = 10 => "ether_type",
-        /// An operation of ARP, 2 bytes in network order.
+        /// An ARP operation, 2 bytes in network order.
         ARP_OP = 11 => "arp_op",
         /// `IPPROTO_*`, 1 byte.
         INET_PROTO = 12 => "inet_proto",
         /// A port, 2 bytes in network order.
         INET_SERVICE = 13 => "inet_service",
-        /// A type of ICMP, 1 byte.
+        /// An ICMP type, 1 byte.
         ICMP_TYPE = 14 => "icmp_type",
-        /// Flags of TCP, 1 byte.
+        /// TCP flags, 1 byte.
         TCP_FLAG = 15 => "tcp_flag",
-        /// A type of DCCP packet, 1 byte.
+        /// A DCCP packet type, 1 byte.
         DCCP_PKTTYPE = 16 => "dccp_pkttype",
-        /// A type of mobility header, 1 byte.
+        /// A mobility header type, 1 byte.
         MH_TYPE = 17 => "mh_type",
         /// A time in milliseconds, 4 bytes in host order.
         TIME = 18 => "time",
         /// A mark, 4 bytes in host order.
         MARK = 19 => "mark",
-        /// Number of an interface, 4 bytes in host order.
+        /// An interface index, 4 bytes in host order.
         IFACE_INDEX = 20 => "iface_index",
         /// `ARPHRD_*`, 2 bytes in host order.
         IFACE_TYPE = 21 => "iface_type",
         /// A routing realm, 4 bytes in host order.
         REALM = 22 => "realm",
-        /// A class of traffic control, 4 bytes in host order.
+        /// A traffic control class, 4 bytes in host order.
         CLASSID = 23 => "classid",
-        /// A user, 4 bytes in host order.
+        /// A user id, 4 bytes in host order.
         UID = 24 => "uid",
-        /// A group of users, 4 bytes in host order.
+        /// A group id, 4 bytes in host order.
         GID = 25 => "gid",
-        /// States of a connection, 4 bytes in host order.
+        /// Connection states, 4 bytes in host order.
         CT_STATE = 26 => "ct_state",
-        /// Direction of a connection, 1 byte.
+        /// A connection direction, 1 byte.
         CT_DIR = 27 => "ct_dir",
-        /// Status bits of a connection, 4 bytes in host order.
+        /// Connection status bits, 4 bytes in host order.
         CT_STATUS = 28 => "ct_status",
-        /// A type of ICMPv6, 1 byte.
+        /// An ICMPv6 type, 1 byte.
         ICMPV6_TYPE = 29 => "icmpv6_type",
         /// `PACKET_*` of `linux/if_packet.h`, 1 byte.
         PKT_TYPE = 31 => "pkt_type",
-        /// A code of ICMP, 1 byte.
+        /// An ICMP code, 1 byte.
         ICMP_CODE = 32 => "icmp_code",
-        /// A code of ICMPv6, 1 byte.
+        /// An ICMPv6 code, 1 byte.
         ICMPV6_CODE = 33 => "icmpv6_code",
         /// `NFT_REJECT_ICMPX_*`, 1 byte.
         ICMPX_CODE = 34 => "icmpx_code",
-        /// A group of interfaces, 4 bytes in host order.
+        /// An interface group, 4 bytes in host order.
         DEVGROUP = 35 => "devgroup",
         /// Differentiated services, 1 byte.
         DSCP = 36 => "dscp",
@@ -86,21 +87,21 @@ values! {
         FIB_ADDRTYPE = 38 => "fib_addrtype",
         /// 0 or 1, 1 byte.
         BOOLEAN = 39 => "boolean",
-        /// Name of an interface, 16 bytes filled up with NULs.
+        /// An interface name, 16 bytes padded with NULs.
         IFNAME = 41 => "ifname",
-        /// A type of IGMP, 1 byte.
+        /// An IGMP type, 1 byte.
         IGMP_TYPE = 42 => "igmp_type",
         /// A control group, 8 bytes in host order.
         CGROUPSV2 = 46 => "cgroupsv2",
     }
 }
 
-/// The bits of one field's type in a concatenation's.
+/// Bits per field in the type of a concatenation.
 const FIELD_TYPE_BITS: u32 = 6;
 
 impl DataType {
-    /// The type of these fields one behind the other, as `nft` numbers it; a number has room for the
-    /// last five.
+    /// Returns the type of a concatenation of these fields, as `nft` numbers it; the number holds
+    /// only the last five.
     #[must_use]
     pub fn concatenation(fields: impl IntoIterator<Item = Self>) -> Self {
         let number = fields
@@ -109,8 +110,8 @@ impl DataType {
         Self(number)
     }
 
-    /// Whether values of this type are in network byte order, as user data says for `nft`; `None` for
-    /// those that have none, or of which it is not known.
+    /// Returns the byte order of values of this type, as in user data for `nft`; `None` if the type
+    /// has none or it is unknown.
     pub(super) const fn byte_order(self) -> Option<u32> {
         match self {
             Self::IPV4_ADDR

@@ -1,9 +1,9 @@
-//! Devices that a chain or flowtable is bound to.
+//! Devices bound to a chain or flowtable.
 //!
 //! ```text
 //! NFTA_HOOK_DEVS, NFTA_FLOWTABLE_HOOK_DEVS   nested
 //!   NFTA_DEVICE_NAME                         string: one device
-//!   NFTA_DEVICE_PREFIX                       string: all devices whose names begin so (Linux 6.17)
+//!   NFTA_DEVICE_PREFIX                       string: all devices with this name prefix (Linux 6.17)
 //! ```
 
 use std::fmt;
@@ -17,15 +17,15 @@ use super::name::{Bytes, Name};
 use crate::escape::Escaped;
 use crate::netlink::{Attributes, MessageError, MessageWriter};
 
-/// One entry of a list of devices.
+/// An entry of a list of devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Device<'a> {
-    /// The device of this name. From Linux 6.16 on it need not exist yet.
+    /// The device with this name. Since Linux 6.16 it need not exist yet.
     Name(&'a BStr),
-    /// All devices whose names begin so, those included that are yet to come (Linux 6.17).
+    /// All devices whose names have this prefix, including future ones (Linux 6.17).
     Prefix(&'a BStr),
-    /// An attribute that this version of the crate does not know.
+    /// An attribute unknown to this version of the crate.
     Unknown {
         /// Type of the attribute.
         kind: u16,
@@ -34,7 +34,7 @@ pub enum Device<'a> {
     },
 }
 
-/// As `nft` writes it: a prefix ends in `*`.
+/// Formats the entry as `nft` does: a prefix ends in `*`.
 impl fmt::Display for Device<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -45,7 +45,7 @@ impl fmt::Display for Device<'_> {
     }
 }
 
-/// A list of devices, encoded: borrowed from a message, or being built.
+/// An encoded list of devices: borrowed from a message, or under construction.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Devices<'a> {
     bytes: Bytes<'a>,
@@ -53,7 +53,7 @@ pub struct Devices<'a> {
 }
 
 impl<'a> Devices<'a> {
-    /// The devices of these names.
+    /// Creates a list of devices with these names.
     #[must_use]
     pub fn new<N: AsRef<[u8]>>(names: impl IntoIterator<Item = N>) -> Devices<'static> {
         let mut devices = Devices::default();
@@ -66,7 +66,7 @@ impl<'a> Devices<'a> {
     /// Appends an entry.
     pub fn push(&mut self, device: Device<'_>) -> &mut Self {
         let bytes = self.bytes.to_mut();
-        bytes.resize(bytes.len().next_multiple_of(4), 0); // the last one may lack its padding
+        bytes.resize(bytes.len().next_multiple_of(4), 0); // the last entry may lack its padding
         let mut writer = MessageWriter::bare(bytes);
         match device {
             Device::Name(name) => writer.device(NFTA_DEVICE_NAME, name),
@@ -79,13 +79,13 @@ impl<'a> Devices<'a> {
         self
     }
 
-    /// The entries, in order.
+    /// Iterates over the entries, in order.
     #[must_use]
     pub fn iter(&self) -> DeviceIter<'_> {
         DeviceIter(Attributes::new(&self.bytes))
     }
 
-    /// The names of the devices that are named one by one.
+    /// Iterates over the names of the entries that are not prefixes.
     pub fn names(&self) -> impl Iterator<Item = &BStr> {
         self.iter().filter_map(|device| match device {
             Device::Name(name) => Some(name),
@@ -108,7 +108,7 @@ impl fmt::Debug for Devices<'_> {
     }
 }
 
-/// The entries of a list of devices, in order.
+/// An iterator over the entries of a list of devices.
 #[derive(Debug, Clone)]
 pub struct DeviceIter<'a>(Attributes<'a>);
 
@@ -116,7 +116,7 @@ impl<'a> Iterator for DeviceIter<'a> {
     type Item = Device<'a>;
 
     fn next(&mut self) -> Option<Device<'a>> {
-        let attribute = self.0.next()?.ok()?; // only what consists of attributes becomes a list
+        let attribute = self.0.next()?.ok()?; // the constructors accept only valid attributes
         let payload = attribute.payload;
         Some(match attribute.kind {
             NFTA_DEVICE_NAME => Device::Name(Name::keep(payload)?),
@@ -167,7 +167,7 @@ mod serial {
         Unknown { kind: u16, payload: Bytes<'a> },
     }
 
-    /// A list of entries: `{"name": "eth0"}`.
+    /// Serializes as a list of entries: `{"name": "eth0"}`.
     impl Serialize for Devices<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             serializer.collect_seq(self.iter().map(|device| match device {
@@ -213,8 +213,9 @@ mod tests {
         bytes
     }
 
-    /// `NFTA_HOOK_DEVS` of nft 1.0.6: `add chain netdev t c { type filter hook ingress devices = {
-    /// lo, v0 } priority 0; }`, which turns them round; a prefix from the header, as that nft knows none.
+    /// `NFTA_HOOK_DEVS` of nft 1.0.6:
+    /// `add chain netdev t c { type filter hook ingress devices = { lo, v0 } priority 0; }`, which
+    /// reverses their order; the prefix follows the header, because that nft has none.
     #[test]
     fn names_and_prefixes() {
         let sent = hex("14000480 07000100 76300000 07000100 6c6f0000");
@@ -247,7 +248,7 @@ mod tests {
     fn what_does_not_fit_is_no_list() {
         let sent = hex("07000100 6c6f0000 07000100 76300000");
         for end in 0..sent.len() {
-            // A list ends where an attribute ends, or where only padding is missing.
+            // A list can end at the end of an attribute, or where only padding is missing.
             let fits = [0, 7, 8, 15].contains(&end);
             assert_eq!(Devices::decode(&sent[..end]).is_some(), fits, "{end}");
         }

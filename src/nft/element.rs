@@ -1,22 +1,21 @@
 //! Elements of sets and maps.
 //!
-//! The kernel takes and lists them many in one message, which holds nothing of its own but the names
-//! of table and set:
+//! A message adds, deletes or lists many elements; besides them it contains only the names of the table and the set:
 //!
 //! ```text
 //! NFTA_SET_ELEM_LIST_TABLE      string
 //! NFTA_SET_ELEM_LIST_SET        string
-//! NFTA_SET_ELEM_LIST_SET_ID     be32: of a set of the same batch; written only
+//! NFTA_SET_ELEM_LIST_SET_ID     be32: id of a set of the same batch; only sent to the kernel
 //! NFTA_SET_ELEM_LIST_ELEMENTS   nested
 //!   NFTA_LIST_ELEM              nested: one element
 //!     NFTA_SET_ELEM_KEY         nested: NFTA_DATA_VALUE
 //!     …
 //! ```
 //!
-//! An attribute holds at most 64 KiB, so many elements take many messages:
+//! An attribute holds at most 64 KiB, so many elements are split over several messages by
 //! [`Transaction::add_elements`](super::Transaction::add_elements) and
-//! [`Connection::elements`](super::Connection::elements) see to that. One message is an [`Elements`],
-//! read as an [`ElementsRef`]. Source: `linux/netfilter/nf_tables.h`.
+//! [`Connection::elements`](super::Connection::elements). One message is an [`Elements`], read as an [`ElementsRef`].
+//! Source: `linux/netfilter/nf_tables.h`.
 
 use std::fmt;
 use std::time::Duration;
@@ -47,46 +46,45 @@ pub(super) use key::ElementKey;
 flags! {
     /// Flags of an element (`enum nft_set_elem_flags`).
     pub struct ElementFlags: u32 {
-        /// The key is the first that is *not* in the range that the element below begins.
+        /// The key is the first one after the range that the preceding element begins.
         const INTERVAL_END = NFT_SET_ELEM_INTERVAL_END,
-        /// Stands for all keys that are not in the set; it has no key itself.
+        /// Matches all keys that are not in the set; this element has no key.
         const CATCHALL = NFT_SET_ELEM_CATCHALL,
     }
 }
 
 attributes! {
-    /// An element, to be written: `enum nft_set_elem_attributes`.
+    /// An element to be sent to the kernel: `enum nft_set_elem_attributes`.
     pub struct Element<'a>
     viewed as ElementRef, ("an element"), listed as [
         key, key_end, data, expression, expressions, object, flags, timeout, expiration, userdata
     ] => {
-        /// Flags; the kernel leaves them out if there are none.
+        /// Flags; the kernel omits them if there are none.
         NFTA_SET_ELEM_FLAGS => flags: ElementFlags [identity],
-        /// After how long it goes, if that is not the set's own timeout.
+        /// Timeout, if it differs from the set's.
         NFTA_SET_ELEM_TIMEOUT => timeout: Milliseconds,
-        /// How much of that is left.
+        /// Time left until the timeout.
         NFTA_SET_ELEM_EXPIRATION => expiration: Milliseconds [passing],
-        /// The key; the first one of a range.
+        /// The key, or the first key of a range.
         NFTA_SET_ELEM_KEY => key: Data<'a> [identity],
-        /// The last key of a range of several values at once.
+        /// The last key of a range of concatenations.
         NFTA_SET_ELEM_KEY_END => key_end: Data<'a> [identity],
-        /// What a map has for the key: a value or a verdict.
+        /// The data of a map's element: a value or a verdict.
         NFTA_SET_ELEM_DATA => data: Data<'a>,
-        /// Data that user space keeps with the element, opaque to the kernel: see
-        /// [`userdata`](crate::nft::userdata).
+        /// Data stored by user space, opaque to the kernel: see [`userdata`](crate::nft::userdata).
         NFTA_SET_ELEM_USERDATA => userdata: Bytes<'a> [userdata],
         /// Name of the stateful object that a map has for the key.
         NFTA_SET_ELEM_OBJREF => object: Name<'a>,
-        /// The one expression that goes with the element, with its state.
+        /// The only expression of the element, with its state.
         NFTA_SET_ELEM_EXPR => expression: NestedExpression<'a>,
-        /// The expressions, if there are more of them.
+        /// The expressions, if there are several.
         NFTA_SET_ELEM_EXPRESSIONS => expressions: Expressions<'a>,
         _ => NFTA_SET_ELEM_PAD,
     }
 }
 
 impl<'a> Element<'a> {
-    /// An element with this key, in the byte order that the set's keys have.
+    /// Creates an element with this key, in the byte order of the set's keys.
     #[inline]
     #[must_use]
     pub fn new(key: impl Into<Bytes<'a>>) -> Self {
@@ -96,7 +94,7 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// The element that stands for all keys that are not in the set.
+    /// Creates the element that matches all keys that are not in the set.
     #[must_use]
     pub fn catch_all() -> Self {
         Self {
@@ -105,7 +103,7 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// The end of a range: the first key that is not in it.
+    /// Creates the end of a range: the first key after it.
     #[must_use]
     pub fn end(key: impl Into<Bytes<'a>>) -> Self {
         Self {
@@ -114,24 +112,23 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// The range from `start` to before `end`, for a set of ranges: two elements, added and deleted
-    /// together. What a map has for it goes into the first.
+    /// Creates the range from `start` up to but excluding `end`, for an interval set: two elements, to be added and
+    /// deleted together. A map's data belongs in the first one.
     ///
-    /// A range that reaches to the last value there is has no end: that is
-    /// [`open_interval`](Self::open_interval).
+    /// For a range up to the last value, which has no end, use [`open_interval`](Self::open_interval).
     #[must_use]
     pub fn interval(start: impl Into<Bytes<'a>>, end: impl Into<Bytes<'a>>) -> [Self; 2] {
         [Self::new(start), Self::end(end)]
     }
 
-    /// The range from `start` to the last value there is, for a set of ranges. It has no element at its end, so the kernel does
-    /// not see what it overlaps: [`Ranges`](super::Ranges) does.
+    /// Creates the range from `start` to the last value, for an interval set. It has no end element, so the kernel does
+    /// not detect overlaps with it; [`Ranges`](super::Ranges) does.
     #[must_use]
     pub fn open_interval(start: impl Into<Bytes<'a>>) -> Self {
         Self::new(start).without_end()
     }
 
-    /// Notes that the range that it begins reaches to the last value there is.
+    /// Marks the range that this element begins as reaching to the last value.
     #[doc(hidden)]
     pub fn without_end(mut self) -> Self {
         let open = userdata::ELEMENT_OPEN_INTERVAL.to_ne_bytes();
@@ -139,8 +136,7 @@ impl<'a> Element<'a> {
         self
     }
 
-    /// The range from `from` to `to`, both in it, of several values at once: of each field what lies
-    /// between.
+    /// Creates the range from `from` to `to`, both included, of concatenations; each field ranges separately.
     #[must_use]
     pub fn range(from: impl Into<Bytes<'a>>, to: impl Into<Bytes<'a>>) -> Self {
         Self {
@@ -149,7 +145,7 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// Maps to this value.
+    /// Sets the map's data to this value.
     #[inline]
     #[must_use]
     pub fn with_data(mut self, value: impl Into<Bytes<'a>>) -> Self {
@@ -157,28 +153,28 @@ impl<'a> Element<'a> {
         self
     }
 
-    /// Maps to this verdict.
+    /// Sets the map's data to this verdict.
     #[must_use]
     pub fn with_verdict(mut self, verdict: Verdict<'a>) -> Self {
         self.data = Some(Data::Verdict(verdict));
         self
     }
 
-    /// Maps to the stateful object of this name.
+    /// Sets the map's data to the stateful object with this name.
     #[must_use]
     pub fn with_object(mut self, name: impl Into<Name<'a>>) -> Self {
         self.object = Some(name.into());
         self
     }
 
-    /// Lets it go after this time; the kernel counts milliseconds.
+    /// Sets the timeout, with millisecond resolution.
     #[must_use]
     pub fn with_timeout(mut self, time: Duration) -> Self {
         self.timeout = Some(time.into());
         self
     }
 
-    /// Goes with one more expression and its state. The set must have the same expressions, or none.
+    /// Adds an expression with its state. The set must have the same expressions, or none.
     #[must_use]
     pub fn with_expression(mut self, expression: &impl Expression) -> Self {
         match (&mut self.expressions, self.expression.take()) {
@@ -195,7 +191,7 @@ impl<'a> Element<'a> {
     }
 }
 
-/// A key of several fields: each filled up with zeros to four bytes, one behind the other.
+/// Encodes a concatenation: the fields in order, each padded with zeros to four bytes.
 #[must_use]
 pub fn concatenation<'f>(fields: impl IntoIterator<Item = &'f [u8]>) -> Vec<u8> {
     let mut key = Vec::new();
@@ -206,23 +202,23 @@ pub fn concatenation<'f>(fields: impl IntoIterator<Item = &'f [u8]>) -> Vec<u8> 
     key
 }
 
-/// Which set: its family, table and name.
+/// Identifies a set: its family, table and name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct SetId<'a> {
-    /// The family of its table.
+    /// Family of the table.
     pub family: Family,
-    /// Name of its table.
+    /// Name of the table.
     pub table: Name<'a>,
     /// Name of the set.
     pub set: Name<'a>,
-    /// Number that the set was given in the same batch, which names an anonymous set.
+    /// Id of the set in the same batch, which identifies an anonymous set.
     pub id: Option<u32>,
 }
 
 impl<'a> SetId<'a> {
-    /// The set of this name.
+    /// Identifies the set with this name.
     pub fn new(family: Family, table: impl Into<Name<'a>>, set: impl Into<Name<'a>>) -> Self {
         Self {
             family,
@@ -232,7 +228,7 @@ impl<'a> SetId<'a> {
         }
     }
 
-    /// Writes the names of the set of which all elements are meant: in the order in which nft does.
+    /// Writes the names for a request about all elements of the set, in nft's order.
     pub(super) fn write_for_all(&self, writer: &mut MessageWriter<'_>) {
         writer
             .string(NFTA_SET_ELEM_LIST_SET, &self.set)
@@ -260,34 +256,34 @@ impl<'a> SetId<'a> {
 commented!(Element as ElementRef, ELEMENT_COMMENT);
 
 impl<'a> ElementRef<'a> {
-    /// The key's bytes; `None` for the catch-all element.
+    /// Returns the key's bytes; `None` for the catch-all element.
     #[inline]
     #[must_use]
     pub fn key_bytes(&self) -> Option<&'a [u8]> {
         self.key?.value()
     }
 
-    /// The bytes of a range's last key.
+    /// Returns the bytes of the last key of a range.
     #[inline]
     #[must_use]
     pub fn key_end_bytes(&self) -> Option<&'a [u8]> {
         self.key_end?.value()
     }
 
-    /// The bytes of the value that a map has for the key; `None` if that is a verdict.
+    /// Returns the bytes of the map's data; `None` for a verdict.
     #[inline]
     #[must_use]
     pub fn data_bytes(&self) -> Option<&'a [u8]> {
         self.data?.value()
     }
 
-    /// Whether it stands for all keys that are not in the set.
+    /// Whether it matches all keys that are not in the set.
     #[must_use]
     pub fn is_catch_all(&self) -> bool {
         self.has(ElementFlags::CATCHALL)
     }
 
-    /// Whether its key is the first that is not in the range below.
+    /// Whether its key is the first one after a range.
     #[must_use]
     pub fn is_interval_end(&self) -> bool {
         self.has(ElementFlags::INTERVAL_END)
@@ -297,7 +293,7 @@ impl<'a> ElementRef<'a> {
         self.flags.is_some_and(|flags| flags.contains(flag))
     }
 
-    /// Whether the range that it begins reaches to the last value there is, as `nft` notes it.
+    /// Whether the range that it begins is marked, as by `nft`, as reaching to the last value.
     #[must_use]
     pub fn is_open_interval(&self) -> bool {
         let flags = self
@@ -307,7 +303,7 @@ impl<'a> ElementRef<'a> {
     }
 }
 
-/// The elements of one message, encoded: borrowed from a message, or being built.
+/// The encoded elements of one message: borrowed from a message, or under construction.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ElementList<'a> {
     bytes: Bytes<'a>,
@@ -315,8 +311,7 @@ pub struct ElementList<'a> {
 }
 
 impl<'a> ElementList<'a> {
-    /// The list whose encoding these bytes are, as a listed message holds it. What is malformed in them
-    /// [`iter`](Self::iter) says.
+    /// Wraps an encoded list, as contained in a listed message. [`iter`](Self::iter) reports malformed elements.
     #[must_use]
     pub const fn of_bytes(bytes: &'a [u8]) -> Self {
         Self {
@@ -325,12 +320,11 @@ impl<'a> ElementList<'a> {
         }
     }
 
-    /// Appends an element. What is too long for a message is noticed when the list is put into a
-    /// transaction; [`Transaction::add_elements`](super::Transaction::add_elements) takes any number
-    /// of elements.
+    /// Appends an element. A list that is too long for a message causes an error when it is added to a transaction;
+    /// [`Transaction::add_elements`](super::Transaction::add_elements) accepts any number of elements.
     pub fn push(&mut self, element: &Element<'_>) -> &mut Self {
         let bytes = self.bytes.to_mut();
-        bytes.resize(bytes.len().next_multiple_of(4), 0); // the last one may lack its padding
+        bytes.resize(bytes.len().next_multiple_of(4), 0); // the last element may lack its padding
         let mut writer = MessageWriter::bare(bytes);
         element.encode(&mut writer, NFTA_LIST_ELEM);
         if let Err(error) = writer.finish_bare() {
@@ -339,7 +333,7 @@ impl<'a> ElementList<'a> {
         self
     }
 
-    /// The elements, in order.
+    /// Iterates over the elements, in order.
     #[must_use]
     pub fn iter(&self) -> ElementIter<'_> {
         ElementIter(Attributes::new(&self.bytes))
@@ -376,7 +370,7 @@ impl fmt::Debug for ElementList<'_> {
     }
 }
 
-/// The elements of one message, in order; one [`Malformed`] ends them.
+/// An iterator over the elements of one message; ends after a [`Malformed`].
 #[derive(Debug, Clone)]
 pub struct ElementIter<'a>(Attributes<'a>);
 
@@ -388,7 +382,7 @@ impl<'a> Iterator for ElementIter<'a> {
         if self.0.at_end() {
             return None;
         }
-        // `nft` numbers the elements where the kernel writes NFTA_LIST_ELEM: the type says nothing.
+        // Where the kernel writes NFTA_LIST_ELEM, `nft` writes consecutive numbers, so the type is ignored.
         let element = self
             .0
             .advance()
@@ -407,7 +401,7 @@ impl<'a> Field<'a> for ElementList<'a> {
 
     #[inline(always)]
     fn keep(payload: &'a [u8]) -> Option<&'a [u8]> {
-        Some(payload) // an iterator finds out what is malformed in there
+        Some(payload) // the iterator reports malformed elements
     }
     #[inline(always)]
     fn view(kept: &'a [u8]) -> ElementIter<'a> {
@@ -437,15 +431,15 @@ impl<'a> Field<'a> for ElementList<'a> {
 }
 
 object! {
-    /// Elements of one set, as many as fit into one message: `enum nft_set_elem_list_attributes`.
+    /// Elements of a set, as many as fit into one message: `enum nft_set_elem_list_attributes`.
     pub struct Elements viewed as ElementsRef, "elements" {
-        /// Name of the table that the set is in.
+        /// Name of the set's table.
         NFTA_SET_ELEM_LIST_TABLE => table: Name<'a> [required, table],
         /// Name of the set.
         NFTA_SET_ELEM_LIST_SET => set: Name<'a> [required, set],
         /// The elements.
         NFTA_SET_ELEM_LIST_ELEMENTS => elements: ElementList<'a>,
-        /// The set as the number that it was given in the same batch.
+        /// Id of the set in the same batch.
         NFTA_SET_ELEM_LIST_SET_ID => set_id: u32 [written, identity],
     }
 }
@@ -455,7 +449,7 @@ written!(
     "element",
     [NFT_MSG_NEWSETELEM, NFT_MSG_GETSETELEM, NFT_MSG_DELSETELEM, NFT_MSG_DESTROYSETELEM],
     identity: |this, writer| {
-        // Without a list it would stand for all elements of the set: an empty one stands for none.
+        // Without a list the message would mean all elements of the set; an empty list means none.
         writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |writer| {
             for element in this.elements.iter().flatten().map_while(Result::ok) {
                 let element = element.to_builder();
@@ -472,7 +466,7 @@ listed!(
     CHANGES_ARE_MARKED = false
 );
 
-/// Where the elements in a listing's message stand, in bytes from the start of its payload.
+/// Returns the byte range of the elements within the payload of a listed message.
 #[inline(always)]
 pub(super) fn span_of_list(payload: &[u8]) -> Result<std::ops::Range<usize>, Malformed> {
     let list = ElementsRef::of_payload(payload)?.elements;
@@ -485,7 +479,7 @@ pub(super) fn span_of_list(payload: &[u8]) -> Result<std::ops::Range<usize>, Mal
     })
 }
 
-/// An element's line of bytecode.
+/// The bytecode line of an element.
 struct Line<'l> {
     key: Option<&'l [u8]>,
     key_end: Option<&'l [u8]>,
@@ -525,8 +519,7 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// As `nft --debug=netlink list ruleset` prints it (nft 1.0.6, libnftnl 1.2.4), without the tab
-/// before it.
+/// Formats the element like `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4), without the leading tab.
 impl fmt::Display for ElementRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Line {
@@ -540,7 +533,7 @@ impl fmt::Display for ElementRef<'_> {
     }
 }
 
-/// As [`ElementRef`]'s.
+/// Formats the element like [`ElementRef`].
 impl fmt::Display for Element<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Line {
@@ -561,7 +554,7 @@ mod serial {
 
     use super::{Element, ElementList};
 
-    /// A list of elements in their typed form.
+    /// Serializes as a list of typed elements.
     impl Serialize for ElementList<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             let elements: Result<Vec<_>, _> =

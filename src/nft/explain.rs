@@ -1,4 +1,4 @@
-//! What an operation was, in words: for the errors of a transaction.
+//! Descriptions of operations, for the errors of a transaction.
 
 use std::fmt;
 
@@ -19,21 +19,22 @@ use crate::errno::Errno;
 use crate::escape::Escaped;
 use crate::netlink::{Attribute, Attributes, Message};
 
-/// One operation of a transaction, in words: `add rule ip nat KUBE-SERVICES #17`.
+/// The description of an operation of a transaction: `add rule ip nat KUBE-SERVICES #17`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// Which operation of the transaction it is, counted from 0.
+    /// Index of the operation in the transaction, from 0.
     pub index: usize,
-    /// What was to be done: `add`, `create`, `insert`, `replace`, `delete`, `destroy` or `flush`.
+    /// The kind of operation: `add`, `create`, `insert`, `replace`, `delete`, `destroy` or `flush`.
     pub verb: &'static str,
-    /// What it was to be done to: `table`, `chain`, `rule`, `set`, `element`, `flowtable`; a stateful
-    /// object by its type: `counter`, `quota`, … , or `object`.
+    /// The kind of object: `table`, `chain`, `rule`, `set`, `element`, `flowtable`; for a stateful
+    /// object its type: `counter`, `quota`, …, or `object`.
     pub kind: &'static str,
     /// The object's family.
     pub family: Family,
-    /// Names that say which object: its table and itself; of a rule its chain, of elements their set.
+    /// Names that identify the object: its table and its own name; for a rule its chain, for elements
+    /// their set.
     pub path: Vec<BString>,
-    /// The object's handle, if the operation names one.
+    /// The object's handle, if the operation has one.
     pub handle: Option<u64>,
 }
 
@@ -45,7 +46,7 @@ impl fmt::Display for Operation {
 }
 
 impl Operation {
-    /// Writes it without its number.
+    /// Formats it without its index.
     pub(super) fn fmt_words(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {}", self.verb, self.kind, self.family)?;
         for name in &self.path {
@@ -58,14 +59,14 @@ impl Operation {
     }
 }
 
-/// How a kind of object is described: its messages, what is known of its attributes, and their names.
+/// The description of a kind of object: its messages, its attributes' notes, and their names.
 struct Kind {
     messages: Messages,
     known: &'static [Known],
     attributes: &'static [(u16, &'static str)],
 }
 
-/// One line an object.
+/// One line per object.
 const KINDS: &[Kind] = &[
     Kind::described::<Table<'_>>(),
     Kind::described::<Chain<'_>>(),
@@ -76,7 +77,7 @@ const KINDS: &[Kind] = &[
     Kind::described::<Flowtable<'_>>(),
 ];
 
-/// What a stateful object of a type without a name is called.
+/// The description of a stateful object whose type has no name.
 const OBJECT: &str = StatefulObject::MESSAGES.kind;
 
 impl Kind {
@@ -88,7 +89,7 @@ impl Kind {
         }
     }
 
-    /// The attributes that name an object, the outermost first.
+    /// Returns the attributes that name an object, outermost first.
     fn path(&self) -> impl Iterator<Item = u16> {
         const NAMES: [Note; 4] = [Note::table, Note::chain, Note::set, Note::name];
         let names = |(_, notes): &&Known| notes.iter().any(|note| NAMES.contains(note));
@@ -101,7 +102,7 @@ impl Kind {
             .find(|k| [k.messages.new, k.messages.delete, k.messages.destroy].contains(&message))
     }
 
-    /// What a message of this type, one of the kind's, and these flags is to do.
+    /// Returns the verb for a message of this kind with this type and flags.
     fn verb(&self, message: u8, flags: u16) -> &'static str {
         let has = |flag: u16| flags & flag != 0;
         if message == self.messages.destroy {
@@ -120,7 +121,7 @@ impl Kind {
     }
 }
 
-/// What a message is for of which no more is known than its type and flags: `delete chain`.
+/// Describes a message from its type and flags alone: `delete chain`.
 #[cold]
 pub(super) fn name_of_operation(message: u8, flags: u16) -> String {
     match Kind::of(message) {
@@ -129,7 +130,7 @@ pub(super) fn name_of_operation(message: u8, flags: u16) -> String {
     }
 }
 
-/// Describes the operation in this message.
+/// Describes the operation of a message.
 pub(super) fn describe(index: usize, message: &Message<'_>) -> Operation {
     let (header, attributes) = match message.nfgenmsg() {
         Ok((header, attributes)) => (Family(header.family), Attributes::new(attributes)),
@@ -188,14 +189,14 @@ pub(super) fn describe(index: usize, message: &Message<'_>) -> Operation {
     }
 }
 
-/// Both, for the fuzz targets.
+/// Calls both functions, for the fuzz targets.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn explained(message: &Message<'_>, offset: u32) -> (Operation, Option<String>) {
     (describe(0, message), attribute_at(message, offset))
 }
 
-/// Names the attribute that starts `offset` bytes into the message: its path from the outermost
-/// one inwards, for instance `NFTA_RULE_EXPRESSIONS, expression 2 (cmp), NFTA_CMP_DATA`.
+/// Returns the path of the attribute at `offset` bytes in the message, from the outermost one inwards,
+/// for example `NFTA_RULE_EXPRESSIONS, expression 2 (cmp), NFTA_CMP_DATA`.
 pub(super) fn attribute_at(message: &Message<'_>, offset: u32) -> Option<String> {
     let (_, bytes) = message.nfgenmsg().ok()?;
     let wanted = usize::try_from(offset).ok()?;
@@ -216,7 +217,7 @@ pub(super) fn attribute_at(message: &Message<'_>, offset: u32) -> Option<String>
     Some(path)
 }
 
-/// Names an attribute of what a stateful object holds.
+/// Returns the path of an attribute in a stateful object's data.
 fn in_object(message: &[u8], data: &Attribute<'_>, at: usize, wanted: usize) -> Option<String> {
     let object_type = Attributes::new(message)
         .find(NFTA_OBJ_TYPE)
@@ -226,7 +227,7 @@ fn in_object(message: &[u8], data: &Attribute<'_>, at: usize, wanted: usize) -> 
     Some(format!(", {name}"))
 }
 
-/// Names an element, by its number in the message and its key, and its attribute.
+/// Returns the path of an element, with its index in the message and its key, and of its attribute.
 fn in_elements(list: &Attribute<'_>, at: usize, wanted: usize) -> Option<String> {
     let (element, element_at) = covering(list.payload, at + 4, wanted)?;
     let number = Attributes::new(list.payload)
@@ -247,7 +248,7 @@ fn in_elements(list: &Attribute<'_>, at: usize, wanted: usize) -> Option<String>
     Some(path)
 }
 
-/// Names an expression, by its number in the rule, and its attribute.
+/// Returns the path of an expression, with its index in the rule, and of its attribute.
 fn in_expressions(attribute: &Attribute<'_>, at: usize, wanted: usize) -> Option<String> {
     let (element, element_at) = covering(attribute.payload, at + 4, wanted)?;
     if element.kind != NFTA_LIST_ELEM {
@@ -270,8 +271,8 @@ fn in_expressions(attribute: &Attribute<'_>, at: usize, wanted: usize) -> Option
     Some(path)
 }
 
-/// The attribute of `bytes`, which start at `base`, that the byte at `wanted` belongs to, and
-/// where it starts.
+/// Returns the attribute of `bytes` that contains the byte at `wanted`, and its start; `bytes` starts
+/// at `base`.
 fn covering<'a>(bytes: &'a [u8], base: usize, wanted: usize) -> Option<(Attribute<'a>, usize)> {
     let mut at = base;
     for attribute in Attributes::new(bytes).map_while(Result::ok) {
@@ -291,8 +292,8 @@ fn name_of(names: &[(u16, &'static str)], kind: u16) -> String {
     )
 }
 
-/// What most often lies behind an error, and what can be done about it. `attribute` is the one that the
-/// kernel points at, as a path of names.
+/// Returns the most common cause of an error and its remedy. `attribute` is the path of the attribute
+/// reported by the kernel.
 pub(super) fn hint(
     errno: Errno,
     operation: Option<&Operation>,
@@ -301,7 +302,7 @@ pub(super) fn hint(
     let points_at = |name| attribute.is_some_and(|path| path.starts_with(name));
     let kind = operation.map(|operation| operation.kind);
     let verb = operation.map(|operation| operation.verb);
-    // A stateful object is called by its type.
+    // A stateful object is described by its type.
     let is_object = |kind: &str| kind == OBJECT || ObjectType::from_name(kind).is_some();
     Some(match errno.number() {
         libc::ENOENT => match (verb, kind) {
@@ -310,39 +311,41 @@ pub(super) fn hint(
                  (CONFIG_NF_FLOW_TABLE)"
             }
             (Some("delete"), Some("element")) => {
-                "its set does not exist, or an element is not in it (any more); `destroy` deletes \
-                 only those that are there (Linux 6.3)"
+                "its set does not exist, or does not have an element (any more); `destroy` ignores \
+                 missing elements (Linux 6.3)"
             }
             (Some("delete" | "replace" | "flush"), _) => {
-                "it does not exist (any more); `destroy` deletes only what is there (Linux 6.3)"
+                "it does not exist (any more); `destroy` ignores missing objects (Linux 6.3)"
             }
             (_, Some("rule")) if points_at("NFTA_RULE_TABLE") => {
-                "the table does not exist; it must stand before the rule in the transaction"
+                "the table does not exist; it must come before the rule in the transaction"
             }
             (_, Some("rule")) if points_at("NFTA_RULE_CHAIN") => {
-                "the table has no such chain; it must stand before the rule in the transaction"
+                "the table has no such chain; it must come before the rule in the transaction"
             }
             (_, Some("rule")) if points_at("NFTA_RULE_EXPRESSIONS") => {
-                "what the expression refers to does not exist: a chain that it jumps to, a set, an \
-                 object, an extension; it must stand before the rule in the transaction. Or the kernel \
+                "the chain, set, object or extension that the expression refers to does not exist; \
+                 it must come before the rule in the transaction. Or the kernel \
                  lacks the expression"
             }
             (_, Some("rule")) => {
-                "its table, chain, a chain that it jumps to, a set that it uses, or an expression or \
-                 extension of it does not exist here; what a rule refers to must stand before it in \
+                "its table, chain, a chain that it jumps to, a set that it uses, or one of its expressions or \
+                 extensions does not exist; what a rule refers to must come before it in \
                  the transaction"
             }
             (_, Some("chain")) if points_at("NFTA_CHAIN_TYPE") => {
-                "the kernel has no chains of this type: filter, nat and route are there, if it is built \
+                "the kernel has no chains of this type: it has filter, nat and route, if built \
                  with them"
             }
             (_, Some("chain")) => {
                 "its table does not exist, or the kernel lacks this chain type or device"
             }
-            (_, Some("set")) => "its table does not exist, or the kernel lacks an expression of it",
+            (_, Some("set")) => {
+                "its table does not exist, or the kernel lacks one of its expressions"
+            }
             (_, Some("element")) => {
                 "its set, a chain that it jumps to, or the object that it names does not exist; what \
-                 an element refers to must stand before it in the transaction"
+                 an element refers to must come before it in the transaction"
             }
             (_, Some(kind)) if is_object(kind) => {
                 "its table does not exist, the kernel is built without this type of object, or has \
@@ -352,94 +355,96 @@ pub(super) fn hint(
         },
         libc::EEXIST => match verb {
             _ if kind == Some("element") => {
-                "an element with this key is there already, with other data if it was added, or \
-                 overlaps a range that is there; the attribute names it"
+                "an element with this key already exists, with different data if it was added, or \
+                 it overlaps an existing range; the attribute names the element"
             }
-            Some("create") => "it exists already; `add` takes what is there",
+            Some("create") => "it already exists; `add` accepts existing objects",
             _ if kind == Some("set") => {
-                "a set of this name exists already, with keys, data or flags of another kind"
+                "a set of this name already exists, with different keys, data or flags"
             }
-            _ => "something of this name exists already, and is of another kind",
+            _ => "another kind of object with this name already exists",
         },
         libc::EBUSY if kind == Some("rule") && verb != Some("delete") => {
-            "an anonymous set is used by one rule, once: this one is used already, or two sets of the \
+            "an anonymous set can only be used once, by one rule: this one is already used, or two sets in the \
              transaction have the same number (NFTA_SET_ID)"
         }
         libc::EBUSY => {
-            "it is still in use: rules or map elements refer to it; delete those first, in the same \
-             transaction before it, or in one of its own (a kernel that lacks the corrections of Linux 6.4 counts \
-             the elements of a map that goes until the transaction is over)"
+            "it is still in use: rules or map elements refer to it; delete those first, earlier in the same \
+             transaction, or in a separate one (a kernel without the fixes of Linux 6.4 counts \
+             the elements of a deleted map until the transaction ends)"
         }
         libc::EPERM if kind == Some("rule") && verb != Some("delete") => {
-            "CAP_NET_ADMIN in the namespace's user namespace is needed, and by some kernels (7.2) in the \
-             first one for a rule that writes into packets; a table that another process owns is closed \
-             to all others"
+            "this requires CAP_NET_ADMIN in the namespace's user namespace, and on some kernels (7.2) in the \
+             initial one for a rule that writes into packets; a table that another process owns cannot be changed \
+             by others"
         }
         libc::EPERM => {
-            "CAP_NET_ADMIN in the namespace's user namespace is needed; a table that another \
-             process owns is closed to all others"
+            "this requires CAP_NET_ADMIN in the namespace's user namespace; a table that another \
+             process owns cannot be changed by others"
         }
         libc::EMSGSIZE => "the message is larger than the socket's send buffer",
         libc::EOPNOTSUPP if kind == Some("set") => {
             "the kernel has no implementation of sets with these flags, lengths and fields"
         }
         libc::EOPNOTSUPP if kind.is_some_and(is_object) => {
-            "the kernel does not do this here: built without this type of object, or not for this \
+            "not supported by the kernel here: built without this type of object, or not for this \
              family or protocol"
         }
         libc::EOPNOTSUPP if kind == Some("chain") => {
-            "the kernel does not do this here: the family has no hook of this number, chains of this type \
-             do not go to this hook or with this priority, or the flag goes with no such chain"
+            "not supported by the kernel here: the family has no hook of this number, chains of this type \
+             do not support this hook or priority, or such a chain does not support the flag"
         }
         libc::EOPNOTSUPP if kind == Some("rule") => {
-            "the kernel does not do this here: an expression that does not go together with the family or \
-             with the chains that lead to it, `dynset` on a set whose flags do not allow it (timeout, \
+            "not supported by the kernel here: an expression that is not allowed in this family or \
+             in the chains that lead to it, `dynset` on a set whose flags do not allow it (timeout, \
              interval), or (7.2) a `byteorder` of less than a unit of its size"
         }
         libc::EOPNOTSUPP => {
-            "the kernel does not do this here: a chain type, hook, priority, flag or expression that \
-             does not go together with the family or with the chains that lead to it"
+            "not supported by the kernel here: a chain type, hook, priority, flag or expression that \
+             is not allowed in this family or in the chains that lead to it"
         }
-        libc::ERESTART => "somebody else changed the ruleset in between: read it again and retry",
-        libc::ELOOP => "a chain would lead back to itself",
+        libc::ERESTART => {
+            "another process changed the ruleset in the meantime: read it again and retry"
+        }
+        libc::ELOOP => "a chain would jump to itself",
         libc::EMLINK => {
-            "jumps would nest deeper than the kernel allows (16), or a chain would lead back to itself"
+            "jumps would nest deeper than the kernel allows (16), or a chain would jump to itself"
         }
         libc::EINVAL => match verb {
             None => {
-                "an anonymous set or chain is used by no rule of the transaction, or a rule is not \
-                 allowed where the hooks lead to it"
+                "an anonymous set or chain is not used by a rule of the transaction, or a rule is not \
+                 allowed at a hook that leads to it"
             }
             Some("add" | "create") if kind == Some("set") => {
-                "an attribute is missing or not as the kernel wants it: the length of the key, fields \
-                 that do not add up to it, flags that do not go together; or it is an anonymous set \
+                "an attribute is missing or invalid: the length of the key, fields \
+                 that do not add up to it, incompatible flags; or it is an anonymous set \
                  that no rule of the transaction uses"
             }
             Some("add" | "create") if kind == Some("element") => {
-                "an attribute is missing or not as the kernel wants it: a key or data of another \
+                "an attribute is missing or invalid: a key or data of a different \
                  length than the set's, data in a set or none in a map, a timeout where the set has \
-                 none, expressions that are not the set's"
+                 none, expressions that differ from the set's"
             }
             Some("add" | "insert" | "replace") if kind == Some("rule") => {
-                "an attribute is missing or not as the kernel wants it; before Linux 6.5 a look-up in a \
-                 map must take the value"
+                "an attribute is missing or invalid; before Linux 6.5 a lookup in a \
+                 map must use the value"
             }
             Some("destroy") => {
-                "an attribute is not as the kernel wants it, or the kernel is older than 6.3 and \
-                 knows no `destroy`"
+                "an attribute is invalid, or the kernel is older than 6.3 and \
+                 does not support `destroy`"
             }
-            _ => "an attribute is missing or not as the kernel wants it",
+            _ => "an attribute is missing or invalid",
         },
         libc::ENOMEM => "the kernel is out of memory",
         libc::ENAMETOOLONG | libc::ERANGE => {
-            "a name or number is out of range; names hold at most 255 bytes, those of xtables \
+            "a name or number is out of range; names have at most 255 bytes, those of xtables \
              chains 28"
         }
         libc::ENFILE if kind == Some("element") => {
-            "the set is full: it holds as many elements as it was made for (its size)"
+            "the set is full: it has as many elements as its size allows"
         }
-        libc::ENOSPC => "there is no room left: a set that is full, or a hook with too many chains",
-        libc::ENFILE | libc::EOVERFLOW => "a number of objects or references reached its limit",
+        libc::ENOSPC => "no space left: a set is full, or a hook has too many chains",
+        libc::ENFILE | libc::EOVERFLOW => "the number of objects or references reached its limit",
         _ => return None,
     })
 }

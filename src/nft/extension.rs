@@ -1,4 +1,4 @@
-//! Which x_tables extensions the kernel has for nf_tables (`linux/netfilter/nf_tables_compat.h`).
+//! Queries for the kernel's x_tables extensions (`linux/netfilter/nf_tables_compat.h`).
 
 use chainwright_sys::nf_tables_compat::{
     NFNL_MSG_COMPAT_GET, NFTA_COMPAT_NAME, NFTA_COMPAT_REV, NFTA_COMPAT_TYPE,
@@ -8,7 +8,7 @@ use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFT_COMPAT;
 use super::{Connection, Family};
 use crate::netlink::Error;
 
-/// The two kinds of extensions.
+/// The kinds of extensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExtensionKind {
     /// A match.
@@ -27,11 +27,11 @@ impl std::fmt::Display for ExtensionKind {
 }
 
 impl Connection {
-    /// Whether the kernel has this revision of an extension, for `match` and `target` expressions. It
-    /// loads the extension's module for the answer, as it would for a rule.
+    /// Whether the kernel has this revision of an extension, for `match` and `target` expressions. To
+    /// answer, the kernel loads the extension's module, as it does for a rule.
     ///
     /// # Errors
-    /// Those of a request.
+    /// The errors of a request.
     pub fn has_extension(
         &mut self,
         family: Family,
@@ -40,7 +40,7 @@ impl Connection {
         revision: u8,
     ) -> Result<bool, Error> {
         let message = ((NFNL_SUBSYS_NFT_COMPAT as u16) << 8) | u16::from(NFNL_MSG_COMPAT_GET);
-        // None of that name; none of that revision.
+        // No extension with that name, or not in that revision.
         let absent = [libc::ENOENT, libc::EPROTONOSUPPORT, libc::EPROTOTYPE];
         self.has_answer("ask for an extension", message, family, &absent, |writer| {
             writer

@@ -8,14 +8,13 @@ use chainwright_sys::netfilter::{
 use super::declare::values;
 
 values! {
-    /// The address family of a table and of all that is in it: `nfgen_family`, `NFPROTO_*`
-    /// (`linux/netfilter.h`).
+    /// The address family of a table and its contents: `nfgen_family`, `NFPROTO_*` (`linux/netfilter.h`).
     ///
-    /// It is not [`xt::Family`](crate::xt::Family) or [`legacy::Family`](crate::legacy::Family), because nf_tables has
-    /// families that x_tables does not have, and a newer kernel may send others; either becomes this by `From`, and
-    /// this one of them by `TryFrom`.
+    /// This is not [`xt::Family`](crate::xt::Family) or [`legacy::Family`](crate::legacy::Family), because nf_tables
+    /// has families that x_tables lacks, and a newer kernel may send others. `From` converts those types to this one,
+    /// `TryFrom` this one to those.
     pub struct Family: u8 {
-        /// No family in particular: in a request for a listing, all of them.
+        /// No specific family; in a listing request, all families.
         UNSPEC = NFPROTO_UNSPEC => "all",
         /// IPv4 and IPv6 together.
         INET = NFPROTO_INET => "inet",
@@ -23,7 +22,7 @@ values! {
         IP = NFPROTO_IPV4 => "ip",
         /// ARP.
         ARP = NFPROTO_ARP => "arp",
-        /// Packets of a device before and after all else.
+        /// Packets of a device, before and after all other processing.
         NETDEV = NFPROTO_NETDEV => "netdev",
         /// Packets that cross a bridge.
         BRIDGE = NFPROTO_BRIDGE => "bridge",

@@ -1,7 +1,7 @@
-//! What newer kernels have and older ones lack, and which of it an operation needs: so that a refusal can say
-//! it. Looked at only when the kernel refused something; a kernel that took a feature over from a later
-//! release does not refuse it. The releases are those whose tag first holds the change, as the kernel's history
-//! and nft's own tests of features (`tests/shell/features`) have it.
+//! Features that older kernels lack, and the features that an operation requires, to explain a rejection. They are
+//! checked only after the kernel rejected something; a kernel with a backported feature does not reject it. The
+//! releases are the first ones with the change, according to the kernel's history and nft's feature tests
+//! (`tests/shell/features`).
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -22,10 +22,10 @@ use super::{Device, Devices, ElementFlags, ElementRef, FlowtableHook, Hook, SetF
 use crate::errno::Errno;
 use crate::netlink::{self, Attributes, Message};
 
-/// The first two numbers of a release of Linux.
+/// Major and minor number of a Linux release.
 type Release = (u32, u32);
 
-/// Something that nf_tables has had since a release of Linux.
+/// A feature of nf_tables, with the Linux release that introduced it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Feature {
     name: &'static str,
@@ -33,13 +33,13 @@ pub struct Feature {
 }
 
 impl Feature {
-    /// What it is, in words: `catch-all elements`.
+    /// Returns the feature's description: `catch-all elements`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The first release of Linux that has it: its first two numbers.
+    /// Returns the first Linux release with this feature, as its major and minor number.
     #[must_use]
     pub const fn since(&self) -> (u32, u32) {
         self.since
@@ -49,11 +49,11 @@ impl Feature {
 impl fmt::Display for Feature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (major, minor) = self.since;
-        write!(f, "{}, there since Linux {major}.{minor}", self.name)
+        write!(f, "{}, available since Linux {major}.{minor}", self.name)
     }
 }
 
-/// One line a feature: its name here, in words, and the release.
+/// One line per feature: its constant, its description, and the release.
 macro_rules! features {
     ($($NAME:ident: $name:literal, $major:literal . $minor:literal;)*) => {
         $(const $NAME: Feature = Feature { name: $name, since: ($major, $minor) };)*
@@ -66,44 +66,45 @@ features! {
     CATCH_ALL: "catch-all elements", 5 . 13;
     CGROUPS: "cgroups of sockets", 5 . 13;
     LAST: "the expression `last`", 5 . 14;
-    SCTP_CHUNKS: "chunks of SCTP", 5 . 14;
+    SCTP_CHUNKS: "SCTP chunks", 5 . 14;
     INNER_HEADER: "the payload behind the transport header", 5 . 16;
     EGRESS: "the hook egress", 5 . 16;
     INNER: "headers inside tunnels", 6 . 2;
-    RESET_RULES: "setting the counters of rules back", 6 . 2;
+    RESET_RULES: "resetting the counters of rules", 6 . 2;
     DESTROY: "`destroy`", 6 . 3;
     BROUTE: "`meta broute`", 6 . 4;
-    DCCP_OPTIONS: "options of DCCP", 6 . 5;
-    RESET_ELEMENTS: "setting the counters of elements back", 6 . 5;
+    DCCP_OPTIONS: "DCCP options", 6 . 5;
+    RESET_ELEMENTS: "resetting the counters of elements", 6 . 5;
     PERSIST: "tables that outlive their owner", 6 . 9;
-    TWO_REGISTERS: "and, or and exclusive or of two registers", 6 . 13;
-    DEVICES_TO_COME: "hooks on devices that are not there yet", 6 . 16;
-    DEVICE_PREFIX: "devices by the start of their names", 6 . 17;
+    TWO_REGISTERS: "bitwise AND, OR and XOR of two registers", 6 . 13;
+    DEVICES_TO_COME: "hooks on devices that do not exist yet", 6 . 16;
+    DEVICE_PREFIX: "devices by name prefix", 6 . 17;
     BRIDGE_ADDRESS: "`meta ibrhwaddr`", 6 . 18;
 }
 
-/// What the kernel that runs here lacks for an operation, as far as that can be why it refused it.
+/// Returns the feature required by an operation that the running kernel lacks, if that may be the cause of the
+/// error.
 pub(super) fn lacking(errno: Errno, message: &Message<'_>) -> Option<Feature> {
     if !is_of_the_unknown(errno) {
         return None;
     }
     let needed = needed(message).unwrap_or_default().into_iter();
     let lacking = needed.filter(|feature| {
-        // A device that is not there is the only thing that is refused so for its name.
+        // A missing device is rejected with `ENOENT` only.
         (*feature != DEVICES_TO_COME || errno.number() == libc::ENOENT)
             && is_later_than(feature, release())
     });
     lacking.max_by_key(|feature| feature.since)
 }
 
-/// What a message needs that is of a later release than the one that runs. Devices that are not there yet are left
-/// out: whether they are nobody knows but the kernel.
+/// Returns the features required by a message that are newer than the running kernel. Missing devices are ignored,
+/// because only the kernel knows whether the devices exist.
 pub(super) fn of_later_releases(message: &Message<'_>) -> impl Iterator<Item = Feature> {
     let needed = needed(message).unwrap_or_default().into_iter();
     needed.filter(|feature| *feature != DEVICES_TO_COME && is_later_than(feature, release()))
 }
 
-/// Says of a request that was refused what the kernel that runs here lacks for it.
+/// Adds the feature that the running kernel lacks to the error of a rejected request.
 pub(super) fn explain_request(error: netlink::Error, message: u8) -> netlink::Error {
     let needed = match message {
         NFT_MSG_GETRULE_RESET => RESET_RULES,
@@ -125,7 +126,7 @@ pub(super) fn explain_request(error: netlink::Error, message: u8) -> netlink::Er
     }
 }
 
-/// What a kernel says of messages, flags, attributes and expressions that it does not know.
+/// Whether the kernel uses this error for unknown messages, flags, attributes and expressions.
 fn is_of_the_unknown(errno: Errno) -> bool {
     let unknown = [libc::EINVAL, libc::EOPNOTSUPP, libc::ENOENT, libc::ERANGE];
     unknown.contains(&errno.number())
@@ -135,7 +136,7 @@ fn is_later_than(feature: &Feature, release: Option<Release>) -> bool {
     release.is_some_and(|release| release < feature.since)
 }
 
-/// The release that runs here; `None` if it is not said in numbers.
+/// Returns the running kernel's release; `None` if it is not numeric.
 fn release() -> Option<Release> {
     static RELEASE: OnceLock<Option<Release>> = OnceLock::new();
     *RELEASE.get_or_init(|| {
@@ -144,13 +145,13 @@ fn release() -> Option<Release> {
     })
 }
 
-/// Reads `6.12.107+deb13-amd64`.
+/// Parses a release such as `6.12.107+deb13-amd64`.
 fn parse_release(text: &str) -> Option<Release> {
     let mut numbers = text.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// What a message needs; `None` where there is nothing to need anything.
+/// Returns the features required by a message; `None` if the message lacks an attribute that could require any.
 fn needed(message: &Message<'_>) -> Option<Vec<Feature>> {
     let (header, attributes) = message.nfgenmsg().ok()?;
     let attributes = || Attributes::new(attributes);
@@ -205,7 +206,7 @@ fn needed(message: &Message<'_>) -> Option<Vec<Feature>> {
     Some(needed)
 }
 
-/// What the devices of a hook need.
+/// Returns the feature required by the devices of a hook.
 fn of_devices(devices: Option<&Devices<'_>>) -> Option<Feature> {
     let mut devices = devices?.iter().peekable();
     devices.peek()?;
@@ -275,7 +276,7 @@ mod tests {
             sreg2: Some(Register::R1),
             ..Bitwise::mask_xor(Register::R1, &[1; 4], &[0; 4])
         };
-        // The newest counts.
+        // The newest feature is reported.
         let both = last.with(&two);
         assert_eq!(
             needed_by(|tx| _ = tx.add(&both).unwrap()),
@@ -301,7 +302,7 @@ mod tests {
             needed_by(|tx| _ = tx.add(&hook).unwrap())
         };
         assert_eq!(egress(Family::NETDEV), Some(EGRESS.name));
-        assert_eq!(egress(Family::IP), None); // its number is another hook's
+        assert_eq!(egress(Family::IP), None); // its number is another hook of that family
 
         let set = SetId::new(Family::IP, "t", "s");
         let element = |element: Element<'static>| {

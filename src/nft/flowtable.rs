@@ -1,7 +1,7 @@
-//! Flowtables: connections that packets are forwarded by, past all rules, once they stand in one.
+//! Flowtables: connections whose packets the kernel forwards past all rules.
 //!
-//! The `flow_offload` expression of a rule puts a connection into a flowtable. A kernel without them
-//! (`CONFIG_NF_FLOW_TABLE`) refuses to make one with `ENOENT`.
+//! A rule's `flow_offload` expression adds a connection to a flowtable. A kernel without flowtables
+//! (`CONFIG_NF_FLOW_TABLE`) rejects their creation with `ENOENT`.
 
 use std::fmt;
 
@@ -23,19 +23,19 @@ use super::{Family, Priority};
 flags! {
     /// Flags of a flowtable (`enum nft_flowtable_flags`).
     pub struct FlowtableFlags: u32 {
-        /// To be carried out by the network card.
+        /// Offloaded to the network card.
         const HW_OFFLOAD = NFT_FLOWTABLE_HW_OFFLOAD,
-        /// Counts packets and bytes in the connections' entries.
+        /// Counts packets and bytes per connection.
         const COUNTER = NFT_FLOWTABLE_COUNTER,
     }
 }
 
 attributes! {
-    /// Where a flowtable is attached: `enum nft_flowtable_hook_attributes`.
+    /// Attachment of a flowtable: `enum nft_flowtable_hook_attributes`.
     pub struct FlowtableHook<'a> {
-        /// Number of the hook: `NF_NETDEV_INGRESS`.
+        /// Hook number: `NF_NETDEV_INGRESS`.
         NFTA_FLOWTABLE_HOOK_NUM => number: u32,
-        /// Order among what is attached there, lowest first.
+        /// Priority at the hook; lower runs first.
         NFTA_FLOWTABLE_HOOK_PRIORITY => priority: i32,
         /// The devices whose packets it forwards.
         NFTA_FLOWTABLE_HOOK_DEVS => devices: Devices<'a>,
@@ -43,27 +43,27 @@ attributes! {
 }
 
 object! {
-    /// A flowtable, to be written: `enum nft_flowtable_attributes`.
+    /// A flowtable to be sent to the kernel: `enum nft_flowtable_attributes`.
     pub struct Flowtable viewed as FlowtableRef, "a flowtable",
     written as [table, name, handle, hook, flags, references] {
-        /// Name of the table that the flowtable is in.
+        /// Name of the flowtable's table.
         NFTA_FLOWTABLE_TABLE => table: Name<'a> [required, table],
         /// Name of the flowtable.
         NFTA_FLOWTABLE_NAME => name: Name<'a> [required, name],
-        /// Handle, given by the kernel.
+        /// Handle, assigned by the kernel.
         NFTA_FLOWTABLE_HANDLE => handle: u64 [required, handle],
-        /// Number of rules that refer to it, given by the kernel.
+        /// Number of rules that refer to it, set by the kernel.
         NFTA_FLOWTABLE_USE => references: u32 [given],
         /// Flags.
         NFTA_FLOWTABLE_FLAGS => flags: FlowtableFlags,
-        /// Where it is attached.
+        /// Attachment to hook and devices.
         NFTA_FLOWTABLE_HOOK => hook: FlowtableHook<'a>,
         _ => NFTA_FLOWTABLE_PAD,
     }
 }
 
 impl<'a> Flowtable<'a> {
-    /// The flowtable of this name, to be deleted.
+    /// Refers to the flowtable with this name, to delete it.
     pub fn named(family: Family, table: impl Into<Name<'a>>, name: impl Into<Name<'a>>) -> Self {
         Self {
             family,
@@ -73,7 +73,7 @@ impl<'a> Flowtable<'a> {
         }
     }
 
-    /// A flowtable of these devices, attached with this priority.
+    /// Creates a flowtable for these devices, attached with this priority.
     pub fn new(
         family: Family,
         table: impl Into<Name<'a>>,
@@ -96,7 +96,7 @@ impl<'a> Flowtable<'a> {
     }
 }
 
-// Without the hook: a hook in a deletion means its devices, not the flowtable.
+// Deletions omit the hook: a hook in a deletion removes its devices, not the flowtable.
 written!(
     Flowtable,
     "flowtable",
@@ -114,8 +114,8 @@ listed!(
     BY_KERNEL = true
 );
 
-/// As `nft --debug=netlink` prints it when it adds one (libnftnl 1.2.4), but for the hook's name,
-/// which stands there as that of an IP chain's first hook.
+/// Formats the flowtable as `nft --debug=netlink` does when adding one (libnftnl 1.2.4), except for
+/// the hook's name, for which libnftnl prints the first hook of IP chains.
 impl fmt::Display for FlowtableRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hook = self.hook().unwrap_or_default();
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(bytes, sent);
     }
 
-    /// No kernel at hand lists one: from the header, in the order of Linux 6.18.
+    /// The available kernels list none; built from the header, in the order of Linux 6.18.
     #[test]
     fn listed() {
         let listed = hex("

@@ -1,4 +1,4 @@
-//! The generation: a number that every committed transaction of a namespace moves on.
+//! Generations: numbers that every committed transaction of a namespace increments.
 
 use std::fs;
 
@@ -8,29 +8,30 @@ use chainwright_sys::nf_tables::{NFTA_GEN_ID, NFTA_GEN_PROC_NAME, NFTA_GEN_PROC_
 use super::declare::object;
 use super::name::Name;
 
-/// Number of a ruleset's generation: it moves with each commit, and wraps around after 2³².
+/// The generation of a ruleset: a number that each commit increments, and that wraps around after 2³².
 ///
-/// It does not move when counters count or are set back, when rules add elements or elements time out:
-/// what else it does not tell stands with [`Refreshed::SameGeneration`].
+/// Counter updates and resets, elements added by rules, and element timeouts do not change it; see
+/// [`Refreshed::SameGeneration`] for other changes that it misses.
 ///
-/// It knows of which network namespace it is, by the kernel's number for that (`SO_NETNS_COOKIE`); on kernels
-/// before 5.14, which have none, by the connection that it was read over, or that the monitor was opened beside.
-/// Those of two namespaces are never the same, and a commit that [expects](super::Transaction::expect_generation)
-/// one of another is refused. One that was kept in a file says where that came from, and is the same as no other.
+/// A generation includes its network namespace, by the kernel's cookie (`SO_NETNS_COOKIE`). Kernels before 5.14
+/// have no cookie; there it includes the connection that read it, or beside which the monitor was opened.
+/// Generations of two namespaces are never equal, and a commit that
+/// [expects](super::Transaction::expect_generation) one of another namespace is rejected. A generation loaded
+/// from a file keeps that origin, and never equals one read from the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Generation {
     number: u32,
     origin: Origin,
 }
 
-/// What a generation is of.
+/// The origin of a generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Origin {
     /// The namespace with this cookie.
     Namespace(u64),
     /// The namespace of this connection.
     Connection(u64),
-    /// It was kept outside of the kernel.
+    /// Stored outside of the kernel.
     Recorded,
 }
 
@@ -39,26 +40,26 @@ impl Generation {
         Self { number, origin }
     }
 
-    /// One that was kept in a file.
+    /// Creates a generation that was stored in a file.
     #[cfg(any(test, feature = "backup", feature = "serde"))]
     pub(super) const fn recorded(number: u32) -> Self {
         Self::new(number, Origin::Recorded)
     }
 
-    /// One of no kernel.
+    /// Creates a generation of no kernel, for tests.
     #[doc(hidden)]
     #[must_use]
     pub const fn of_test(number: u32) -> Self {
         Self::new(number, Origin::Recorded)
     }
 
-    /// The number.
+    /// Returns the number.
     #[must_use]
     pub const fn number(self) -> u32 {
         self.number
     }
 
-    /// The one that follows: there is none of the number 0.
+    /// Returns the next generation; the number 0 is skipped.
     #[doc(hidden)]
     pub const fn next(self) -> Self {
         let number = match self.number {
@@ -85,39 +86,37 @@ impl std::fmt::Display for Generation {
     }
 }
 
-/// What bringing a [`List`](super::List) or a [`Snapshot`](super::Snapshot) up to date found.
+/// The result of refreshing a [`List`](super::List) or a [`Snapshot`](super::Snapshot).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refreshed {
-    /// The ruleset is of the generation that is shown: nobody has committed a transaction since, and
-    /// nothing was read.
+    /// The ruleset still has the generation that was read: no transaction was committed since, and nothing was
+    /// read.
     ///
-    /// That is not to say that nothing changed. What moves no generation may have:
+    /// Changes that do not create a generation may still have happened:
     ///
-    /// - counters of rules, chains, objects and elements, what is used of a quota, the fill of a
-    ///   `limit`, the connections of a `connlimit`, when `last` matched, where a `numgen inc` stands; nor
-    ///   does setting them back (`nft reset`);
+    /// - counters of rules, chains, objects and elements, usage of a quota, state of a `limit`, connections of a
+    ///   `connlimit`, time of a `last`, position of a `numgen inc`, and resets of them (`nft reset`);
     /// - elements that rules add, update or delete (`dynset`), and elements that time out;
-    /// - the rest of a timeout;
-    /// - devices that go, and with them, on kernels before 6.16, the hooks of chains and flowtables that
+    /// - the remaining time of a timeout;
+    /// - removal of devices, and with them, on kernels before 6.16, of the hooks of chains and flowtables that
     ///   name them;
-    /// - a table that goes with the process that owned it.
+    /// - removal of a table together with the process that owned it.
     ///
-    /// To see those, read anew: [`List::read_anew`](super::List::read_anew),
+    /// To see those, read everything again: [`List::read_anew`](super::List::read_anew),
     /// [`Snapshot::read_anew`](super::Snapshot::read_anew).
     SameGeneration,
-    /// It was read anew: the generation had moved, or there was nothing yet, or what there was is of
-    /// another namespace (before Linux 5.14: came over another connection). What was read may still be the same.
+    /// Everything was read again: the generation changed, or nothing had been read yet, or the old data came from
+    /// another namespace (before Linux 5.14: from another connection). The new data may still be equal.
     ReadAnew,
 }
 
 object! {
-    /// A generation: `enum nft_gen_attributes`, as `NFT_MSG_NEWGEN` carries it.
+    /// A generation: `enum nft_gen_attributes`, as sent in `NFT_MSG_NEWGEN`.
     pub struct GenerationInfo viewed as GenerationRef, "a generation" {
         /// The generation's number.
         NFTA_GEN_ID => id: u32 [required],
-        /// Thread that committed it; in a reply to a question, the thread that asked. It is the number
-        /// that the thread has in the first pid namespace; that of a process' first thread is the
-        /// process' own.
+        /// Thread that committed it; in a reply to a request, the requesting thread. It is the thread's id in the
+        /// first pid namespace; the first thread of a process has the process id.
         NFTA_GEN_PROC_PID => thread_id: u32,
         /// Name of that thread (`comm`).
         NFTA_GEN_PROC_NAME => thread_name: Name<'a>,
@@ -125,12 +124,12 @@ object! {
 }
 
 impl GenerationRef<'_> {
-    /// The process of that thread, as `/proc` tells; `None` if it does not, because the thread has ended
-    /// or is not of this pid namespace.
+    /// Returns the process of that thread according to `/proc`; `None` if the thread has ended or is not in this
+    /// pid namespace.
     #[must_use]
     pub fn process_id(&self) -> Option<u32> {
         let thread = format!("/proc/{}", self.thread_id()?);
-        // In another pid namespace the number is some other thread's.
+        // In another pid namespace, the id belongs to another thread.
         let name = fs::read(format!("{thread}/comm")).ok()?;
         let is_same = name.strip_suffix(b"\n") == self.thread_name().map(|name| &**name);
         let status = fs::read(format!("{thread}/status")).ok()?;

@@ -1,4 +1,4 @@
-//! A change in parts, of which those that the kernel refuses are set aside and the rest is committed.
+//! Changes in groups: the groups that the kernel rejects are skipped, and the rest is committed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -19,9 +19,8 @@ use super::transaction::{Numbers, Transaction, gets_a_handle};
 use super::{Family, Operation};
 use crate::netlink::Message;
 
-/// Transactions that are committed as one, each for something of its own: a service, a tenant, a source of
-/// configuration. When the kernel refuses operations, the groups that they are of are set aside, and all others are
-/// committed.
+/// Transactions that are committed as one, each for a separate purpose: a service, a tenant, a source of configuration.
+/// If the kernel rejects operations, their groups are skipped, and all others are committed.
 ///
 /// ```
 /// # fn main() -> Result<(), chainwright::Error> {
@@ -50,9 +49,9 @@ use crate::netlink::Message;
 /// # }
 /// ```
 ///
-/// The groups are carried out in the order in which they were added. What one makes, those behind it can use; if it
-/// is set aside, so are they, and say [because of](SetAside::because_of) which. The numbers that sets, chains and
-/// rules have within a transaction are each group's own: a group that was written by itself needs to know of no other.
+/// The groups are applied in the order in which they were added. A group can use objects created by earlier ones; if an
+/// earlier one is skipped, so is this one, with [`because_of`](SetAside::because_of) naming it. The ids of sets, chains
+/// and rules within a transaction are local to each group, so groups can be written independently.
 #[derive(Debug, Clone)]
 pub struct Groups<K> {
     groups: Vec<(K, Transaction)>,
@@ -66,7 +65,7 @@ impl<K> Default for Groups<K> {
 }
 
 impl<K> Groups<K> {
-    /// No groups.
+    /// Creates an empty list of groups.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -75,79 +74,80 @@ impl<K> Groups<K> {
         }
     }
 
-    /// Adds a group behind the others. The key is the caller's: by it the group is named in what came of it. What
-    /// generation its transaction expects does not matter.
+    /// Appends a group. The caller chooses the key, which identifies the group in the result. A generation expected by
+    /// the transaction itself is ignored.
     pub fn add(&mut self, key: K, transaction: Transaction) -> &mut Self {
         self.groups.push((key, transaction));
         self
     }
 
-    /// Makes the commit conditional on a generation, as [`Transaction::expect_generation`].
+    /// Makes the commit conditional on a generation, like [`Transaction::expect_generation`].
     pub const fn expect_generation(&mut self, generation: Generation) -> &mut Self {
         self.expected = Some(generation);
         self
     }
 
-    /// How many groups there are.
+    /// Returns the number of groups.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.groups.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no groups.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 
-    /// The groups.
+    /// Iterates over the groups.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&K, &Transaction)> {
         self.groups.iter().map(|(key, tx)| (key, tx))
     }
 }
 
-/// What came of [`Groups`].
+/// The result of committing [`Groups`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "groups may have been set aside"]
+#[must_use = "some groups may have been set aside"]
 pub struct CommittedGroups<'g, K> {
-    /// The groups that were committed, all in one transaction, in their order.
+    /// The committed groups, all in one transaction, in order.
     pub committed: Vec<&'g K>,
-    /// Those of which nothing was, in their order.
+    /// The skipped groups, in order; nothing in them was committed.
     pub set_aside: Vec<SetAside<'g, K>>,
-    /// The generation that the commit made. `None` if nothing was changed; and if the kernel's word of it was lost, in a
-    /// receive buffer that was full or because it was too large for the kernel's message (a rule of some kilobytes).
+    /// The generation created by the commit. `None` if nothing was changed, or if the kernel's message was lost,
+    /// because the receive buffer was full or the message was too large for the kernel's buffer (a rule of some
+    /// kilobytes).
     pub generation: Option<Generation>,
-    /// How many times the kernel was asked.
+    /// Number of attempts sent to the kernel.
     pub attempts: u32,
 }
 
-/// A group that was not committed.
+/// A group that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetAside<'g, K> {
-    /// Its key.
+    /// The group's key.
     pub key: &'g K,
-    /// What the kernel refused of it; operations are counted within the group's own transaction, from 0.
+    /// The operations that the kernel rejected; their indices refer to the group's own transaction.
     pub failures: Vec<Failure>,
-    /// Other groups that were set aside, which were to make what the refused operations refer to: they would perhaps
-    /// have been taken with them.
+    /// Other skipped groups that would have created objects to which the rejected operations refer. The kernel might
+    /// have accepted this group together with them.
     pub because_of: Vec<&'g K>,
 }
 
 impl Connection {
-    /// Commits groups as one transaction, without those that hold operations which the kernel refuses, and those that
-    /// depend on them. If it refuses something of all of them, nothing is committed.
+    /// Commits groups as one transaction, without the groups whose operations the kernel rejects and the groups that
+    /// depend on those. If the kernel rejects operations of every group, nothing is committed.
     ///
-    /// The kernel names all operations that it refuses at once. Where those are of several groups, all but the first
-    /// get a second chance without the others: what the first did before it failed may be why they did. So groups
-    /// that are refused by themselves take up to four attempts, however many they are, and each further level of groups
-    /// that depend on them one more: at most two for each group, and one. An attempt takes as long as a commit of all
-    /// that is left.
+    /// The kernel reports all rejected operations at once. If they belong to several groups, all but the first are
+    /// tried once more without the others, because operations of the first may have caused their failure. So groups
+    /// that are rejected independently take up to four attempts in total, and each further level of groups that depend
+    /// on them takes one more: at most two per group, plus one. An attempt takes as long as a commit of all remaining
+    /// groups.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit), if the groups are not to blame: the generation moved, the caller may not commit,
-    /// the kernel refuses the whole and names no operation, or its answer was lost. Nothing is committed then, but
-    /// where the [outcome](CommitError::outcome) is [`Unknown`](super::Outcome::Unknown). Operations are counted
-    /// through all groups that were sent.
+    /// Same as [`commit`](Self::commit), for errors not caused by a group: the generation changed, the caller lacks
+    /// permission, the kernel rejected the whole without naming an operation, or its reply was lost. Then nothing is
+    /// committed, unless the [outcome](CommitError::outcome) is [`Unknown`](super::Outcome::Unknown). The indices of
+    /// operations count through all groups that were sent.
     pub fn commit_groups<'g, K>(
         &mut self,
         groups: &'g Groups<K>,
@@ -160,11 +160,11 @@ impl Connection {
 }
 
 impl Guard {
-    /// As [`Connection::commit_groups`], if the tables still are as they were read. Which generation the groups
-    /// [expect](Groups::expect_generation) does not matter: the guard has its own.
+    /// Like [`Connection::commit_groups`], if the tables are unchanged since they were read. The generation
+    /// [expected](Groups::expect_generation) by the groups is ignored in favour of the guard's own.
     ///
     /// # Errors
-    /// As that, and as [`commit`](Self::commit).
+    /// Same as [`Connection::commit_groups`] and [`commit`](Self::commit).
     pub fn commit_groups<'g, K>(
         &mut self,
         connection: &mut Connection,
@@ -179,17 +179,17 @@ impl Guard {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attempt {
-    /// Only tried: groups are to be added again.
+    /// Only checks, because some groups must be tried again.
     Check,
     Commit,
 }
 
-/// How it stands with a group.
+/// The state of a group.
 #[derive(Debug, Clone, Default)]
 struct Group {
-    /// What was refused of it.
+    /// The rejected operations.
     failures: Option<Vec<Failure>>,
-    /// It failed beside another one, and is to be tried once more.
+    /// It failed together with another group, and is tried again.
     is_suspect: bool,
     had_second_chance: bool,
 }
@@ -200,7 +200,7 @@ fn commit<K>(
 ) -> Result<CommittedGroups<'_, K>, CommitError> {
     let mut states = vec![Group::default(); groups.len()];
     let mut attempts = 0;
-    // Each attempt sets a group aside, or gives one its second chance, or is the last.
+    // Each attempt skips a group, or retries one, or is the last.
     let generation = loop {
         let (mut transaction, starts) = join(groups, &states);
         let attempt = match states.iter().any(|group| group.is_suspect) {
@@ -208,7 +208,7 @@ fn commit<K>(
             false => Attempt::Commit,
         };
         let sent = match transaction.is_empty() {
-            // Of nothing the kernel need not be asked.
+            // An empty transaction need not be sent.
             true => Ok(None),
             false => {
                 attempts += 1;
@@ -244,7 +244,7 @@ fn commit<K>(
     Ok(outcome(groups, states, generation, attempts))
 }
 
-/// What is left as one transaction, and for each operation of it the group.
+/// Joins the remaining groups into one transaction; also returns the group of each of its operations.
 fn join<K>(groups: &Groups<K>, states: &[Group]) -> (Transaction, Vec<usize>) {
     let bytes = groups.iter().map(|(_, tx)| tx.byte_length()).sum();
     let mut joined = Transaction::with_capacity(bytes);
@@ -262,7 +262,7 @@ fn join<K>(groups: &Groups<K>, states: &[Group]) -> (Transaction, Vec<usize>) {
     (joined, of)
 }
 
-/// What was refused of which groups, in their order.
+/// Returns the rejected operations by group.
 fn by_group<K>(
     groups: &Groups<K>,
     states: &[Group],
@@ -290,7 +290,7 @@ fn by_group<K>(
     if let (true, Some(whole)) = (refused.is_empty(), error.failures.first())
         && whole.errno.number() == libc::EINVAL
     {
-        // Then a set or chain without a name was made that no rule uses, which is seen only in the end.
+        // The kernel detects only at the end that an anonymous set or a bound chain is used by no rule.
         for (number, (_, transaction)) in groups.iter().enumerate() {
             let unused = unused(transaction);
             if states[number].failures.is_none() && !unused.is_empty() {
@@ -305,7 +305,7 @@ fn by_group<K>(
     refused
 }
 
-/// The sets and chains without a name that a transaction makes and no rule of it uses.
+/// Returns the anonymous sets and bound chains that a transaction creates and no rule of it uses.
 fn unused(transaction: &Transaction) -> Vec<Operation> {
     let mut used = HashSet::new();
     let is_rule = |message: &Message<'_>| message.kind as u8 == NFT_MSG_NEWRULE;
@@ -356,7 +356,7 @@ fn outcome<K>(
     let missed: Vec<_> = (aside.iter())
         .map(|(number, failures)| missed_by(&groups.groups[*number].1, failures))
         .collect();
-    // Who was to make it, of those that were set aside.
+    // The skipped groups that would have created the missing objects.
     let mut makers: HashMap<Path, Vec<usize>> = HashMap::new();
     if missed.iter().any(|missed| !missed.is_empty()) {
         for (number, _) in &aside {
@@ -364,7 +364,7 @@ fn outcome<K>(
                 makers.entry(path).or_default().push(*number);
             }
         }
-        // What others made is there.
+        // Objects created by committed groups exist.
         for number in &committed {
             for path in made_by(&groups.groups[*number].1) {
                 makers.remove(&path);
@@ -376,7 +376,7 @@ fn outcome<K>(
         .zip(missed)
         .map(|((number, failures), missed)| {
             let makers = missed.iter().filter_map(|path| makers.get(path));
-            // What it makes itself, it has from nobody else.
+            // Objects that the group creates itself do not depend on others.
             let others = makers.filter(|makers| !makers.contains(&number)).flatten();
             let others: BTreeSet<usize> = others.copied().collect();
             SetAside {
@@ -398,10 +398,10 @@ fn outcome<K>(
     }
 }
 
-/// What names a table, or something in one.
+/// Identifies a table, or an object in one.
 type Path = (Family, Named, Vec<BString>);
 
-/// What a transaction was to make.
+/// Returns the objects that a transaction creates.
 fn made_by(transaction: &Transaction) -> HashSet<Path> {
     let made = transaction.messages().filter_map(|message| {
         let kind = message.kind as u8;
@@ -413,7 +413,7 @@ fn made_by(transaction: &Transaction) -> HashSet<Path> {
     made.collect()
 }
 
-/// What the refused operations refer to, if it was for that that they were refused.
+/// Returns the objects to which the rejected operations refer, if they were rejected because of that.
 fn missed_by(transaction: &Transaction, failures: &[Failure]) -> HashSet<Path> {
     let is_absence = |failure: &&Failure| failure.errno.number() == libc::ENOENT;
     let mut refused = failures

@@ -1,4 +1,4 @@
-//! Commits that are conditional on some tables alone.
+//! Commits that are conditional on some tables only.
 
 use std::time::Instant;
 
@@ -12,28 +12,30 @@ use super::watch::Watch;
 use crate::netlink::Error;
 use crate::retry::Attempts;
 
-/// How often a transaction is sent anew because another table changed.
+/// Maximum number of times that a transaction is sent again because another table changed.
 const SENDINGS: usize = 1024;
 
-/// Watches over tables between reading and committing: a commit through it is conditional on those alone.
+/// Watches tables between reading and committing: a commit through the guard is conditional on those tables
+/// only.
 ///
-/// A [generation](Transaction::expect_generation) is of the whole ruleset. On a node where others commit to
-/// tables of their own all the time, a commit that is conditional on one comes too late again and again. A
-/// guard listens, from its beginning on, to what others commit. If the kernel refuses its transaction
-/// because the generation moved, and nothing of the guarded tables was changed meanwhile, what was read still
-/// holds, and the transaction is sent again for the newest generation: at once, without reading anew.
+/// A [generation](Transaction::expect_generation) covers the whole ruleset. On a node where other programs
+/// continually commit to their own tables, a commit that is conditional on a generation keeps failing. From its
+/// creation on, a guard receives the notifications of other commits. If the kernel rejects the transaction
+/// because the generation changed, and nothing in the guarded tables was changed, the data that was read is
+/// still valid. The guard then sends the transaction again for the newest generation, immediately and without
+/// reading again.
 ///
-/// It costs a socket, and the kernel the notifications; who meets others seldom does better to try without
-/// first, as [`Connection::reconcile`], [`iptables::Iptables::update`](crate::iptables::Iptables::update) and
+/// A guard costs a socket, and the kernel the notifications. If conflicts are rare, first try without one, as
+/// [`Connection::reconcile`], [`iptables::Iptables::update`](crate::iptables::Iptables::update) and
 /// `chainwright_kube::kubelet` do.
 ///
-/// Where notifications were lost, and if the calling thread is in another network namespace than the
-/// connection and may not enter that (`CAP_SYS_ADMIN`), nothing is known of single tables: then every commit
-/// counts, as without a guard.
+/// If notifications were lost, or if the calling thread is in another network namespace than the connection and
+/// may not enter that (`CAP_SYS_ADMIN`), the guard cannot distinguish tables. Then every commit counts as a
+/// change, as without a guard.
 ///
-/// Of a dump that others' commits run across, the connection says that it is [interrupted](Error::Interrupted).
-/// Where the kernel itself leaves out what was not asked for (rules of a table or chain, elements of a set)
-/// it is whole all the same if the guard [holds](Self::holds) afterwards.
+/// A dump during which others commit ends in [`Interrupted`](Error::Interrupted). If the kernel itself applied
+/// the dump's filter (rules of a table or chain, elements of a set), the dump is still complete if the guard
+/// [holds](Self::holds) afterwards.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -45,7 +47,7 @@ const SENDINGS: usize = 1024;
 /// let mut guard = nft.guard(&[Scope::table(Family::INET, "agent")])?;
 /// let is_there = nft.table(Family::INET, "agent")?.is_some();
 ///
-/// // Somebody else makes a table of their own.
+/// // Another program creates its own table.
 /// let mut elsewhere = Transaction::new();
 /// elsewhere.add(&Table::new(Family::IP, "other"))?;
 /// other.commit(&elsewhere)?;
@@ -57,7 +59,7 @@ const SENDINGS: usize = 1024;
 /// }
 /// guard.commit(&mut nft, &mut tx)?;
 ///
-/// // What was read is so no longer: nothing more is committed through this guard.
+/// // The guarded table changed: this guard commits nothing more.
 /// assert!(!guard.holds(&mut nft)?);
 /// assert!(guard.commit(&mut nft, &mut tx).unwrap_err().generation_moved());
 /// # Ok(()) })??;
@@ -68,24 +70,24 @@ const SENDINGS: usize = 1024;
 pub struct Guard {
     watch: Option<Watch>,
     scopes: Vec<Scope<'static>>,
-    /// That until which they are known to have stood still.
+    /// The generation up to which the tables are known to be unchanged.
     generation: Generation,
-    /// Whether one was changed since, or it is not known.
+    /// Whether a table was changed since, or that is unknown.
     broken: bool,
 }
 
 impl Connection {
-    /// Watches over these tables from here on. What is read of them over this connection afterwards can
-    /// be relied on by a commit [through the guard](Guard::commit).
+    /// Starts watching these tables. A commit [through the guard](Guard::commit) is conditional on everything
+    /// that is read of them over this connection from now on.
     ///
     /// # Errors
-    /// Those of a request.
+    /// The errors of a request.
     pub fn guard(&mut self, scopes: &[Scope<'_>]) -> Result<Guard, Error> {
         let watch = Watch::open(self);
         Guard::begin(self, watch, scopes)
     }
 
-    /// The guard of one of several attempts: others are listened to from the second one on.
+    /// Returns the guard for one of several attempts; it receives notifications from the second attempt on.
     #[doc(hidden)]
     pub fn guard_of_attempt(
         &mut self,
@@ -116,8 +118,8 @@ impl Guard {
         })
     }
 
-    /// What came of a dump in which the kernel left out the tables that are not guarded: a commit that ran
-    /// across it is not an error if it will be told.
+    /// Returns the result of a dump in which the kernel omitted the unguarded tables: a concurrent commit is no
+    /// error if a notification of it will arrive.
     #[doc(hidden)]
     pub fn dumped(&self, ended: Result<(), Error>) -> Result<(), Error> {
         match ended {
@@ -126,12 +128,12 @@ impl Guard {
         }
     }
 
-    /// Whether nothing of the tables was changed since the beginning: then all that was read of them since is
-    /// of one state, the present one. What [moves no generation](super::Refreshed::SameGeneration)
-    /// is not seen.
+    /// Whether the tables are unchanged since the guard was created. If so, everything that was read of them
+    /// since belongs to one state, the current one. Changes that
+    /// [create no generation](super::Refreshed::SameGeneration) are not detected.
     ///
     /// # Errors
-    /// Those of a request.
+    /// The errors of a request.
     pub fn holds(&mut self, connection: &mut Connection) -> Result<bool, Error> {
         let now = connection.generation()?;
         if now != self.generation && !self.broken {
@@ -144,15 +146,15 @@ impl Guard {
         Ok(!self.broken)
     }
 
-    /// Commits a transaction if the tables still are as they were read. It then expects the generation that it
-    /// was committed on. A transaction without operations does nothing, and asks for nothing.
+    /// Commits a transaction if the tables are unchanged since they were read. The transaction then expects the
+    /// generation that it was committed on. An empty transaction does nothing and sends no request.
     ///
-    /// The tables count as changed afterwards: each guard is good for one commit.
+    /// Afterwards the tables count as changed: each guard allows one commit.
     ///
     /// # Errors
-    /// As [`Connection::commit`]. [`generation_moved`](CommitError::generation_moved) says that the tables were
-    /// changed, or that within the connection's [`Retry::deadline`](crate::Retry::deadline) others were always
-    /// quicker: begin anew, with another guard.
+    /// Same as [`Connection::commit`]. If [`generation_moved`](CommitError::generation_moved), the tables were
+    /// changed, or other commits always came first within the connection's
+    /// [`Retry::deadline`](crate::Retry::deadline): start again, with another guard.
     pub fn commit(
         &mut self,
         connection: &mut Connection,
@@ -161,10 +163,10 @@ impl Guard {
         self.send(connection, transaction, |nft, tx| nft.commit(tx))
     }
 
-    /// As [`commit`](Self::commit), and has the kernel tell what came of it, as [`Connection::commit_echo`].
+    /// Commits like [`commit`](Self::commit) and returns the kernel's echo, like [`Connection::commit_echo`].
     ///
     /// # Errors
-    /// As [`commit`](Self::commit).
+    /// Same as [`commit`](Self::commit).
     pub fn commit_echo(
         &mut self,
         connection: &mut Connection,
@@ -173,7 +175,7 @@ impl Guard {
         self.send(connection, transaction, |nft, tx| nft.commit_echo(tx))
     }
 
-    /// As [`commit`](Self::commit); the generation that was made.
+    /// Commits like [`commit`](Self::commit) and returns the new generation.
     pub(crate) fn commit_numbered(
         &mut self,
         connection: &mut Connection,
@@ -182,10 +184,10 @@ impl Guard {
         self.send(connection, transaction, Connection::commit_numbered)
     }
 
-    /// As [`Connection::check`], if the tables still are as they were read.
+    /// Checks like [`Connection::check`], if the tables are unchanged since they were read.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit) would fail; nothing is ever applied.
+    /// Same as [`commit`](Self::commit); nothing is ever applied.
     pub fn check(
         &mut self,
         connection: &mut Connection,
@@ -207,8 +209,8 @@ impl Guard {
         loop {
             transaction.expect_generation(self.generation);
             match send(connection, transaction) {
-                // The notifications of the commit that was quicker are queued by now: the kernel sends
-                // them before it looks at another transaction.
+                // The notifications of the conflicting commit are already queued: the kernel sends them before
+                // it processes another transaction.
                 Err(error)
                     if error.generation_moved()
                         && sendings < SENDINGS
@@ -220,7 +222,7 @@ impl Guard {
         }
     }
 
-    /// Takes in what is known by now; whether the tables stood still until a newer generation.
+    /// Reads the queued notifications; returns whether the tables are unchanged up to a newer generation.
     fn advance(&mut self) -> bool {
         let Some(watch) = self.watch.as_mut().filter(|_| !self.broken) else {
             return false;

@@ -1,5 +1,5 @@
-//! Which functions netfilter calls at its hooks, whoever registered them: chains and flowtables of nf_tables, legacy
-//! tables, connection tracking, translation of addresses, BPF programs.
+//! The functions that netfilter calls at its hooks, whatever registered them: chains and flowtables of nf_tables,
+//! legacy tables, connection tracking, NAT, BPF programs.
 //!
 //! ```text
 //! NFNLA_HOOK_HOOKNUM         be32
@@ -14,7 +14,7 @@
 //!     NFNLA_CHAIN_FAMILY     u8
 //! ```
 //!
-//! Source: `linux/netfilter/nfnetlink_hook.h` (since Linux 5.14); seen on Linux 6.12.
+//! Source: `linux/netfilter/nfnetlink_hook.h` (since Linux 5.14); observed on Linux 6.12.
 
 use bstr::{BString, ByteSlice};
 use chainwright_sys::netlink::NLM_F_DUMP;
@@ -32,7 +32,7 @@ use crate::netlink::{
     Attributes, Dump, DumpItem, Error, Malformed, Message, MessageWriter, NfGenMsg, Unread,
 };
 
-/// What is asked, as errors name it.
+/// The request's description in errors.
 const REQUEST: &str = "list the functions of a hook";
 
 /// A function that netfilter calls at a hook.
@@ -41,46 +41,46 @@ const REQUEST: &str = "list the functions of a hook";
 pub struct HookFunction {
     /// The packets that it is called for.
     pub family: Family,
-    /// Number of the hook; its name is [`hook_name`](super::hook_name)'s.
+    /// Hook number; [`hook_name`](super::hook_name) returns its name.
     pub hook: u32,
-    /// Its place among those of the hook: lower ones are called first.
+    /// Priority at the hook: lower ones are called first.
     pub priority: i32,
-    /// Its name in the kernel's code, where the kernel was built with names (`CONFIG_KALLSYMS`).
+    /// Name of the function in the kernel, if the kernel was built with names (`CONFIG_KALLSYMS`).
     pub function: Option<BString>,
-    /// The module that it is in; `None` if it is built in.
+    /// Module that contains it; `None` if built in.
     pub module: Option<BString>,
-    /// Whose it is, where the kernel tells.
+    /// The object that registered it, if the kernel reports that.
     pub owner: Option<HookOwner>,
 }
 
-/// Whose function it is that is called at a hook.
+/// The object that registered a hook function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HookOwner {
     /// A base chain.
     Chain {
-        /// The family of its table.
+        /// Family of the table.
         family: Family,
-        /// Its table.
+        /// Name of the table.
         table: BString,
-        /// Its name.
+        /// Name of the chain.
         name: BString,
     },
     /// A flowtable; since Linux 6.17.
     Flowtable {
-        /// The family of its table.
+        /// Family of the table.
         family: Family,
-        /// Its table.
+        /// Name of the table.
         table: BString,
-        /// Its name.
+        /// Name of the flowtable.
         name: BString,
     },
-    /// The BPF program of this number; since Linux 6.4.
+    /// The BPF program with this id; since Linux 6.4.
     Program(u32),
 }
 
 impl HookFunction {
-    /// Reads a message's payload.
+    /// Parses a message's payload.
     fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let (header, attributes) = NfGenMsg::split(payload)?;
         let mut found = Self {
@@ -114,7 +114,7 @@ impl HookFunction {
 }
 
 impl HookOwner {
-    /// Reads `NFNLA_HOOK_CHAIN_INFO`; `None` of what this version does not know.
+    /// Parses `NFNLA_HOOK_CHAIN_INFO`; returns `None` for types unknown to this version of the crate.
     fn parse(info: &[u8]) -> Option<Self> {
         let kind = number(Attributes::new(info).find(NFNLA_HOOK_INFO_TYPE)?)?;
         let description = Attributes::new(Attributes::new(info).find(NFNLA_HOOK_INFO_DESC)?);
@@ -145,12 +145,12 @@ fn number(payload: &[u8]) -> Option<u32> {
     payload.try_into().ok().map(u32::from_be_bytes)
 }
 
-/// A string, without the NUL behind it.
+/// Returns a string without its trailing NUL.
 fn text(payload: &[u8]) -> BString {
     payload.trim_end_with(|c| c == '\0').into()
 }
 
-/// What the kernel says of a hook, a family or a device that it does not have, and of a subsystem.
+/// The kernel's errors for missing hooks, families, devices and subsystems.
 const ABSENT: [i32; 5] = [
     libc::EINVAL,
     libc::EOPNOTSUPP,
@@ -160,10 +160,10 @@ const ABSENT: [i32; 5] = [
 ];
 
 impl Connection {
-    /// Lists the functions that are called at one hook, in the order in which they are.
+    /// Lists the functions called at a hook, in the order of the calls.
     ///
-    /// Of the family netdev a device is named, whose hooks they are; functions for [`Family::INET`] are called at the
-    /// hooks of IPv4 and of IPv6. Empty if there is no such hook or device, or none that this kernel has.
+    /// For the netdev family, `device` names the device with the hooks. Functions of [`Family::INET`] are called at the
+    /// hooks of IPv4 and IPv6. The list is empty if this kernel has no such hook or device.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -188,8 +188,8 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Lacks`] if the kernel does not tell (`nfnetlink_hook`: not built, or older than 5.14);
-    /// [`Error::Interrupted`] if they changed meanwhile; those of a request: [`Error::Refused`] with `EPERM` without
+    /// [`Error::Lacks`] if the kernel lacks `nfnetlink_hook` (not built, or older than 5.14); [`Error::Interrupted`] if
+    /// the functions changed during the listing; the errors of a request: [`Error::Refused`] with `EPERM` without
     /// `CAP_NET_ADMIN`.
     pub fn hook_functions(
         &mut self,
@@ -207,15 +207,15 @@ impl Connection {
                 Error::Interrupted if attempts.again() => {}
                 error if error.ask_again() && attempts.again_after_loss() => {}
                 Error::Refused { errno, .. } if ABSENT.contains(&errno.number()) => {
-                    // Another subsystem, a hook beyond the last, another device: all are refused with a number alone. There
-                    // is always the first of IPv4.
+                    // The kernel returns only an error number for a missing subsystem, an invalid hook or a missing
+                    // device. The first hook of IPv4 always exists.
                     let is_first = (family, hook) == (Family::IP, Hook::PREROUTING);
                     if !is_first {
                         self.hook_functions(Family::IP, Hook::PREROUTING, None)?;
                     } else if errno.number() == libc::EINVAL {
                         return Err(Error::Lacks {
                             request: REQUEST,
-                            what: "nfnetlink_hook, which it may also be built without",
+                            what: "nfnetlink_hook (a build option)",
                             since: (5, 14),
                             errno,
                         });
@@ -247,7 +247,7 @@ impl Connection {
         functions
     }
 
-    /// Receives what a dump lists.
+    /// Receives the functions of a dump.
     fn functions_of(&mut self, dump: &mut Dump) -> Result<Vec<HookFunction>, Error> {
         let mut functions = Vec::new();
         let mut malformed = None;
@@ -287,17 +287,17 @@ pub(crate) mod tests {
     use crate::netlink::Socket;
     use crate::netlink::replay::{Replay, Reply};
 
-    // What Linux 6.12.111 (Debian) answered `nft list hooks ip device lo`, with chains of ip, inet and netdev, a flowtable
-    // and a legacy table.
+    // Replies of Linux 6.12.111 (Debian) to `nft list hooks ip device lo`, with chains of ip, inet and netdev, a
+    // flowtable and a legacy table.
 
-    /// The hook ingress of the device `lo`.
+    /// The ingress hook of the device `lo`.
     const NETDEV_INGRESS_OF_LO: &[&str] = &[
         "74000000000c02000100000000000000050000000e0005006e665f7461626c6573000000180004006e66745f646f5f636861696e5f6e657464657600080001000000000008000200800000002800068008000200000000011c000180060001006400000006000300620000000500020005000000",
         "74000000000c02000100000000000000050000000e0005006e665f7461626c6573000000180004006e66745f646f5f636861696e5f6e657464657600080001000000000008000200000000002800068008000200000000011c000180060001006400000006000300610000000500020005000000",
         "5c000000000c0200010000000000000005000000170005006e665f666c6f775f7461626c655f696e657400001e0004006e665f666c6f775f6f66666c6f61645f696e65745f686f6f6b00000008000100000000000800020000000005",
         "7c000000000c02000100000000000000050000000e0005006e665f7461626c65730000001e0004006e66745f646f5f636861696e5f696e65745f696e6772657373000000080001000000000008000200000000072800068008000200000000011c000180060001007500000006000300670000000500020001000000",
     ];
-    /// The hook input of IPv4.
+    /// The input hook of IPv4.
     const IPV4_INPUT: &[&str] = &[
         "74000000000c02000100000000000000020000000e0005006e665f7461626c6573000000160004006e66745f646f5f636861696e5f696e6574000000080001000000000108000200fffffffb2800068008000200000000011c000180060001007500000006000300690000000500020001000000",
         "48000000000c02000100000000000000020000000e00050069705f7461626c6573000000110004006970745f646f5f7461626c650000000008000100000000010800020000000000",
@@ -307,8 +307,8 @@ pub(crate) mod tests {
         "48000000000c0200010000000000000002000000110005006e665f636f6e6e747261636b000000000f0004006e665f636f6e6669726d00000800010000000001080002007fffffff",
     ];
 
-    /// A connection to that kernel; of the other hooks it says that there is nothing, and of other families that they
-    /// are none. `lacks` is a kernel without.
+    /// A connection to that kernel, which has no functions at the other hooks, and no other families. With `lacks`, the
+    /// kernel lacks the subsystem.
     #[must_use]
     pub fn answering(lacks: bool) -> Connection {
         let replay = Replay::new(move |request: &[u8]| {
@@ -395,7 +395,7 @@ pub(crate) mod tests {
             .unwrap();
         assert_eq!(functions[0].priority, i32::MIN);
         assert_eq!(functions[3].owner, chain(Family::INET, "u", "g"));
-        // No such hook, no such device.
+        // No such hook, or no such device.
         let none = [
             nft.hook_functions(Family::IP, 9, None),
             nft.hook_functions(Family::NETDEV, Hook::INGRESS, Some("eth7")),
@@ -410,8 +410,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// A connection that gets these replies to its requests, one after the other; behind the last an empty listing. The
-    /// types of the requests are noted.
+    /// A connection that receives these replies in order, and after the last an empty listing; also records the types
+    /// of the requests.
     fn replying(
         replies: Vec<fn(u32) -> Vec<Reply>>,
     ) -> (Connection, std::sync::Arc<std::sync::Mutex<Vec<u16>>>) {
@@ -445,7 +445,7 @@ pub(crate) mod tests {
         vec![Reply::Datagram(control(NLMSG_ERROR, NUMBER, sequence))]
     }
 
-    /// An error is not taken for an old kernel, nor for an empty list.
+    /// An error is not mistaken for an old kernel, nor for an empty list.
     #[test]
     fn a_refusal_stays_what_it_is() {
         type Refusal = (fn(u32) -> Vec<Reply>, i32);
@@ -465,12 +465,12 @@ pub(crate) mod tests {
                 assert!(!error.ask_again());
                 assert_eq!(requests.lock().unwrap().len(), 1);
             }
-            // Of a hook that is not there, whether others are is asked with the same care.
+            // After a missing hook, the request for another hook handles errors in the same way.
             let (mut nft, _) = replying(vec![refused::<{ libc::EINVAL }>, refusal]);
             let error = nft.hook_functions(Family::IP, 9, None).unwrap_err();
             assert_eq!(error.errno().map(crate::errno::Errno::number), Some(number));
         }
-        // These say that there is no such hook, family or device.
+        // These errors mean that the hook, family or device does not exist.
         let absent: [fn(u32) -> Vec<Reply>; 5] = [
             refused::<{ libc::EINVAL }>,
             refused::<{ libc::EOPNOTSUPP }>,
@@ -484,7 +484,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The rest of a listing that broke off is received before the next request, as the kernel runs one at a time.
+    /// The rest of an aborted listing is received before the next request, as the kernel runs one at a time.
     #[test]
     fn a_listing_that_breaks_off_is_finished() {
         let broken: fn(u32) -> Vec<Reply> = |sequence| {
@@ -499,7 +499,7 @@ pub(crate) mod tests {
         let (mut nft, requests) = replying(vec![broken]);
         let functions = nft.hook_functions(Family::IP, Hook::INPUT, None).unwrap();
         assert_eq!(functions, [], "the second listing's");
-        // The listing, and the listing again: the rest was there, and nothing had to be asked to get it.
+        // Two listings: receiving the queued rest took no request.
         let hook = u16::from(NFNL_SUBSYS_HOOK) << 8;
         assert_eq!(*requests.lock().unwrap(), [hook, hook]);
 
@@ -522,7 +522,7 @@ pub(crate) mod tests {
         );
     }
 
-    /// Whatever is cut off or turned, it is an answer or an error.
+    /// Truncated messages and flipped bits cause results or errors, no panics.
     #[test]
     fn damaged_messages_are_answers_or_errors() {
         for message in NETDEV_INGRESS_OF_LO.iter().chain(IPV4_INPUT) {

@@ -1,4 +1,4 @@
-//! A listing that is kept, with the generation that it shows.
+//! A listing that is kept, with its generation.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -9,12 +9,11 @@ use super::listing::Filter;
 use super::object::Listed;
 use crate::netlink::Error;
 
-/// A listing of one generation, kept: the kernel's messages in one piece of memory, with an index.
+/// A stored listing of one generation: the kernel's messages in one buffer, with an index.
 ///
-/// [`refresh`](Self::refresh) asks the kernel for the generation first, one small request and
-/// reply, and lists again only when it moved: knowing that nobody committed a change to 100,000 chains
-/// costs microseconds. What moves no generation, counters for one, shows after
-/// [`read_anew`](Self::read_anew).
+/// [`refresh`](Self::refresh) first reads the generation, with one small request, and lists again only
+/// if it changed: checking that 100,000 chains are unchanged takes microseconds. Changes that create no
+/// generation, such as counters, are visible after [`read_anew`](Self::read_anew).
 #[derive(Debug, Clone)]
 pub struct List<T> {
     filter: Filter<'static>,
@@ -25,7 +24,7 @@ pub struct List<T> {
 }
 
 impl<T: Listed> List<T> {
-    /// An empty list, to be [refreshed](Self::refresh).
+    /// Creates an empty list, to be [refreshed](Self::refresh).
     #[must_use]
     pub fn new<'f>(filter: impl Into<T::Filter<'f>>) -> Self {
         let filter: Filter<'f> = filter.into().into();
@@ -38,13 +37,13 @@ impl<T: Listed> List<T> {
         }
     }
 
-    /// The generation that the list shows; `None` before the first successful refresh.
+    /// Returns the generation of the list; `None` before the first successful refresh.
     #[must_use]
     pub fn generation(&self) -> Option<Generation> {
         self.taken
     }
 
-    /// Number of objects.
+    /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.spans.len()
@@ -56,7 +55,7 @@ impl<T: Listed> List<T> {
         self.spans.is_empty()
     }
 
-    // They never panic: every message was read once when it was taken in.
+    // These never panic: `take` parsed every message before.
     pub(super) fn views(&self) -> impl ExactSizeIterator<Item = T::View<'_>> {
         self.spans.iter().map(|span| {
             T::view(&self.bytes[span.clone()])
@@ -64,16 +63,15 @@ impl<T: Listed> List<T> {
         })
     }
 
-    /// Lists again if the generation moved, or if this connection is of another namespace than
-    /// the one of the last time. If the generation is the same the list is left as it is, at the
-    /// price of one small request and reply whatever the size: what moves no generation may have changed
-    /// all the same ([`Refreshed::SameGeneration`]).
+    /// Lists again if the generation changed, or if this connection belongs to another namespace than
+    /// the last one. Otherwise the list stays unchanged, at the cost of one small request, whatever its
+    /// size. Changes that create no generation may have happened anyway ([`Refreshed::SameGeneration`]).
     ///
-    /// A listing that a change ran across, or of which a part was lost, is begun again
+    /// A listing during which the ruleset changed, or of which a part was lost, is repeated
     /// ([`Connection::with_retry`]).
     ///
     /// # Errors
-    /// [`Error::Interrupted`] or [`Error::Lost`] when that befell every attempt, and the errors of a
+    /// [`Error::Interrupted`] or [`Error::Lost`] if that happened in every attempt, and the errors of a
     /// listing. The list is then empty, without a generation.
     pub fn refresh(&mut self, connection: &mut Connection) -> Result<Refreshed, Error> {
         let kept = self.taken.take();
@@ -83,12 +81,12 @@ impl<T: Listed> List<T> {
         })
     }
 
-    /// Lists again, in the memory that there is, whether or not the generation moved.
+    /// Lists again, reusing the memory, whether or not the generation changed.
     ///
-    /// A listing that a change ran across is begun again, as in [`refresh`](Self::refresh).
+    /// A listing during which the ruleset changed is repeated, as in [`refresh`](Self::refresh).
     ///
     /// # Errors
-    /// As [`refresh`](Self::refresh).
+    /// Same as [`refresh`](Self::refresh).
     pub fn read_anew(&mut self, connection: &mut Connection) -> Result<(), Error> {
         self.taken = None;
         self.refresh(connection).map(|_| ())
@@ -107,7 +105,7 @@ impl<T: Listed> List<T> {
         let mut attempts = connection.retry.begin();
         loop {
             let taken = self.take(connection);
-            // A commit between the question and the first datagram leaves no mark on the dump.
+            // The kernel does not mark a dump for a commit before its first datagram.
             let after = connection.generation()?;
             match taken {
                 Ok(()) if after == generation => {

@@ -1,4 +1,4 @@
-//! Listings: one dump, streamed as borrowed views.
+//! Listings: dumps, streamed as borrowed views.
 
 use std::marker::PhantomData;
 
@@ -15,7 +15,7 @@ use crate::netlink::{Attributes, Dump, DumpItem, Error, Message, MessageWriter, 
 use bstr::ByteSlice;
 use chainwright_sys::nf_tables::NFTA_OBJ_TYPE;
 
-/// What to list, as far as any listing can be asked for it.
+/// The filter of any listing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter<'a> {
     pub(super) family: Family,
@@ -26,7 +26,7 @@ pub struct Filter<'a> {
 }
 
 impl<'a> Filter<'a> {
-    /// The elements of one set.
+    /// Creates a filter for the elements of a set.
     pub(super) fn set(family: Family, table: Name<'a>, set: Name<'a>) -> Self {
         Self {
             set: Some(set),
@@ -34,7 +34,7 @@ impl<'a> Filter<'a> {
         }
     }
 
-    /// The same with nothing borrowed.
+    /// Converts it into a filter that borrows nothing.
     pub(super) fn into_owned(self) -> Filter<'static> {
         Filter {
             family: self.family,
@@ -75,22 +75,22 @@ impl<'a> From<ObjectFilter<'a>> for Filter<'a> {
 }
 
 impl Filter<'_> {
-    /// Whether the kernel leaves out all that is not asked for. It takes a chain only with a table,
-    /// and of the tables of one name in several families only the first.
+    /// Whether the kernel applies the whole filter. It supports a chain only with a table, and for
+    /// tables of the same name in several families it lists only the first.
     fn by_kernel<T: Listed>(&self) -> bool {
         T::BY_KERNEL
             && (self.family != Family::UNSPEC || self.table.is_none())
             && (self.table.is_some() || self.chain.is_none())
     }
 
-    /// Whether the kernel sends only what was asked for.
+    /// Whether the kernel sends only objects that match the filter.
     fn is_exact<T: Listed>(&self) -> bool {
         self.by_kernel::<T>()
             || (self.table.is_none() && self.chain.is_none() && self.set.is_none())
     }
 
-    /// Writes the filter into the request, if the kernel can filter by it. Names that none can have are
-    /// an error also where it cannot.
+    /// Writes the filter into the request, if the kernel supports it. Invalid names are an error even
+    /// if it does not.
     pub(super) fn write<T: Listed>(&self, writer: &mut MessageWriter<'_>) {
         let by_kernel = self.by_kernel::<T>();
         let names = [
@@ -112,10 +112,10 @@ impl Filter<'_> {
         }
     }
 
-    /// Whether the object with this payload is one of those asked for.
+    /// Whether the object with this payload matches the filter.
     fn admits<T: Listed>(&self, payload: &[u8]) -> bool {
         let Ok((_, attributes)) = NfGenMsg::split(payload) else {
-            return true; // to be reported as malformed by the view
+            return true; // the view reports it as malformed
         };
         let is = |kind: u16, wanted: &Option<Name<'_>>| match wanted {
             None => true,
@@ -129,31 +129,30 @@ impl Filter<'_> {
     }
 }
 
-/// A running listing: objects come as borrowed views, one at a time, with no allocation for any of
-/// them.
+/// A running listing: returns borrowed views of objects, one at a time, without allocating for each.
 ///
-/// The listing is whole and of one generation if [`next`](Self::next) came to `Ok(None)`; if a
-/// change ran across it, it ends in [`Error::Interrupted`] instead, after the last object. After an
-/// error each further call gives the same error.
+/// The listing is complete and of one generation if [`next`](Self::next) returned `Ok(None)`; if the
+/// ruleset changed during it, it ends with [`Error::Interrupted`] instead, after the last object. After
+/// an error, each further call returns the same error.
 ///
-/// Two flaws of the kernel (seen on Linux 6.18) no reader can tell from a whole listing. It cuts a
-/// listing short, without a word, at an object of more than 32 KiB, such as a rule with some hundred
-/// comments. And it resumes a dump by an index that counts what uncommitted transactions have
-/// prepared: while transactions of others *fail*, a dump of many datagrams can hold an object twice
-/// or lack some, though no generation passed.
+/// Two kernel bugs (observed on Linux 6.18) cannot be distinguished from a complete listing. The kernel
+/// silently truncates a listing at an object of more than 32 KiB, such as a rule with some hundred
+/// comments. And it resumes a dump by an index that includes objects of uncommitted transactions: while
+/// transactions of others *fail*, a dump of many datagrams can contain an object twice or miss some,
+/// although the generation does not change.
 ///
-/// A `Listing` may be dropped before its end. The kernel runs one dump at a time on a socket, so the
-/// connection's next request receives the rest first, and throws it away.
+/// A `Listing` can be dropped before its end. Because the kernel runs one dump at a time per socket,
+/// the connection's next request first receives and discards the rest.
 #[derive(Debug)]
 pub struct Listing<'c, T> {
     connection: &'c mut Connection,
     filter: Filter<'c>,
-    /// What was asked.
+    /// The message type of the request.
     message: u8,
     dump: Dump,
-    /// The error that it ended in.
+    /// The error that ended it.
     failed: Option<Box<Error>>,
-    /// Generations of messages whose changes the kernel does not mark.
+    /// Generations of the messages, for objects whose interrupted listings the kernel does not mark.
     generations: Generations,
     unread: Unread,
     object: PhantomData<fn() -> T>,
@@ -207,7 +206,7 @@ impl<'c, T: Listed> Listing<'c, T> {
         })
     }
 
-    /// Gives the payload of every object's message to `each`, to the end or to an error.
+    /// Passes the payload of every object's message to `each`, until the end or an error.
     #[inline(always)]
     pub(super) fn for_each_payload(
         &mut self,
@@ -239,8 +238,8 @@ impl<'c, T: Listed> Listing<'c, T> {
         Ok(())
     }
 
-    /// Finds the next message with an object that was asked for: where its payload starts and ends
-    /// in the connection's buffer.
+    /// Finds the next message with a matching object; returns the start and end of its payload in the
+    /// connection's buffer.
     #[inline]
     fn advance(&mut self) -> Result<Option<(usize, usize)>, Error> {
         while !self.dump.ended() {
@@ -264,8 +263,8 @@ impl<'c, T: Listed> Listing<'c, T> {
     }
 }
 
-/// The generations that a listing's messages are of, as far as they say: the lower 16 bits, which the
-/// kernel writes into `nfgenmsg`.
+/// The generations of a listing's messages, of which the kernel writes the lower 16 bits into
+/// `nfgenmsg`.
 #[derive(Debug, Default)]
 struct Generations {
     first: Option<u16>,
@@ -281,8 +280,8 @@ impl Generations {
     }
 }
 
-/// Whether the message holds an object that was asked for; else it is the dump's end, or nothing to
-/// it. Takes the message's bytes, so that a caller need not put it into memory for this.
+/// Whether the message has an object that matches the filter; otherwise it ends the dump or does not
+/// belong to it. Takes the message's bytes, so that the caller need not store a `Message` in memory.
 #[cold]
 fn asked_for<T: Listed>(
     dump: &mut Dump,
@@ -301,7 +300,7 @@ fn asked_for<T: Listed>(
     match item {
         DumpItem::Object(_) if filter.is_exact::<T>() => Ok(true),
         DumpItem::Object(message) => {
-            dump.forget_usual(); // the next one must be looked at as well
+            dump.forget_usual(); // check the next one as well
             Ok(filter.admits::<T>(message.payload))
         }
         DumpItem::Unrelated | DumpItem::End => Ok(false),
@@ -313,7 +312,7 @@ impl<T> Drop for Listing<'_, T> {
         if self.dump.ended() {
             return;
         }
-        // The dump's end may be here already.
+        // The dump's end may already be in the buffer.
         let rest = self.unread.messages(&self.connection.buffer);
         for message in rest.map_while(Result::ok) {
             let _ = self.dump.accept(message);
@@ -322,17 +321,18 @@ impl<T> Drop for Listing<'_, T> {
     }
 }
 
-/// A running listing of one set's elements: they come as borrowed views, one at a time, across the
-/// messages that hold them, with no allocation for any of them.
+/// A running listing of a set's elements: returns borrowed views, one at a time, across messages,
+/// without allocating for each.
 ///
-/// It ends, and breaks, as a [`Listing`] does. A flaw of the kernel more: after a hash table has grown
-/// the kernel rebuilds it in the background, and a listing of many datagrams which that runs across
-/// gives some elements twice and lacks as many, though no generation passed (seen on Linux 6.18, right
-/// after 100,000 elements were added). A [snapshot](Connection::snapshot) notices and asks again.
+/// It ends and fails like a [`Listing`]. It has one more kernel bug: after a hash table has grown, the
+/// kernel rebuilds it in the background, and a listing of many datagrams during that contains some
+/// elements twice and misses as many, although the generation does not change (observed on Linux 6.18,
+/// right after 100,000 elements were added). A [snapshot](Connection::snapshot) detects this and reads
+/// again.
 #[derive(Debug)]
 pub struct ElementListing<'c> {
     messages: Listing<'c, Elements<'static>>,
-    /// Where the next element starts in the receive buffer; at `end` when all of a message are read.
+    /// Offset of the next element in the receive buffer; equals `end` after the last one of a message.
     at: usize,
     end: usize,
 }
@@ -346,10 +346,10 @@ impl<'c> ElementListing<'c> {
         }
     }
 
-    /// The next element, or `None` at the end.
+    /// Returns the next element, or `None` at the end.
     ///
     /// # Errors
-    /// As [`Listing::next`]; [`Error::Refused`] with `ENOENT` if there is no such set.
+    /// Same as [`Listing::next`]; [`Error::Refused`] with `ENOENT` if the set does not exist.
     #[allow(clippy::should_implement_trait)] // a lending iterator cannot be an `Iterator`
     #[inline]
     pub fn next(&mut self) -> Result<Option<ElementRef<'_>>, Error> {
@@ -369,7 +369,7 @@ impl<'c> ElementListing<'c> {
         element.map(Some)
     }
 
-    /// Finds the next element: where its attributes start and end in the buffer.
+    /// Finds the next element; returns the start and end of its attributes in the buffer.
     #[inline(always)]
     fn advance(&mut self) -> Result<Option<(usize, usize)>, Error> {
         while self.at >= self.end {
@@ -387,16 +387,16 @@ impl<'c> ElementListing<'c> {
         Ok(Some((start, start + element.len())))
     }
 
-    /// Gives every element to `each`, to the end: the fastest way through a listing.
+    /// Passes every remaining element to `each`; the fastest way to read a listing.
     ///
     /// # Errors
-    /// As [`next`](Self::next).
+    /// Same as [`next`](Self::next).
     #[inline(always)]
     pub fn for_each(mut self, mut each: impl FnMut(ElementRef<'_>)) -> Result<(), Error> {
         if let Some(error) = self.messages.failed.take() {
             return Err(*error);
         }
-        // What is left of a message that `next` began.
+        // The rest of a message that `next` started.
         while self.at < self.end {
             match self.next()? {
                 Some(element) => each(element),

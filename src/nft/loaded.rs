@@ -1,15 +1,15 @@
-//! Whether nf_tables is in the kernel now: a request to it loads its module, and a look must not.
+//! Whether the kernel has loaded nf_tables. A request would load its module; read-only programs must not.
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Whether the kernel has nf_tables at this moment, built in or as a module that is loaded. Finding out loads
-/// nothing. Where it cannot be found out the answer is yes.
+/// Whether the kernel currently has nf_tables, built in or as a loaded module. The check loads nothing.
+/// Returns true if it cannot find out.
 ///
-/// Where it is not loaded there is nothing in it, in no network namespace.
-/// [`Connection::open`](super::Connection::open), or else the first request, loads it;
+/// While nf_tables is not loaded, no network namespace has a ruleset.
+/// [`Connection::open`](super::Connection::open), or the first request, loads it;
 /// [`Connection::open_to_look`](super::Connection::open_to_look) does not.
 #[must_use]
 pub fn is_loaded() -> bool {
@@ -21,15 +21,15 @@ pub fn is_loaded() -> bool {
     }
 }
 
-/// Whether it is among the modules that are loaded; `None` if the kernel has no modules, or does not say.
+/// Whether it is a loaded module; `None` if the kernel has no modules, or does not list them.
 fn is_listed(root: &Path) -> Option<bool> {
     let modules = fs::read(root.join("proc/modules")).ok()?;
     let mut lines = modules.split(|&byte| byte == b'\n');
     Some(lines.any(|line| line.starts_with(b"nf_tables ")))
 }
 
-/// Whether it is a part of the kernel itself: in the list of those that came with it, or, where that is not
-/// at hand (in a container), by a function of its own among the kernel's.
+/// Whether it is built into the kernel: according to the kernel's list of built-in modules, or, if that is
+/// not available (in a container), according to one of its functions among the kernel's symbols.
 fn is_built_in(root: &Path) -> bool {
     let names = nix::sys::utsname::uname();
     let release = names.as_ref().ok().map(|names| names.release().to_owned());
@@ -81,7 +81,7 @@ mod tests {
         assert!(!is_built_in(root.path()));
         write("proc/kallsyms", "0 T a\n0 T nft_do_chain\n");
         assert!(is_built_in(root.path()));
-        // The list that came with the kernel is asked first.
+        // The list of built-in modules takes precedence.
         let release = nix::sys::utsname::uname().unwrap().release().to_owned();
         let list = format!("lib/modules/{}/modules.builtin", release.to_str().unwrap());
         write(&list, "kernel/net/netfilter/nfnetlink.ko\n");

@@ -1,4 +1,4 @@
-//! What operations mention: numbers of what is made in the same batch, names of what is there, expressions.
+//! References in operations: ids of objects in the same batch, names of existing objects, expressions.
 
 use bstr::{BStr, ByteSlice as _};
 use chainwright_sys::nf_tables::{
@@ -20,10 +20,10 @@ use super::declare::Field;
 use super::expr::ExpressionRef;
 use crate::netlink::{Attributes, Message};
 
-/// Length of a message's header and the `nfgenmsg` behind it.
+/// Length of a message's header and the following `nfgenmsg`.
 const HEADERS: usize = 20;
 
-/// What has a number in a batch.
+/// The kinds of objects that have ids in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Sort {
     Set,
@@ -31,7 +31,7 @@ pub(super) enum Sort {
     Rule,
 }
 
-/// What is called by a name: each kind has names of its own.
+/// The kinds of named objects; each kind is a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Named {
     Table,
@@ -42,7 +42,7 @@ pub(super) enum Named {
 }
 
 impl Named {
-    /// What the names say in a message of this type, behind the table's.
+    /// Returns the kind that a message of this type names, after the table.
     pub(super) const fn by(kind: u8) -> Option<Self> {
         Some(match kind {
             NFT_MSG_NEWTABLE | NFT_MSG_DELTABLE | NFT_MSG_DESTROYTABLE => Self::Table,
@@ -63,20 +63,20 @@ impl Named {
     }
 }
 
-/// What stands in an attribute.
+/// The meaning of an attribute.
 #[derive(Clone, Copy)]
 enum Holds {
-    /// The number of what the message makes.
+    /// The id of the object that the message creates.
     Made(Sort),
-    /// The number of something else.
+    /// The id of another object.
     Meant(Sort),
-    /// The name of something else in the same table.
+    /// The name of another object in the same table.
     Name(Named),
-    /// Attributes, of which these are of interest.
+    /// Nested attributes, of which these matter.
     Attributes(&'static [(u16, Holds)]),
     /// An expression.
     Expression,
-    /// An expression in another one, or in an element, which holds no more of them.
+    /// An expression in another one or in an element; it cannot contain further expressions.
     Inner,
 }
 
@@ -117,7 +117,7 @@ const OLD_RULE: &[(u16, Holds)] = &[
     (NFTA_RULE_CHAIN_ID, Holds::Meant(Sort::Chain)),
 ];
 
-/// What is of interest in a message of this type.
+/// Returns the attributes that matter in a message of this type.
 const fn of_message(kind: u8) -> &'static [(u16, Holds)] {
     match kind {
         NFT_MSG_NEWSET => &[
@@ -133,7 +133,7 @@ const fn of_message(kind: u8) -> &'static [(u16, Holds)] {
     }
 }
 
-/// The same in an expression.
+/// Returns the attributes that matter in an expression.
 fn of_expression(name: &BStr) -> &'static [(u16, Holds)] {
     match name.as_bytes() {
         b"immediate" => &[(NFTA_IMMEDIATE_DATA, VERDICT)],
@@ -158,7 +158,7 @@ fn of_expression(name: &BStr) -> &'static [(u16, Holds)] {
     }
 }
 
-/// What is found in a message.
+/// A reference found in a message.
 pub(super) enum Found<'m> {
     Made(Sort, u32),
     Meant(Sort, u32),
@@ -166,12 +166,12 @@ pub(super) enum Found<'m> {
     Expression(ExpressionRef<'m>),
 }
 
-/// A string, without the NUL at its end.
+/// Returns a string without its trailing NUL.
 fn text(payload: &[u8]) -> &BStr {
     payload.strip_suffix(&[0]).unwrap_or(payload).into()
 }
 
-/// Visits what is found in attributes, which begin this far into the message: also where they stand.
+/// Visits the references in attributes, which start at this offset in the message, with their offsets.
 fn walk<'m>(
     bytes: &'m [u8],
     start: usize,
@@ -197,7 +197,7 @@ fn walk<'m>(
             (Holds::Name(named), _) => visit(at, Found::Name(*named, text(payload))),
             (Holds::Attributes(known), _) => walk(payload, at, known, visit),
             (Holds::Expression | Holds::Inner, _) => {
-                // What has no name the kernel does not take, either.
+                // The kernel rejects an expression without a name too.
                 let Ok(expression) = ExpressionRef::read(payload, &[]) else {
                     continue;
                 };
@@ -212,7 +212,7 @@ fn walk<'m>(
     }
 }
 
-/// Visits the numbers, names and expressions in an operation, each with its place in the message.
+/// Visits the ids, names and expressions in an operation, each with its offset in the message.
 pub(super) fn each_mention<'m>(message: &Message<'m>, visit: &mut dyn FnMut(usize, Found<'m>)) {
     if let Some(attributes) = message.raw.get(HEADERS..) {
         walk(attributes, HEADERS, of_message(message.kind as u8), visit);

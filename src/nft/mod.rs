@@ -1,20 +1,20 @@
 //! nf_tables: objects, expressions, listings and transactions.
 //!
-//! | to | start from |
+//! | task | start from |
 //! |---|---|
 //! | list tables, chains, rules, sets, elements, objects, or look one up | [`Connection`], [`Scope`] |
 //! | keep a listing and re-read it only when something changed | [`List`] |
-//! | keep a whole ruleset, write it back, put it into a file, compare two | [`Snapshot`] |
-//! | be told who changes the ruleset, and what | [`live::Monitor`] |
-//! | ask what is there without asking the kernel, for months | [`live::Mirror`] |
-//! | change the ruleset, whole or not at all | [`Transaction`], [`Connection::commit`] |
-//! | learn what the kernel made of a transaction: its generation, handles, names | [`Connection::commit_echo`] |
-//! | know beforehand what this kernel lacks for it | [`Connection::preflight`], [`Connection::check`] |
-//! | commit what can be committed, and be told which parts were refused | [`Groups`] |
-//! | read some tables and change them, whatever others commit elsewhere | [`Guard`] |
+//! | keep a whole ruleset, restore it, save it to a file, compare two | [`Snapshot`] |
+//! | watch who changes the ruleset, and how | [`live::Monitor`] |
+//! | keep a copy of the ruleset up to date, and query it without requests | [`live::Mirror`] |
+//! | change the ruleset atomically | [`Transaction`], [`Connection::commit`] |
+//! | get the results of a transaction: its generation, handles, names | [`Connection::commit_echo`] |
+//! | check in advance for features that this kernel lacks | [`Connection::preflight`], [`Connection::check`] |
+//! | commit independent parts, and skip those that the kernel rejects | [`Groups`] |
+//! | read some tables and change them, despite commits to other tables | [`Guard`] |
 //! | read an object as the kernel sent it | [`TableRef`], [`ChainRef`], [`RuleRef`], [`SetRef`], [`ElementRef`], [`StatefulObjectRef`] |
 //! | build one | [`Table`], [`Chain`], [`Rule`], [`Set`], [`Element`], [`StatefulObject`], [`Flowtable`] |
-//! | build a rule in nft's words | [`build::Build`] |
+//! | build a rule in nft's terms | [`build::Build`] |
 //! | build a rule expression by expression | [`expr`] |
 //! | keep a table from being flushed by others | [`Connection::own`], [`TableFlags::OWNER`] |
 //!
@@ -32,7 +32,7 @@
 //!         .with(&Counter::new(0, 0))
 //!         .with(&Immediate::accept()),
 //! )?;
-//! nft.commit(&tx)?; // everything, or nothing and an error that says why
+//! nft.commit(&tx)?; // everything, or nothing and an error with the reasons
 //!
 //! let mut chains = nft.chains(Scope::table(Family::IP, "example"))?;
 //! while let Some(chain) = chains.next()? {

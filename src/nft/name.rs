@@ -1,5 +1,4 @@
-//! Names and byte strings that an object carries: borrowed where they can be, owned where they
-//! must.
+//! Names and byte strings in objects, borrowed or owned.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,26 +8,26 @@ use bstr::{BStr, BString, ByteSlice};
 
 use crate::escape::Escaped;
 
-/// Bytes that are borrowed or owned: register contents, user data, whatever is opaque here.
+/// Bytes that are borrowed or owned: register contents, user data, and other opaque data.
 ///
-/// With the feature `serde` they are written as a string of hexadecimal digits.
+/// With the feature `serde` they are serialized as a string of hexadecimal digits.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes<'a>(Cow<'a, [u8]>);
 
 impl<'a> Bytes<'a> {
-    /// These bytes, borrowed.
+    /// Borrows these bytes.
     #[must_use]
     pub const fn borrowed(bytes: &'a [u8]) -> Self {
         Self(Cow::Borrowed(bytes))
     }
 
-    /// The same with nothing borrowed.
+    /// Converts it into a value that borrows nothing.
     #[must_use]
     pub fn into_owned(self) -> Bytes<'static> {
         Bytes(Cow::Owned(self.0.into_owned()))
     }
 
-    /// The bytes, to be changed; what was borrowed is copied first.
+    /// Returns the bytes for modification; borrowed bytes are copied first.
     pub fn to_mut(&mut self) -> &mut Vec<u8> {
         self.0.to_mut()
     }
@@ -77,7 +76,7 @@ impl<T: AsRef<[u8]> + ?Sized> PartialEq<&T> for Bytes<'_> {
     }
 }
 
-/// As hexadecimal digits.
+/// Formats the bytes as hexadecimal digits.
 impl fmt::Display for Bytes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -90,16 +89,16 @@ impl fmt::Debug for Bytes<'_> {
     }
 }
 
-/// The name of a table, chain, set, … : bytes without a NUL, nearly always UTF-8, at most 255 of
-/// them (`NFT_NAME_MAXLEN` less the NUL).
+/// The name of a table, chain, set, …: bytes without a NUL, nearly always UTF-8, at most 255
+/// (`NFT_NAME_MAXLEN` less the NUL).
 ///
-/// The kernel does not ask for UTF-8, so a name is a byte string; it compares with, and comes
-/// from, `&str` and `String`, and derefs to [`BStr`].
+/// The kernel does not require UTF-8, so a name is a byte string; it can be compared with `&str`,
+/// converted from `&str` and `String`, and derefs to [`BStr`].
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Name<'a>(Cow<'a, BStr>);
 
 impl Name<'_> {
-    /// The same name with nothing borrowed.
+    /// Converts it into a name that borrows nothing.
     #[must_use]
     pub fn into_owned(self) -> Name<'static> {
         Name(Cow::Owned(self.0.into_owned()))
@@ -107,7 +106,7 @@ impl Name<'_> {
 }
 
 impl Name<'static> {
-    /// Becomes this name, in the memory that it has.
+    /// Replaces the name, reusing its memory.
     pub fn set(&mut self, name: &[u8]) {
         let owned = self.0.to_mut();
         owned.clear();
@@ -176,7 +175,7 @@ impl PartialEq<&str> for Name<'_> {
     }
 }
 
-/// Displays the name; one with control characters with escapes, so that it stays in its line.
+/// Displays the name, with control characters escaped, so that it stays on one line.
 impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&Escaped(&self.0), f)
@@ -198,8 +197,8 @@ mod serial {
     use super::{BString, ByteSlice, Bytes, Name};
     use crate::netlink::{LONGEST_CONTEXT, MessageErrorKind};
 
-    /// A string; bytes that are not UTF-8, and backslashes, are escaped (`\xFF`, `\\`). What cannot be a
-    /// name of the kernel's is an error.
+    /// Serializes as a string; bytes that are not UTF-8, and backslashes, are escaped (`\xFF`, `\\`). A
+    /// string that the kernel would not accept as a name is an error.
     impl Serialize for Name<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             if let Some(misfit) = MessageErrorKind::of_name(self, LONGEST_CONTEXT) {

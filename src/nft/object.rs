@@ -1,90 +1,89 @@
-//! What all objects have in common: which messages make, get and remove them, and list them.
+//! Traits shared by all objects: the messages that create, get, delete and list them.
 
 use super::Family;
 use super::declare::{Known, Note, noted};
 use crate::netlink::{Malformed, MessageWriter};
 
-/// The message types of one kind of object, `NFT_MSG_*` without the subsystem.
+/// The message types for one kind of object, `NFT_MSG_*` without the subsystem.
 #[derive(Debug, Clone, Copy)]
 pub struct Messages {
-    /// What the object is called: `table`, `chain`, …
+    /// Name of the kind: `table`, `chain`, …
     pub kind: &'static str,
-    /// Makes or changes the object, and carries it in a listing.
+    /// Creates or changes the object; also describes it in a listing.
     pub new: u8,
-    /// Asks for the object, or for a listing.
+    /// Requests the object, or a listing.
     pub get: u8,
-    /// Removes the object; it must exist.
+    /// Deletes the object, which must exist.
     pub delete: u8,
-    /// Removes the object if it exists (Linux 6.3).
+    /// Deletes the object if it exists (Linux 6.3).
     pub destroy: u8,
-    /// Whether objects of this kind have an order among themselves, so that one that is added must
-    /// say that it goes to the end (`NLM_F_APPEND`): rules.
+    /// Whether objects of this kind are ordered, so that adding one at the end requires `NLM_F_APPEND`:
+    /// rules.
     pub ordered: bool,
 }
 
-/// What a [`Transaction`](super::Transaction) can add and remove: [`Table`](super::Table),
-/// [`Chain`](super::Chain), [`Rule`](super::Rule), [`Set`](super::Set),
-/// [`Elements`](super::Elements), [`StatefulObject`](super::StatefulObject) and
-/// [`Flowtable`](super::Flowtable), and nothing else.
+/// An object that a [`Transaction`](super::Transaction) can add and delete: [`Table`](super::Table),
+/// [`Chain`](super::Chain), [`Rule`](super::Rule), [`Set`](super::Set), [`Elements`](super::Elements),
+/// [`StatefulObject`](super::StatefulObject) or [`Flowtable`](super::Flowtable), and nothing else.
 pub trait Object: Written {}
 
 impl<T: Written> Object for T {}
 
-/// How an object is written. Public only to this crate: nobody else can name it.
+/// How an object is sent. Effectively private: code outside of this crate cannot name it.
 pub trait Written {
     /// The object's message types.
     const MESSAGES: Messages;
-    /// What is known of its attributes.
+    /// The notes of its attributes.
     #[allow(private_interfaces, reason = "nobody outside can name the trait")]
     const KNOWN: &'static [Known];
-    /// Their names.
+    /// The names of its attributes.
     const NAMES: &'static [(u16, &'static str)];
 
-    /// The family that goes into the message's header.
+    /// Returns the family for the message's header.
     fn family(&self) -> Family;
     /// Writes all attributes that are set.
     fn write(&self, writer: &mut MessageWriter<'_>);
-    /// Writes the attributes that say which object is meant, for its removal.
+    /// Writes the attributes that identify the object, for its deletion.
     fn write_identity(&self, writer: &mut MessageWriter<'_>);
 }
 
-/// An object that the kernel can list, and how it does. Public only to this crate.
+/// How the kernel lists an object. Effectively private to this crate.
 pub trait Listed: Written {
     /// The borrowed view of a listed object.
     type View<'a>;
-    /// What a listing can be asked for.
+    /// The filter of a listing.
     type Filter<'a>: Into<super::listing::Filter<'a>>;
-    /// What listing it is called in errors.
+    /// The request's description in errors.
     const REQUEST: &'static str;
-    /// Whether the kernel itself filters, by all of the names below, so that nothing else need be
-    /// looked at.
+    /// Whether the kernel itself filters by all of the names below, so that the results need no further
+    /// check.
     const BY_KERNEL: bool = false;
-    /// Whether the kernel refuses to list what is in a table that does not exist, with `ENOENT`;
-    /// a listing is then empty, as all others are.
+    /// Whether the kernel fails with `ENOENT` when listing objects in a table that does not exist; such
+    /// a listing is then empty, like all others.
     const REFUSES_ABSENT_TABLE: bool = false;
-    /// Whether the kernel marks a listing that a change ran across (`NLM_F_DUMP_INTR`). It does not
-    /// where that is elements (seen on Linux 6.18); then the generation that stands in each message
-    /// tells.
+    /// Whether the kernel marks a listing during which the ruleset changed (`NLM_F_DUMP_INTR`). It does
+    /// not do so for elements (observed on Linux 6.18); there the generation in each message is
+    /// compared.
     const CHANGES_ARE_MARKED: bool = true;
 
-    /// Attribute that holds the name of the object's table.
+    /// Type of the attribute with the name of the object's table.
     const TABLE: Option<u16> = noted(Self::KNOWN, Note::table);
-    /// Attribute that holds the name of its chain, if it has one.
+    /// Type of the attribute with the name of its chain, if any.
     const CHAIN: Option<u16> = noted(Self::KNOWN, Note::chain);
-    /// Attribute that holds the name of its set, if it has one.
+    /// Type of the attribute with the name of its set, if any.
     const SET: Option<u16> = noted(Self::KNOWN, Note::set);
 
-    /// Reads one message of a listing, given what follows its header.
+    /// Parses the payload of one message of a listing.
     ///
     /// # Errors
-    /// [`Malformed`] when the message is not such an object.
+    /// [`Malformed`] if the message is not such an object.
     fn view(payload: &[u8]) -> Result<Self::View<'_>, Malformed>;
 }
 
-/// Makes an object [`Written`]: its word, and its messages (new, get, delete, destroy). What it is
-/// removed by is what its declaration says; and, where that alone could stand for more than one object,
-/// what is written by the function behind it. All of its attributes are written but if there is another
-/// function for that.
+/// Implements [`Written`] for an object, given its name and its messages (new, get, delete, destroy). A
+/// deletion contains the attributes that the declaration marks as identity, and, if those are
+/// ambiguous, the output of the function `identity`. An addition contains all attributes that are set,
+/// and the output of the function `more`, if given.
 macro_rules! written {
     (
         $Object:ident, $kind:literal, [$new:ident, $get:ident, $delete:ident, $destroy:ident]
@@ -125,8 +124,9 @@ macro_rules! written {
 }
 pub(super) use written;
 
-/// Makes an object [`Listed`], with what its listing is called in errors and how it differs from
-/// others; and gives a [`Listing`](super::Listing) and a [`List`](super::List) of it their views.
+/// Implements [`Listed`] for an object, given the request's description in errors and its differences
+/// from other objects, and adds typed accessors to [`Listing`](super::Listing) and
+/// [`List`](super::List).
 macro_rules! listed {
     ($Object:ident as $View:ident by $Filter:ident, $request:literal $(, $CONSTANT:ident = $value:literal)* $(,)?) => {
         impl $crate::nft::object::Listed for $Object<'_> {
@@ -142,13 +142,12 @@ macro_rules! listed {
         }
 
         impl $crate::nft::Listing<'_, $Object<'static>> {
-            /// The next object, or `None` at the end.
+            /// Returns the next object, or `None` at the end.
             ///
             /// # Errors
             /// - [`Error::Interrupted`](crate::netlink::Error::Interrupted) at the end of a listing
-            ///   that a change ran across.
-            /// - [`Error::Refused`](crate::netlink::Error::Refused) when the kernel broke the listing
-            ///   off.
+            ///   during which the ruleset changed.
+            /// - [`Error::Refused`](crate::netlink::Error::Refused) if the kernel aborted the listing.
             /// - [`Error::Malformed`](crate::netlink::Error::Malformed),
             ///   [`Error::Receive`](crate::netlink::Error::Receive),
             ///   [`Error::Lost`](crate::netlink::Error::Lost),
@@ -159,11 +158,11 @@ macro_rules! listed {
                 self.next_view()
             }
 
-            /// Gives every object to `each`, to the end: the fastest way through a listing, because
-            /// the loop over a datagram's messages stays in one place.
+            /// Passes every remaining object to `each`; the fastest way to read a listing, because it
+            /// loops over the messages of a datagram in one place.
             ///
             /// # Errors
-            /// As [`next`](Self::next).
+            /// Same as [`next`](Self::next).
             #[inline(always)]
             pub fn for_each(
                 self,
@@ -174,7 +173,7 @@ macro_rules! listed {
         }
 
         impl $crate::nft::List<$Object<'_>> {
-            /// The objects, in the kernel's order.
+            /// Iterates over the objects, in the kernel's order.
             pub fn iter(&self) -> impl ExactSizeIterator<Item = $View<'_>> {
                 self.views()
             }

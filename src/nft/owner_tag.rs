@@ -1,20 +1,20 @@
-//! The mark by which a program knows its own objects in tables that others use as well.
+//! Tags by which a program recognizes its own objects in shared tables.
 
 use std::fmt;
 
 use bstr::{BStr, ByteSlice};
 
-/// How long a tag may be, in bytes: so much of a comment is left for words.
+/// Maximum length of a tag in bytes, which leaves room for text in a comment.
 const LONGEST: usize = 63;
 
-/// Marks objects as one program's own, in tables that others use as well: it stands in their
+/// Marks objects as owned by one program, in tables shared with others: the tag is in their
 /// [comment](super::userdata), alone or before a colon.
 ///
-/// Of a table, chain, rule, set or stateful object with the comment `edge-agent`, or `edge-agent: port 53`, the tag
-/// `edge-agent` is known again; `nft list ruleset` shows it to people. (A flowtable has no comment. The comment of an
-/// iptables rule, `-m comment`, is another thing: it is part of the rule.)
+/// A table, chain, rule, set or stateful object with the comment `edge-agent`, or `edge-agent: port 53`, has the tag
+/// `edge-agent`, which is visible in `nft list ruleset`. (Flowtables have no comment. The comment of an iptables rule,
+/// `-m comment`, is something else: it is part of the rule.)
 ///
-/// With a tag in its [options](super::PlanOptions::owner_tag) a plan is about the objects that carry it and no others.
+/// A plan with a tag in its [options](super::PlanOptions::owner_tag) is limited to objects with that tag.
 ///
 /// ```
 /// use chainwright::nft::{Family, OwnerTag, Table};
@@ -33,14 +33,14 @@ pub struct OwnerTag {
     length: usize,
 }
 
-/// Why something cannot be an [`OwnerTag`].
+/// Error for an invalid [`OwnerTag`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OwnerTagError {
     /// It is empty, or longer than 63 bytes.
-    #[error("a tag of {length} bytes: it has 1 to {LONGEST}")]
+    #[error("invalid tag length {length}: a tag has 1 to {LONGEST} bytes")]
     Length {
-        /// Its length in bytes.
+        /// Length in bytes.
         length: usize,
     },
     /// It holds a colon, which ends a tag, or a character that is not printable, or begins or ends with a blank.
@@ -48,16 +48,16 @@ pub enum OwnerTagError {
     Character {
         /// The character.
         character: char,
-        /// Where it stands, in bytes.
+        /// Offset in bytes.
         offset: usize,
     },
 }
 
 impl OwnerTag {
-    /// A tag of these words, 1 to 63 bytes without colons and control characters.
+    /// Creates a tag of 1 to 63 bytes, without colons and control characters.
     ///
     /// # Errors
-    /// [`OwnerTagError`] where they cannot be one.
+    /// [`OwnerTagError`] if the text is not a valid tag.
     pub fn new(words: &str) -> Result<Self, OwnerTagError> {
         let length = words.len();
         if length == 0 || length > LONGEST {
@@ -80,7 +80,7 @@ impl OwnerTag {
         BStr::new(&self.bytes[..self.length])
     }
 
-    /// The comment that has this tag and then these words.
+    /// Returns the comment with this tag, followed by this text.
     #[must_use]
     pub fn comment(&self, words: &str) -> String {
         match words {
@@ -89,7 +89,7 @@ impl OwnerTag {
         }
     }
 
-    /// Whether an object with this comment carries the tag.
+    /// Whether an object with this comment has the tag.
     #[must_use]
     pub fn is_in(&self, comment: Option<&BStr>) -> bool {
         let rest = comment.and_then(|comment| comment.strip_prefix(self.bytes().as_bytes()));

@@ -1,34 +1,34 @@
-//! Tables that others leave alone.
+//! Tables protected against changes by others.
 
 use super::name::Name;
 use super::{CommitError, Connection, Family, Table, TableFlags, Transaction};
 use crate::error::Error;
 
-/// What keeps others from changing a table.
+/// Protection of a table against changes by others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Ownership {
-    /// The kernel: the table belongs to the connection. `nft flush ruleset`, firewalld and iptables-restore leave it
-    /// alone, and whoever tries to change it is refused (`EPERM`). It stays when the connection ends, also by a
-    /// crash; the next one that [owns](Connection::own) it finds it as it was.
+    /// The kernel protects the table, which belongs to the connection. `nft flush ruleset`, firewalld and
+    /// iptables-restore skip it, and the kernel rejects changes by others (`EPERM`). The table remains after the
+    /// connection ends, even by a crash; the next connection that [owns](Connection::own) it finds it unchanged.
     Owned,
-    /// The kernel, until the connection ends, with which the table goes: it was made over this connection, to go so
-    /// (`owner` without `persist`), and the kernel does not let that be changed.
+    /// The kernel protects the table until the connection ends, and then deletes it: it was created over this
+    /// connection with the flag `owner` but without `persist`, which cannot be changed.
     UntilClosed,
-    /// Nothing does: the kernel knows no such tables (they came with Linux 6.9), or this one was made without an
-    /// owner by somebody else. Changes by others are to be noticed and repaired
-    /// ([`Mirror`](super::live::Mirror), [`Connection::reconcile`]).
+    /// Nothing protects the table: the kernel does not support it (before Linux 6.9), or another program created the
+    /// table without an owner. Changes by others must be detected and repaired ([`Mirror`](super::live::Mirror),
+    /// [`Connection::reconcile`]).
     Shared,
 }
 
 impl Connection {
-    /// Makes a table one's own, with all that is in it: takes over one whose owner is gone, makes one that is not
-    /// there, and says whether the kernel keeps others from changing it. What is in the table is not touched, and at
-    /// no time is any of it missing.
+    /// Takes ownership of a table and its contents: takes over a table whose owner is gone, creates a missing one,
+    /// and returns whether the kernel protects it against changes by others. The contents are not changed, and never
+    /// missing in between.
     ///
-    /// A table that was made without an owner cannot be given one: the kernel would have to make it anew. Such a
-    /// table stays as it is, as [`Ownership::Shared`]. Tables that go with their owner, which Linux has had since
-    /// 5.12, are not made: after a crash there would be none.
+    /// A table that was created without an owner cannot get one, unless it is created again. Such a table stays
+    /// unchanged, as [`Ownership::Shared`]. Tables that are deleted with their owner, supported since Linux 5.12,
+    /// are not used: after a crash the table would be missing.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -47,8 +47,8 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Commit`] with `EPERM` if the table belongs to a connection that is still there, or the caller lacks
-    /// `CAP_NET_ADMIN`; others as [`commit`](Self::commit).
+    /// [`Error::Commit`] with `EPERM` if the table belongs to another open connection, or the caller lacks
+    /// `CAP_NET_ADMIN`; others like [`commit`](Self::commit).
     #[tracing::instrument(level = "debug", skip_all, fields(%family))]
     pub fn own<'n>(
         &mut self,
@@ -79,7 +79,7 @@ impl Connection {
                     false => Ownership::UntilClosed,
                 });
             }
-            // One that sleeps sleeps on.
+            // A dormant table stays dormant.
             Some((flags, _)) => flags & TableFlags::DORMANT,
             None => TableFlags::empty(),
         };
@@ -90,7 +90,7 @@ impl Connection {
             Err(error) if is_unknown_or_unowned(&error) => {}
             Err(error) => return Err(error.into()),
         }
-        // Without flags nothing of one that is there is changed.
+        // Without flags an existing table is not changed.
         table.flags = None;
         tx.clear();
         tx.expect_generation(generation);
@@ -100,7 +100,7 @@ impl Connection {
     }
 }
 
-/// What a kernel says of flags that it does not know, or cannot give to a table that is there.
+/// Whether the kernel rejected flags because they are unknown, or cannot be set on an existing table.
 fn is_unknown_or_unowned(error: &CommitError) -> bool {
     let said = [libc::EOPNOTSUPP, libc::EINVAL];
     let mut failures = error.failures.iter();

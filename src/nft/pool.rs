@@ -1,4 +1,4 @@
-//! Connections that threads and tasks share.
+//! Pools of connections, shared by threads and tasks.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -13,19 +13,19 @@ use crate::Retry;
 use crate::netlink::Error;
 use crate::retry::retrying;
 
-/// How many connections a pool has at most, unless it is told otherwise.
+/// Default maximum number of connections in a pool.
 const LIMIT: usize = 8;
 
-/// A few connections to the nf_tables of one network namespace, for as many threads or tasks as there are.
+/// A pool of connections to the nf_tables of one network namespace, for any number of threads or tasks.
 ///
-/// It is [`Clone`], [`Send`] and [`Sync`]; all clones share the same connections. Whoever wants one takes it
-/// for the time of some work ([`with`](Self::with)), and nobody else has it meanwhile. When all are taken
-/// another one is opened, up to a limit; then, and where none can be opened (no more descriptors, or the
-/// calling thread is in another network namespace than the pool), the caller waits until one is given back.
-/// All of them are of the namespace that the first was opened in.
+/// It is [`Clone`], [`Send`] and [`Sync`]; all clones share the same connections. A caller has a connection
+/// exclusively for the duration of a closure ([`with`](Self::with)). If all connections are in use, the pool opens
+/// another one, up to a limit. At the limit, or if none can be opened (no more file descriptors, or the calling
+/// thread is in another network namespace than the pool), the caller waits until one is returned. All connections
+/// belong to the namespace of the first one.
 ///
-/// Who waits for a connection blocks its thread, and so does the work itself: a commit waits for those of
-/// others in the same namespace. In an async program use `Pool::run` (feature `tokio`).
+/// Waiting for a connection blocks the thread, and so does the closure: a commit waits for other commits in the
+/// same namespace. In an async program use `Pool::run` (feature `tokio`).
 ///
 /// ```
 /// # fn main() -> Result<(), chainwright::Error> {
@@ -53,16 +53,16 @@ pub struct Pool {
 }
 
 retrying! {
-    /// Each connection has it for as long as it is taken from here; another clone of the pool may have another one.
+    /// A connection uses it while taken from this pool; another clone of the pool can use another one.
     Pool, retry
 }
 
 #[derive(Debug)]
 struct Shared {
     connections: Mutex<Connections>,
-    /// Told when one is given back.
+    /// Notified when a connection is returned.
     returned: Condvar,
-    /// Of which namespace they are.
+    /// The namespace of the connections.
     origin: Origin,
     limit: usize,
 }
@@ -70,14 +70,14 @@ struct Shared {
 #[derive(Debug)]
 struct Connections {
     idle: Vec<Connection>,
-    /// Those of all, also of those that are taken.
+    /// Ports of all connections, including those in use.
     ports: Vec<u32>,
-    /// How many there are, those that are taken included.
+    /// Number of connections, including those in use.
     opened: usize,
 }
 
 impl Shared {
-    // What the mutex guards is whole at every moment: work that panics does not hold it.
+    // The guarded data is always consistent: closures run without the lock.
     fn lock(&self) -> MutexGuard<'_, Connections> {
         self.connections
             .lock()
@@ -111,14 +111,14 @@ impl Shared {
         }
     }
 
-    /// Another connection of the namespace, if the calling thread is in it.
+    /// Opens another connection, if the calling thread is in the pool's namespace.
     fn open_another(&self) -> Option<Connection> {
         let connection = Connection::open().ok()?;
         (connection.origin == self.origin).then_some(connection)
     }
 }
 
-/// A connection that is taken; it is given back when this is dropped, also by a panic.
+/// A connection in use; dropping this returns it, also during a panic.
 struct Taken<'p> {
     shared: &'p Shared,
     connection: Option<Connection>,
@@ -134,17 +134,16 @@ impl Drop for Taken<'_> {
 }
 
 impl Pool {
-    /// A pool of up to 8 connections, of which the first is opened now, in the calling thread's network
-    /// namespace.
+    /// Creates a pool of up to 8 connections and opens the first one, in the calling thread's network namespace.
     ///
     /// # Errors
-    /// Those of [`Connection::open`].
+    /// The errors of [`Connection::open`].
     pub fn open() -> Result<Self, Error> {
         Ok(Self::of(Connection::open()?, LIMIT))
     }
 
-    /// A pool of up to so many connections (at least one), of the namespace of this one, which is the first;
-    /// all are as patient as it is ([`with_retry`](Self::with_retry)).
+    /// Creates a pool of up to `limit` connections (at least one), in the namespace of `first`, with its retry
+    /// policy ([`with_retry`](Self::with_retry)).
     #[must_use]
     pub fn of(first: Connection, limit: usize) -> Self {
         Self {
@@ -162,10 +161,10 @@ impl Pool {
         }
     }
 
-    /// Does some work over a connection that nobody else has meanwhile; waits for one if need be.
+    /// Runs a closure with exclusive use of a connection; waits for one if necessary.
     ///
-    /// The work must not take another one of the same pool: where all are taken by such work, each waits for
-    /// the others.
+    /// The closure must not take another connection from the same pool: if all are taken by such closures, they
+    /// wait for each other forever.
     pub fn with<R>(&self, work: impl FnOnce(&mut Connection) -> R) -> R {
         let mut taken = Taken {
             shared: &self.shared,
@@ -176,61 +175,60 @@ impl Pool {
         work(connection)
     }
 
-    /// [`Connection::commit`].
+    /// Calls [`Connection::commit`].
     ///
     /// # Errors
-    /// Those of that.
+    /// Same as [`Connection::commit`].
     pub fn commit(&self, transaction: &Transaction) -> Result<(), CommitError> {
         self.with(|nft| nft.commit(transaction))
     }
 
-    /// [`Connection::commit_echo`].
+    /// Calls [`Connection::commit_echo`].
     ///
     /// # Errors
-    /// Those of that.
+    /// Same as [`Connection::commit_echo`].
     pub fn commit_echo(&self, transaction: &Transaction) -> Result<Committed, CommitError> {
         self.with(|nft| nft.commit_echo(transaction))
     }
 
-    /// The [ports](Connection::port) of the connections that there are: a change that is
-    /// [told](super::live::Change::port) to be of one of them was committed through this pool. They stay the
-    /// pool's for as long as it is there; another one comes when another connection is opened.
+    /// Returns the [ports](Connection::port) of the open connections: a change with one of these
+    /// [ports](super::live::Change::port) was committed through this pool. Ports belong to the pool as long as it
+    /// exists; opening another connection adds one.
     #[must_use]
     pub fn ports(&self) -> Vec<u32> {
         self.shared.lock().ports.clone()
     }
 
-    /// [`Connection::snapshot`].
+    /// Calls [`Connection::snapshot`].
     ///
     /// # Errors
-    /// Those of that.
+    /// Same as [`Connection::snapshot`].
     pub fn snapshot(&self, scope: Scope<'_>) -> Result<Snapshot, SnapshotError> {
         self.with(|nft| nft.snapshot(scope))
     }
 
-    /// [`Connection::generation`].
+    /// Calls [`Connection::generation`].
     ///
     /// # Errors
-    /// Those of that.
+    /// Same as [`Connection::generation`].
     pub fn generation(&self) -> Result<Generation, Error> {
         self.with(Connection::generation)
     }
 
-    /// How many connections there are, those that are taken included.
+    /// Returns the number of open connections, including those in use.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.lock().opened
     }
 
-    /// [`with`](Self::with) on a thread of tokio's for what blocks: a commit or a snapshot in an async program.
+    /// Calls [`with`](Self::with) on a blocking thread of tokio: for commits or snapshots in an async program.
     ///
-    /// It is safe to cancel: when this future is dropped before its end, the work that has begun is done to its
-    /// end all the same, and the connection is given back; what has not begun is perhaps not done. A thread of
-    /// tokio's is in the network namespace of the process, so a pool of another one has only the connections
-    /// that were opened in that.
+    /// It is cancel safe: if this future is dropped early, a closure that has started runs to its end, and the
+    /// connection is returned; one that has not started may not run. A thread of tokio is in the process's network
+    /// namespace, so a pool of another namespace has only the connections that were opened in that namespace.
     ///
     /// # Panics
-    /// Outside of a tokio runtime; and as the work does.
+    /// Outside of a tokio runtime, or if the closure panics.
     #[cfg(feature = "tokio")]
     pub async fn run<R: Send + 'static>(
         &self,
@@ -241,7 +239,7 @@ impl Pool {
             Ok(result) => result,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime is being shut down, and this future with it.
+                // The runtime is shutting down, together with this future.
                 Err(_) => std::future::pending().await,
             },
         }

@@ -1,9 +1,9 @@
-//! What a transaction needs of a kernel that is built in parts, asked before anything is changed.
+//! Checks for the optional kernel features that a transaction requires, before it changes anything.
 //!
-//! Most of nf_tables is built or loaded by the piece: expressions, types of objects and of chains, families,
-//! x_tables' extensions. Each piece is asked for by an operation that is broken otherwise: for what the kernel lacks
-//! it answers `ENOENT`, for all else that something is wrong with it. They stand in a batch without an end, which is
-//! never carried out, in tables that are not there before it and not behind it.
+//! Most of nf_tables is built or loaded in parts: expressions, types of objects and chains, families, x_tables
+//! extensions. Each part is probed with an otherwise invalid operation: the kernel answers `ENOENT` for a missing
+//! part, and another error otherwise. The probes are sent in a batch without an end, which the kernel never applies,
+//! in tables that do not exist before or after it.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -28,7 +28,7 @@ use super::{Chain, Connection, ExtensionKind, Family, Operation, Rule, Table, Tr
 use crate::error::Error;
 use crate::netlink::{Attributes, Message, MessageError};
 
-/// A part of nf_tables that a transaction needs.
+/// A part of nf_tables that a transaction requires.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Need {
@@ -36,24 +36,24 @@ pub enum Need {
     Family(Family),
     /// An expression in tables of this family.
     Expression(Family, BString),
-    /// An extension of x_tables, for the expressions `match` and `target`.
+    /// An x_tables extension, for the expressions `match` and `target`.
     Extension {
-        /// The tables' family.
+        /// Family of the tables.
         family: Family,
-        /// Which of the two it is.
+        /// Match or target.
         kind: ExtensionKind,
         /// Its name.
         name: BString,
         /// Its revision.
         revision: u8,
     },
-    /// A type of base chains in tables of this family.
+    /// A type of base chain in tables of this family.
     ChainType(Family, BString),
-    /// A type of stateful objects.
+    /// A type of stateful object in tables of this family.
     ObjectType(Family, ObjectType),
     /// Flowtables in tables of this family.
     Flowtable(Family),
-    /// Something that nf_tables itself has had since a release of Linux.
+    /// A feature of nf_tables itself, with the Linux release that introduced it.
     Feature(Feature),
 }
 
@@ -77,9 +77,10 @@ impl fmt::Display for Need {
 }
 
 impl Need {
-    /// The option that a kernel is built with that has it, where that is one of its own: `CONFIG_NFT_QUEUE`.
+    /// Returns the kernel build option that enables it, if it has its own: `CONFIG_NFT_QUEUE`.
     ///
-    /// Source: `net/netfilter/Kconfig`, `net/ipv4/netfilter/Kconfig` and their like for IPv6 and bridges, Linux 6.18.
+    /// Source: `net/netfilter/Kconfig`, `net/ipv4/netfilter/Kconfig` and the corresponding files for IPv6 and
+    /// bridges, Linux 6.18.
     #[must_use]
     pub fn config(&self) -> Option<&'static str> {
         Some(match self {
@@ -108,7 +109,7 @@ impl Need {
         })
     }
 
-    /// The name by which the kernel asks `modprobe` for it, where it may be a module: `nft-expr-queue`.
+    /// Returns the name that the kernel passes to `modprobe`, if it may be a module: `nft-expr-queue`.
     #[must_use]
     pub fn module_alias(&self) -> Option<String> {
         Some(match self {
@@ -129,7 +130,7 @@ impl Need {
         })
     }
 
-    /// The tables that it is asked for in.
+    /// Returns the family of the tables in which it is probed.
     const fn family(&self) -> Option<Family> {
         match self {
             Self::Family(family)
@@ -143,7 +144,7 @@ impl Need {
     }
 }
 
-/// What an expression is built by that is not a part of nf_tables itself.
+/// Returns the build option of an expression that is not part of nf_tables itself.
 fn of_expression(family: Family, name: &BStr) -> Option<&'static str> {
     Some(match (name.as_bytes(), family) {
         (b"connlimit", _) => "CONFIG_NFT_CONNLIMIT",
@@ -180,13 +181,13 @@ fn of_expression(family: Family, name: &BStr) -> Option<&'static str> {
     })
 }
 
-/// What this kernel lacks for a transaction.
+/// A part of nf_tables that a transaction requires and this kernel lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Missing {
-    /// What it lacks.
+    /// The missing part.
     pub need: Need,
-    /// The first operation that needs it.
+    /// The first operation that requires it.
     pub operation: Operation,
 }
 
@@ -203,15 +204,15 @@ impl fmt::Display for Missing {
 }
 
 impl Connection {
-    /// Which parts of nf_tables a transaction needs that this kernel lacks: families, expressions, x_tables'
-    /// extensions, types of objects and chains, flowtables; and what came with a later release of Linux than
-    /// the one that runs. An empty list means that the kernel has them all.
+    /// Returns the parts of nf_tables that a transaction requires and this kernel lacks: families, expressions,
+    /// x_tables extensions, types of objects and chains, flowtables, and features introduced after the running Linux
+    /// release. An empty list means that the kernel has them all.
     ///
-    /// The kernel is asked for each by trying it, in tables of its own that are [never there](Self::check): modules
-    /// are loaded for the answer, as they would be for the transaction, and nothing else changes. Releases are
-    /// compared by their numbers; a kernel that took a feature over from a later one has it in spite of that.
+    /// Each part is probed with an operation in a table that [never exists](Self::check): the kernel loads modules to
+    /// answer, as it would for the transaction, and nothing else changes. Releases are compared by number, so a
+    /// feature that was backported to an older kernel is reported as missing.
     ///
-    /// Whether the transaction would be taken as a whole [`check`](Self::check) tells.
+    /// Use [`check`](Self::check) to find out whether the kernel would accept the whole transaction.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -241,12 +242,12 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// Those of a request; [`Error::Commit`] if the kernel does not let the caller make tables at all.
+    /// The errors of a request; [`Error::Commit`] if the kernel does not allow the caller to create tables.
     #[tracing::instrument(level = "debug", skip_all, fields(operations = transaction.len()))]
     pub fn preflight(&mut self, transaction: &Transaction) -> Result<Vec<Missing>, Error> {
         let needs = Needs::of(transaction);
         let mut missing = self.missing_of(&needs.found)?;
-        // Without the expression that carries them no extension can be tried.
+        // Extensions cannot be probed without the expression that contains them.
         let lacks_expression = |need: &Need| match need {
             Need::Extension { family, kind, .. } => {
                 missing.contains(&Need::Expression(*family, kind.to_string().into()))
@@ -272,7 +273,7 @@ impl Connection {
         Ok(missing.collect())
     }
 
-    /// Which of these the kernel lacks, as far as that shows when they are tried.
+    /// Returns the parts that the kernel lacks according to probes.
     fn missing_of(&mut self, needs: &[(Need, usize)]) -> Result<HashSet<Need>, Error> {
         let (tx, asked) = probes(needs)?;
         let Err(error) = self.check(&tx) else {
@@ -298,14 +299,14 @@ impl Connection {
                     _ => return Err(error.into()),
                 },
                 Some(need) if errno == libc::ENOENT => _ = missing.insert(need.clone()),
-                // It has it: what it refuses is the rest of the operation.
+                // The kernel has it, and rejected the rest of the operation.
                 Some(_) => {}
-                // A table of ours, or the whole.
+                // A table for the probes, or the transaction as a whole.
                 None if missing.is_empty() => return Err(error.into()),
                 None => {}
             }
         }
-        // Without its tables nothing of a family can be tried.
+        // Parts of a family cannot be probed without its tables.
         let lacks_family = |need: &Need| {
             let family = need.family().map(Need::Family);
             family.is_some_and(|family| family != *need && missing.contains(&family))
@@ -315,7 +316,7 @@ impl Connection {
     }
 }
 
-/// What a transaction needs, in the order of the first operations that need it.
+/// The parts required by a transaction, in the order of the first operations that require them.
 #[derive(Debug, Default)]
 struct Needs {
     found: Vec<(Need, usize)>,
@@ -326,7 +327,7 @@ impl Needs {
     fn of(transaction: &Transaction) -> Self {
         let mut needs = Self::default();
         for (index, message) in transaction.messages().enumerate() {
-            // What cannot be read the kernel will not take, either.
+            // The kernel rejects malformed messages too.
             let _ = needs.take(index, &message);
         }
         needs
@@ -391,7 +392,7 @@ impl Needs {
     }
 }
 
-/// Operations that try these, and which of them each tries.
+/// Returns operations that probe these parts, and the part that each operation probes.
 fn probes(needs: &[(Need, usize)]) -> Result<(Transaction, Vec<Option<Need>>), MessageError> {
     /// No hook has this number.
     const NO_HOOK: u32 = 31;
@@ -430,7 +431,7 @@ fn probes(needs: &[(Need, usize)]) -> Result<(Transaction, Vec<Option<Need>>), M
                     ..
                 } => {
                     let (extension, revision) = (extension.as_bstr(), (*revision).into());
-                    // There is too little data for any.
+                    // Too little data for any extension.
                     let data: &[u8] = &[0];
                     let rule = Rule::new(family, name.as_str(), "c");
                     tx.add(&match kind {
@@ -461,7 +462,7 @@ fn probes(needs: &[(Need, usize)]) -> Result<(Transaction, Vec<Option<Need>>), M
                     tx.operation(NFT_MSG_NEWFLOWTABLE, NLM_F_CREATE, family, |writer| {
                         writer.string(NFTA_FLOWTABLE_TABLE, table);
                         writer.string(NFTA_FLOWTABLE_NAME, b"f");
-                        // (Without these two newer kernels answer `ENOENT`, too.)
+                        // (Without these two attributes newer kernels also answer `ENOENT`.)
                         writer.nested(NFTA_FLOWTABLE_HOOK, |writer| {
                             writer.be32(NFTA_FLOWTABLE_HOOK_NUM, NO_HOOK);
                             writer.be32(NFTA_FLOWTABLE_HOOK_PRIORITY, 0);

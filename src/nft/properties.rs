@@ -1,10 +1,10 @@
-//! Properties of all that is declared; for tests only.
+//! Properties of all declared types; for tests only.
 //!
-//! From a declaration ([`attributes!`](super::declare::attributes), [`object!`](super::declare::object),
-//! …) comes a strategy for any values of the type ([`Arbitrary`]), and a test with the type's name
-//! which runs [`attributes`] or [`object`] below. So nothing that is declared goes without.
+//! A declaration ([`attributes!`](super::declare::attributes), [`object!`](super::declare::object), …)
+//! generates a strategy for arbitrary values of the type ([`Arbitrary`]), and a test with the type's
+//! name that runs [`attributes`] or [`object`] below. So every declared type is tested.
 //!
-//! One file: strategies for values, for bytes and for damage are made of one another.
+//! This is one file, because the strategies for values, bytes and damage depend on one another.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -39,22 +39,22 @@ use super::{
 use crate::netlink::{Attributes, Malformed, MessageWriter};
 
 // ---------------------------------------------------------------------------------------------
-// Any values.
+// Arbitrary values.
 
-/// A type of which there are any values.
+/// A type with a strategy for arbitrary values.
 pub(super) trait Arbitrary {
-    /// The type with nothing borrowed.
+    /// The type without borrows.
     type Value: Clone + Debug + 'static;
 
-    /// Any values, in which expressions stand in one another at most this deep. They are such as
-    /// are read: what can be written in several ways is in the form that reading gives it.
+    /// Returns a strategy for arbitrary values, with expressions nested at most `depth` deep. If a value
+    /// can be encoded in several ways, it has the form that parsing produces.
     fn arbitrary(depth: u32) -> BoxedStrategy<Self::Value>;
 }
 
-/// How deep expressions stand in one another here.
+/// Maximum depth of nested expressions here.
 pub const DEPTH: u32 = 2;
 
-/// Now and then a value. Type names what has the strategy, so that macros need not.
+/// Sometimes a value. The type parameter has the strategy, so that macros need not name it.
 pub(super) fn now_and_then<T: Arbitrary>(depth: u32) -> BoxedStrategy<Option<T::Value>> {
     proptest::option::of(T::arbitrary(depth)).boxed()
 }
@@ -100,7 +100,7 @@ impl Arbitrary for Bytes<'_> {
     }
 }
 
-/// Attributes that are not among `known`, nearly always none.
+/// Attributes that are not among `known`, usually none.
 pub(super) fn unknown(known: &'static [(u16, &'static str)]) -> BoxedStrategy<UnknownAttributes> {
     let kind = prop_oneof![3 => 0..40u16, 1 => 0..0x4000u16];
     let attribute = (kind, any::<bool>(), vec(any::<u8>(), 0..9));
@@ -129,7 +129,7 @@ impl Arbitrary for Verdict<'_> {
             Name::arbitrary(depth).prop_map(Verdict::Goto),
             any::<u32>().prop_map(Verdict::JumpId),
             any::<u32>().prop_map(Verdict::GotoId),
-            // Queues, and numbers that mean nothing; not those that have a name.
+            // Queues and invalid numbers, without the named verdicts.
             prop_oneof![2i32..=i32::MAX, i32::MIN..-5].prop_map(|code| Verdict::Other { code }),
         ]
         .boxed()
@@ -145,7 +145,7 @@ impl Arbitrary for Data<'_> {
             .prop_filter_map("another shape", |data| {
                 data.filter(|data| matches!(data, Data::Opaque(_)))
             });
-        // A jump without a chain, a code with one, both kinds of chain, ...
+        // A jump without a chain, a code with one, both kinds of chain, …
         let kinds = [
             NFTA_VERDICT_CODE,
             NFTA_VERDICT_CHAIN,
@@ -194,7 +194,7 @@ impl Arbitrary for Opaque<'_> {
     }
 }
 
-/// Any expression, and all kinds of them alike.
+/// Arbitrary expressions, all kinds equally often.
 impl Arbitrary for Decoded<'_> {
     type Value = Decoded<'static>;
     fn arbitrary(depth: u32) -> BoxedStrategy<Decoded<'static>> {
@@ -203,7 +203,7 @@ impl Arbitrary for Decoded<'_> {
     }
 }
 
-/// What stands in another expression, of which `depth` more may stand in one another.
+/// An expression within another, with up to `depth` more levels.
 fn inner(depth: u32) -> BoxedStrategy<Decoded<'static>> {
     match depth.checked_sub(1) {
         Some(depth) => Decoded::arbitrary(depth),
@@ -251,7 +251,7 @@ impl Arbitrary for Devices<'_> {
             .prop_map(|entries| {
                 let mut devices = Devices::default();
                 for (kind, name) in &entries {
-                    let name = &name[..name.len().min(15)]; // no device has a longer one
+                    let name = &name[..name.len().min(15)]; // device names are not longer
                     devices.push(match *kind {
                         NFTA_DEVICE_NAME => Device::Name(name.as_bstr()),
                         NFTA_DEVICE_PREFIX => Device::Prefix(name.as_bstr()),
@@ -320,7 +320,7 @@ impl Arbitrary for TunnelOptions<'_> {
     }
 }
 
-/// What any type of object holds, and all types alike.
+/// The data of arbitrary objects, all types equally often.
 impl Arbitrary for ObjectData<'_> {
     type Value = ObjectData<'static>;
     fn arbitrary(depth: u32) -> BoxedStrategy<ObjectData<'static>> {
@@ -328,9 +328,9 @@ impl Arbitrary for ObjectData<'_> {
     }
 }
 
-/// An object one of whose attributes says what another one is.
+/// An object with an attribute that determines another one.
 pub(super) trait Fit {
-    /// Makes the one fit the other.
+    /// Makes the attributes consistent.
     fn fit(&mut self);
 }
 
@@ -348,10 +348,10 @@ impl Fit for StatefulObject<'static> {
 }
 
 // ---------------------------------------------------------------------------------------------
-// Any bytes.
+// Arbitrary bytes.
 
-/// Attributes of these types and any others, nested in one another, some with names and numbers in
-/// them, some too short, and some without their padding where they are the last ones.
+/// Attributes of these and other types, nested, some with names and numbers, some too short, and some
+/// without the padding of the last attribute.
 pub(super) fn soup(kinds: &[u16]) -> BoxedStrategy<Vec<u8>> {
     let kind = match kinds {
         [] => (0..8u16).boxed(),
@@ -372,8 +372,8 @@ pub(super) fn soup(kinds: &[u16]) -> BoxedStrategy<Vec<u8>> {
     list(vec((kind, any::<bool>(), payload), 0..6)).boxed()
 }
 
-/// Attributes given by type, whether they have `NLA_F_NESTED`, and payload; now and then the last one
-/// is without its padding.
+/// Attributes given by type, `NLA_F_NESTED` flag and payload; sometimes without the padding of the last
+/// one.
 fn list(
     attributes: impl Strategy<Value = Vec<(u16, bool, Vec<u8>)>>,
 ) -> impl Strategy<Value = Vec<u8>> {
@@ -386,7 +386,7 @@ fn list(
     })
 }
 
-/// These attributes, the last one without its padding.
+/// Encodes these attributes, the last one without padding.
 fn encoded(attributes: Vec<(u16, bool, Vec<u8>)>) -> Vec<u8> {
     let mut bytes: Vec<u8> = Vec::new();
     for (kind, nested, payload) in attributes {
@@ -399,8 +399,8 @@ fn encoded(attributes: Vec<(u16, bool, Vec<u8>)>) -> Vec<u8> {
     bytes
 }
 
-/// The same attributes without the padding of the last one, at every depth: netlink does not ask for
-/// it. What is not attributes stays as it is.
+/// Removes the padding of the last attribute at every depth, which netlink does not require. Keeps bytes
+/// that are not attributes.
 pub(super) fn unpadded(bytes: &[u8]) -> Vec<u8> {
     if Attributes::new(bytes).any(|attribute| attribute.is_err()) {
         return bytes.to_vec();
@@ -417,10 +417,10 @@ pub(super) fn unpadded(bytes: &[u8]) -> Vec<u8> {
     encoded(all)
 }
 
-/// A change to some bytes: one is replaced, or one bit of it turned, or the rest is cut off.
+/// A change to some bytes: replaces a byte, flips a bit, or truncates the rest.
 pub(super) type Damage = (Index, Option<u8>);
 
-/// Some changes.
+/// A few changes.
 pub(super) fn damage() -> impl Strategy<Value = Vec<Damage>> {
     vec(
         (any::<Index>(), proptest::option::weighted(0.8, any::<u8>())),
@@ -428,7 +428,7 @@ pub(super) fn damage() -> impl Strategy<Value = Vec<Damage>> {
     )
 }
 
-/// The bytes with these changes.
+/// Applies these changes to the bytes.
 pub(super) fn damaged(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
     for (index, byte) in damages {
         if bytes.is_empty() {
@@ -445,9 +445,10 @@ pub(super) fn damaged(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
 }
 
 // ---------------------------------------------------------------------------------------------
-// What holds for all.
+// Common properties.
 
-/// Bytes that [`MessageWriter`] wrote, with no message around them; `None` if that was too long.
+/// Returns the bytes written by [`MessageWriter`], without a message header; `None` if they are too
+/// long.
 pub(super) fn written(content: impl FnOnce(&mut MessageWriter<'_>)) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut writer = MessageWriter::bare(&mut bytes);
@@ -456,7 +457,7 @@ pub(super) fn written(content: impl FnOnce(&mut MessageWriter<'_>)) -> Option<Ve
     Some(bytes)
 }
 
-/// Runs this many cases, or as many as the environment says (`PROPTEST_CASES`).
+/// Runs this many cases, or the number in the environment variable `PROPTEST_CASES`.
 pub(super) fn run<S: Strategy>(cases: u32, strategy: S, test: impl Fn(S::Value)) {
     let mut config = Config {
         failure_persistence: None,
@@ -475,7 +476,7 @@ pub(super) fn run<S: Strategy>(cases: u32, strategy: S, test: impl Fn(S::Value))
     }
 }
 
-/// What can be written as JSON and read from it, where the feature is on.
+/// A type that can be converted to and from JSON, if the feature is enabled.
 #[cfg(feature = "serde")]
 pub(super) trait Serial: serde::Serialize + serde::de::DeserializeOwned {}
 #[cfg(feature = "serde")]
@@ -485,7 +486,7 @@ pub(super) trait Serial {}
 #[cfg(not(feature = "serde"))]
 impl<T> Serial for T {}
 
-/// JSON and back is the same.
+/// Asserts that a value survives the conversion to JSON and back.
 pub(super) fn assert_serial<T: Serial + PartialEq + Debug>(value: &T) {
     #[cfg(all(test, feature = "serde"))]
     {
@@ -496,7 +497,7 @@ pub(super) fn assert_serial<T: Serial + PartialEq + Debug>(value: &T) {
     let _ = value;
 }
 
-/// Of what was read from any bytes: there is no JSON for it, or that is read as what has the same.
+/// Asserts the same of the JSON of a value parsed from arbitrary bytes, if it has any.
 pub(super) fn assert_serial_if_at_all<T: Serial>(value: &T) {
     #[cfg(all(test, feature = "serde"))]
     if let Ok(json) = serde_json::to_string(value) {
@@ -506,14 +507,14 @@ pub(super) fn assert_serial_if_at_all<T: Serial>(value: &T) {
     let _ = value;
 }
 
-/// The types of attributes that were met, to find out whether all were.
+/// The attribute types that occurred, to check that all did, and the number of cases.
 struct Met(RefCell<BTreeSet<u16>>, RefCell<usize>);
 
 impl Met {
-    /// Of these types, each of which must be one of its own.
+    /// Checks that these types are valid and unique.
     fn new(known: &[(u16, &str)]) -> Self {
         let kinds: BTreeSet<u16> = known.iter().map(|(kind, _)| *kind).collect();
-        assert_eq!(kinds.len(), known.len(), "a type stands twice: {known:?}");
+        assert_eq!(kinds.len(), known.len(), "duplicate type: {known:?}");
         assert!(kinds.iter().all(|kind| (1..0x4000).contains(kind)));
         Self(RefCell::default(), RefCell::default())
     }
@@ -526,9 +527,9 @@ impl Met {
 
     fn assert_all(&self, known: &[(u16, &str)]) {
         let met = self.0.borrow();
-        // Each is there in three of four cases.
+        // Each occurs in three of four cases.
         if *self.1.borrow() >= 16 {
-            // Padding is read and never written.
+            // Padding is parsed, but never written.
             for (kind, name) in known.iter().filter(|(_, name)| !name.ends_with("_PAD")) {
                 assert!(met.contains(kind), "{name} was never there");
             }
@@ -536,8 +537,8 @@ impl Met {
     }
 }
 
-/// Of a group of attributes: what is written is read as the same, any bytes are read or refused, and
-/// what is read is written as what is read as the same.
+/// Properties of a group of attributes: written values are parsed as the same values, arbitrary bytes
+/// are parsed or rejected, and values parsed from them survive writing and parsing.
 pub(super) fn attributes<T>(known: &[(u16, &'static str)], read: fn(&[u8]) -> Option<T>)
 where
     T: Field<'static> + Arbitrary<Value = T> + Clone + PartialEq + Debug + Serial,
@@ -578,31 +579,31 @@ where
     met.assert_all(known);
 }
 
-/// What [`object!`](super::declare::object) declares.
+/// A type declared by [`object!`](super::declare::object).
 pub(super) trait Declared:
     Arbitrary<Value = Self> + Clone + PartialEq + Debug + Serial
 {
     const KINDS: &'static [(u16, &'static str)];
     fn family(&self) -> Family;
     fn write(&self, writer: &mut MessageWriter<'_>);
-    /// Without what means something else in a listing.
+    /// Clears attributes that mean something else in a listing.
     fn without_listed(self) -> Self;
     fn has_unknown(&self) -> bool;
-    /// Reads a message's payload as a view, and takes that for a builder.
+    /// Parses a message's payload as a view, and converts that to a builder.
     fn read(payload: &[u8]) -> Result<Self, Malformed>;
 }
 
-/// What follows the header of an object's message.
+/// Returns the payload of an object's message, after the message header.
 pub(super) fn payload(family: Family, attributes: &[u8]) -> Vec<u8> {
     [&[family.0, 0, 0, 0], attributes].concat()
 }
 
-/// What comes between the attributes of an object: others, where each is put and whether it takes
-/// the payload's place of the one there, and damage.
+/// Changes to the attributes of an object: other attributes, where each is inserted and whether it
+/// replaces the payload there, and damage.
 pub(super) type Noise = (Vec<u8>, Vec<(Index, bool)>, Vec<Damage>);
 
-/// Attributes of which a message is made that nearly is an object: its own ones, each now and then
-/// with another payload, and others before, between and behind them.
+/// Returns the attributes of an almost valid object: its own ones, some with another payload, and others
+/// before, between and after them.
 pub(super) fn nearly(attributes: &[u8], (others, places, damages): &Noise) -> Vec<u8> {
     let mut list: Vec<(u16, Vec<u8>)> = Vec::new();
     let all = |bytes| Attributes::new(bytes).flatten();
@@ -622,15 +623,15 @@ pub(super) fn nearly(attributes: &[u8], (others, places, damages): &Noise) -> Ve
     damaged(bytes.unwrap_or_default(), damages)
 }
 
-/// What [`nearly`] takes, for these types of attributes.
+/// A strategy for the noise that [`nearly`] needs, for these attribute types.
 pub(super) fn noise(known: &[(u16, &'static str)]) -> impl Strategy<Value = Noise> {
     let kinds: Vec<u16> = known.iter().map(|(kind, _)| *kind).collect();
     let places = vec((any::<Index>(), any::<bool>()), 0..4);
     (soup(&kinds), places, damage())
 }
 
-/// Of an object: what is written is read as the same, in whichever order, any bytes are read or
-/// refused, and what is read is written as what is read as the same.
+/// Properties of an object: written values are parsed as the same values, in any order of attributes;
+/// arbitrary bytes are parsed or rejected; and values parsed from them survive writing and parsing.
 pub(super) fn object<T: Declared>() {
     let write = |value: &T| written(|writer| value.write(writer));
     let met = Met::new(T::KINDS);

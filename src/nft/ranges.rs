@@ -1,4 +1,4 @@
-//! The ranges of a set of ranges.
+//! The ranges of an interval set.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,12 @@ use super::connection::Connection;
 use super::{CommitError, Element, SetId, Transaction};
 use crate::netlink::{Error, MessageError};
 
-/// The ranges of a set of single values (`flags interval`), which tell whether others overlap them.
+/// The ranges of a set of single values (`flags interval`), to check other ranges for overlaps.
 ///
-/// The kernel holds a range as two elements, its first value and the first value behind it. A range that reaches the last
-/// value of its type has no second element, so the kernel does not see that such a range overlaps another one that is added
-/// before or after it, and it deletes any range that begins where such a range would. Read the set and ask:
+/// The kernel stores a range as two elements, its first value and the first value after it. A range up to the last
+/// value of its type has no second element. Therefore the kernel does not detect that such a range overlaps another one
+/// that is added before or after it, and a deletion of such a range deletes any range with the same start. Read the set
+/// and check:
 ///
 /// ```
 /// use chainwright::nft::{Element, Ranges};
@@ -25,41 +26,41 @@ use crate::netlink::{Error, MessageError};
 /// assert_eq!(ranges.missing(&there), None);
 /// ```
 ///
-/// [`Connection::change_ranges`] reads those of a set, asks both and commits. [`Connection::ranges`] reads them alone: a
-/// transaction that depends on them is to [expect](super::Transaction::expect_generation) the generation in which they were
-/// read.
+/// [`Connection::change_ranges`] reads the ranges of a set, checks both and commits. [`Connection::ranges`] only reads
+/// them: a transaction that depends on the result should [expect](super::Transaction::expect_generation) the generation
+/// in which they were read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ranges(BTreeMap<u128, u128>);
 
-/// Why ranges of a set were not changed. Nothing was applied, unless [`CommitError::outcome`] says that it cannot be known.
+/// Error of a change of ranges. Nothing was applied, unless [`CommitError::outcome`] is unknown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RangesError {
-    /// The range that this one of the elements to be deleted begins is not in the set, or begins inside another one of them.
-    #[error("the set has no range that element {0} of those to be deleted begins")]
+    /// The element to be deleted with this index begins a range that is not in the set, or that begins inside another
+    /// one to be deleted.
+    #[error("the set has no range that starts with element {0} of the elements to delete")]
     Missing(usize),
-    /// The range that this one of the elements to be added begins overlaps another one.
-    #[error("the range that element {0} of those to be added begins overlaps another one")]
+    /// The element to be added with this index begins a range that overlaps another one.
+    #[error("the range that starts with element {0} of the elements to add overlaps another range")]
     Overlapping(usize),
-    /// The set was not read.
+    /// Reading the set failed.
     #[error("the ranges of the set were not read")]
     Unread(#[from] Error),
     /// The elements do not fit into messages.
     #[error(transparent)]
     MessageError(#[from] MessageError),
-    /// The commit failed. Others changed the ruleset meanwhile where
-    /// [`CommitError::generation_moved`] says so: try again.
+    /// The commit failed. If [`CommitError::generation_moved`], the ruleset was changed concurrently: try again.
     #[error(transparent)]
     Refused(#[from] CommitError),
 }
 
-/// A key as a number.
+/// Converts a key to a number.
 fn number(key: &[u8]) -> u128 {
     key.iter()
         .fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
-/// The highest key of this length in bytes.
+/// Returns the highest key of this length in bytes.
 const fn highest(length: usize) -> u128 {
     match length {
         0..16 => (1 << (length * 8)) - 1,
@@ -70,7 +71,7 @@ const fn highest(length: usize) -> u128 {
 /// A key, and whether it begins a range.
 type Bound<'k> = (&'k [u8], bool);
 
-/// The bounds in their order as ranges: the first and the last value, and which of the bounds begins it.
+/// Pairs sorted bounds as ranges: the first and the last value, and the index of the element that begins it.
 fn paired<'k>(bounds: &[(Bound<'k>, usize)]) -> impl Iterator<Item = (u128, u128, usize)> {
     let begins = bounds.iter().enumerate();
     begins
@@ -85,7 +86,7 @@ fn paired<'k>(bounds: &[(Bound<'k>, usize)]) -> impl Iterator<Item = (u128, u128
         })
 }
 
-/// The bounds of elements in their order, an end before a start at the same value.
+/// Returns the sorted bounds of elements; at the same value an end comes before a start.
 fn bounds<'k>(keys: impl Iterator<Item = Option<Bound<'k>>>) -> Vec<(Bound<'k>, usize)> {
     let keys = keys.enumerate();
     let mut all: Vec<_> = keys
@@ -95,7 +96,7 @@ fn bounds<'k>(keys: impl Iterator<Item = Option<Bound<'k>>>) -> Vec<(Bound<'k>, 
     all
 }
 
-/// Which of these elements begins a range inside of another one of them.
+/// Returns the index of an element that begins a range inside another one of them.
 fn nested(elements: &[Element<'_>]) -> Option<usize> {
     let bounds = bounds(elements.iter().map(bound));
     let both = bounds.windows(2);
@@ -117,15 +118,15 @@ fn bound<'k>(element: &'k Element<'_>) -> Option<Bound<'k>> {
 }
 
 impl Ranges {
-    /// Those of these elements, as [`Element::interval`] and [`Element::open_interval`] make them.
+    /// Returns the ranges of these elements, as created by [`Element::interval`] and [`Element::open_interval`].
     #[must_use]
     pub fn of(elements: &[Element<'_>]) -> Self {
         let bounds = bounds(elements.iter().map(bound));
         Self(paired(&bounds).map(|(from, to, _)| (from, to)).collect())
     }
 
-    /// Returns which of these elements begins a range that overlaps one of those without being the same: such a range is not
-    /// to be added.
+    /// Returns the index of an element that begins a range overlapping one of the set without being equal to it; such a
+    /// range must not be added.
     #[must_use]
     pub fn overlapping(&self, elements: &[Element<'_>]) -> Option<usize> {
         let bounds = bounds(elements.iter().map(bound));
@@ -133,7 +134,7 @@ impl Ranges {
         found.map(|(_, _, index)| index)
     }
 
-    /// Returns which of these elements begins a range that is not one of those: such a range is not to be deleted.
+    /// Returns the index of an element that begins a range not in the set; such a range must not be deleted.
     #[must_use]
     pub fn missing(&self, elements: &[Element<'_>]) -> Option<usize> {
         let bounds = bounds(elements.iter().map(bound));
@@ -141,14 +142,14 @@ impl Ranges {
         found.map(|(_, _, index)| index)
     }
 
-    /// Whether a range overlaps one of those and is not the same.
+    /// Whether a range overlaps one of the set and is not equal to it.
     #[doc(hidden)]
     pub fn overlaps(&self, from: u128, to: u128) -> bool {
         let last = self.0.range(..=to).next_back();
         last.is_some_and(|(start, end)| *end >= from && (*start, *end) != (from, to))
     }
 
-    /// Whether this is one of them.
+    /// Whether this range is in the set.
     #[doc(hidden)]
     pub fn has(&self, from: u128, to: u128) -> bool {
         self.0.get(&from) == Some(&to)
@@ -156,7 +157,7 @@ impl Ranges {
 }
 
 impl Ranges {
-    /// Those of elements that are listed.
+    /// Returns the ranges of listed elements.
     #[doc(hidden)]
     pub fn of_listed<'e>(elements: impl Iterator<Item = ElementRef<'e>>) -> Self {
         let bounds =
@@ -169,20 +170,20 @@ impl Ranges {
         self.0.extend(ranges);
     }
 
-    /// The one in which all of this range lies.
+    /// Returns the range that contains all of this one.
     #[doc(hidden)]
     pub fn around(&self, from: u128, to: u128) -> Option<(u128, u128)> {
         let (start, end) = self.0.range(..=from).next_back()?;
         (*end >= to).then_some((*start, *end))
     }
 
-    /// Takes the range away that begins here.
+    /// Removes the range with this start.
     #[doc(hidden)]
     pub fn remove(&mut self, from: u128) {
         self.0.remove(&from);
     }
 
-    /// Takes no value of a range for more than this one, the highest there is.
+    /// Limits the last value of every range to the highest valid value.
     #[doc(hidden)]
     pub fn up_to(mut self, highest: u128) -> Self {
         for to in self.0.values_mut() {
@@ -191,12 +192,12 @@ impl Ranges {
         self
     }
 
-    /// Those that overlap one of these, or touch it or one another behind it.
+    /// Returns the ranges that overlap or touch one of these, and those that touch each other after them.
     #[doc(hidden)]
     pub fn near(&self, ranges: impl Iterator<Item = (u128, u128)>) -> BTreeMap<u128, u128> {
         let mut ranges: Vec<_> = ranges.collect();
         ranges.sort_unstable();
-        // Joined with one another, so that what is there is looked at for few of them.
+        // Merged first, so that fewer lookups are needed.
         ranges.dedup_by(|(from, to), (_, end)| {
             let touches = end.saturating_add(1) >= *from;
             if touches {
@@ -228,7 +229,7 @@ impl Connection {
     /// Reads the ranges of a set of single values.
     ///
     /// # Errors
-    /// Those of a listing; [`Error::Interrupted`] if others changed the set meanwhile.
+    /// The errors of a listing; [`Error::Interrupted`] if the set was changed concurrently.
     pub fn ranges(&mut self, set: &SetId<'_>) -> Result<Ranges, Error> {
         let mut listing = self.elements(set.family, set.table.clone(), set.set.clone())?;
         let mut keys: Vec<(Vec<u8>, bool)> = Vec::new();
@@ -246,9 +247,9 @@ impl Connection {
         ))
     }
 
-    /// Deletes ranges of a set of single values and adds others in one commit, once it has read the set: the kernel does
-    /// not see every range that overlaps another one or is not there, see [`Ranges`]. The elements are those that
-    /// [`Element::interval`] and [`Element::open_interval`] make.
+    /// Deletes ranges of a set of single values and adds others in one commit, after reading the set to check them: the
+    /// kernel does not detect every overlap and every missing range, see [`Ranges`]. The elements must be created by
+    /// [`Element::interval`] and [`Element::open_interval`].
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {

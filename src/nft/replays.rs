@@ -1,9 +1,8 @@
-//! Answers that a kernel gave, replayed: whole, and with all that may become of them on the way.
+//! Recorded replies of a kernel, replayed unchanged and with all possible faults.
 //!
-//! `replays/recorded.txt` holds what a connection sent (`>`) and received (`<`) on Linux 6.18 (x86-64), in
-//! a namespace of its own, as `strace -e trace=sendto,recvfrom -e read=all -e write=all` shows it: the
-//! generation, a commit of seven operations, and a snapshot of what it made. The lines of a request are
-//! followed by those of its answer.
+//! `replays/recorded.txt` contains the data that a connection sent (`>`) and received (`<`) on Linux 6.18 (x86-64),
+//! in a new network namespace, according to `strace -e trace=sendto,recvfrom -e read=all -e write=all`: the
+//! generation, a commit of seven operations, and a snapshot afterwards. The reply to a request follows it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +22,7 @@ use crate::Retry;
 use crate::netlink::replay::{Replay, Reply};
 use crate::netlink::{Error, Loss, MessageWriter, RECEIVE_BUFFER, Socket};
 
-/// A request and its answer.
+/// A request and its reply.
 struct Exchange {
     request: Vec<u8>,
     answer: Vec<Vec<u8>>,
@@ -44,7 +43,7 @@ fn recorded() -> Vec<Exchange> {
     exchanges
 }
 
-/// The snapshot that was recorded, as it prints itself.
+/// The recorded snapshot, as printed by `Display`.
 const SHOWN: &str = "\
 ip nat @addresses
 \telement 0200000a  : 0 [end]
@@ -57,11 +56,11 @@ ip nat endpoints 5
   [ immediate reg 0 accept ]
 
 ";
-/// How many datagrams its answers are.
+/// Number of datagrams in the replies to a snapshot.
 const DATAGRAMS: usize = 14;
-/// How often what is lost is asked for.
+/// Number of attempts after lost replies.
 const ASKS: usize = Retry::DEFAULT.losses as usize;
-/// How many operations the commit had.
+/// Number of operations in the commit.
 const OPERATIONS: usize = 7;
 
 const KIND: std::ops::Range<usize> = 4..6;
@@ -76,7 +75,7 @@ fn sequence_of(bytes: &[u8]) -> u32 {
     u32::from_ne_bytes(bytes[SEQUENCE].try_into().unwrap())
 }
 
-/// Where the messages of a datagram start.
+/// Returns the offsets of the messages in a datagram.
 fn starts(datagram: &[u8]) -> Vec<usize> {
     let mut starts = Vec::new();
     let mut at = 0;
@@ -88,7 +87,7 @@ fn starts(datagram: &[u8]) -> Vec<usize> {
     starts
 }
 
-/// How many operations a batch has.
+/// Returns the number of operations in a batch.
 fn operations(batch: &[u8]) -> usize {
     let kind = |start: usize| u16_at(batch, start + KIND.start..start + KIND.end);
     let of_tables = message_type(0)..message_type(u8::MAX);
@@ -98,7 +97,7 @@ fn operations(batch: &[u8]) -> usize {
         .count()
 }
 
-/// A datagram of one message without content.
+/// Returns a datagram of one empty message.
 fn bare(kind: u16, flags: u16, sequence: u32) -> Vec<u8> {
     let mut datagram = Vec::new();
     let writer = MessageWriter::new(&mut datagram, kind, flags, sequence);
@@ -106,15 +105,15 @@ fn bare(kind: u16, flags: u16, sequence: u32) -> Vec<u8> {
     datagram
 }
 
-/// One answer that is about to be received.
+/// A reply datagram about to be received.
 struct Answer {
-    /// How many came before it, from the start.
+    /// Number of datagrams before it, from the start.
     number: usize,
-    /// Of which type the request's first message is.
+    /// The type of the request's first message.
     request: u16,
-    /// How many times that was asked.
+    /// Number of requests of that type so far.
     asked: usize,
-    /// How many operations it has.
+    /// Number of operations in the request.
     operations: usize,
     datagram: Vec<u8>,
 }
@@ -125,15 +124,15 @@ impl Answer {
     }
 }
 
-/// A kernel that gives the recorded answers, of which `fate` says what becomes.
+/// A kernel with the recorded replies, which `fate` can change.
 struct Kernel {
-    /// What the ruleset's generation is, 1 or 2.
+    /// The ruleset's generation, 1 or 2.
     generation: u32,
-    /// Whether a commit moves it from the one to the other.
+    /// Whether a commit increments it.
     moves: bool,
     /// Whether it acknowledges the end of a batch.
     acknowledges_ends: bool,
-    /// How many times each type of request was made, which the test may look at.
+    /// Number of requests per type, shared with the test.
     batches: Arc<AtomicUsize>,
     questions: Arc<AtomicUsize>,
 }
@@ -151,7 +150,7 @@ impl Default for Kernel {
 }
 
 impl Kernel {
-    /// A connection to it.
+    /// Returns a connection to it.
     fn connect(
         mut self,
         mut fate: impl FnMut(Answer) -> Vec<Reply> + Send + 'static,
@@ -208,7 +207,7 @@ impl Kernel {
         let mut which = 0;
         if kind == message_type(NFT_MSG_GETGEN) {
             self.questions.fetch_add(1, Ordering::Relaxed);
-            // The first was asked before the commit, and the second after it.
+            // The first one was recorded before the commit, the second one after it.
             which = self.generation as usize - 1;
         }
         let exchange = of_request.nth(which).expect("it was recorded");
@@ -223,22 +222,22 @@ impl Kernel {
     }
 }
 
-/// What becomes of one datagram.
+/// A fault of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
-    /// It does not come.
+    /// It is missing.
     Absent,
-    /// The kernel had no room for it, and says so.
+    /// The kernel had no room for it, and reports that.
     NoRoom,
-    /// It comes behind word that something else was dropped.
+    /// It follows a report that something else was dropped.
     Behind,
-    /// The kernel says in a message that it was dropped.
+    /// A message reports that it was dropped.
     Overrun,
-    /// It bears the mark of a change.
+    /// It is marked as interrupted by a change.
     Interrupted,
-    /// What was meant for earlier requests comes before it.
+    /// Replies to earlier requests precede it.
     Strays,
-    /// It is longer than a receive.
+    /// It is longer than the receive buffer.
     Cut,
 }
 
@@ -280,7 +279,7 @@ impl Fault {
     }
 }
 
-/// A connection to a kernel whose answer of this number meets with this fault, once.
+/// Returns a connection to a kernel whose reply with this number has this fault, once.
 fn with_fault(place: usize, fault: Fault) -> Connection {
     Kernel::default().connect(move |answer| match answer.number == place {
         true => fault.befall(answer),
@@ -318,7 +317,7 @@ fn a_snapshot_is_whole_whichever_reply_is_lost() {
 #[test]
 fn what_is_read_once_and_lacks_a_reply_is_an_error_or_of_no_generation() {
     use Fault::{Behind, Interrupted, NoRoom, Overrun};
-    // The first and last are questions for the generation, which are asked again by themselves.
+    // The first and the last request read the generation, which is retried separately.
     for place in 1..DATAGRAMS - 1 {
         for fault in [NoRoom, Behind, Overrun, Interrupted] {
             let read = with_fault(place, fault).snapshot_once(Scope::all());
@@ -385,7 +384,7 @@ fn an_interrupted_listing_ends_in_an_error_and_stays_one() {
         let ended = nft.chains(Scope::all()).unwrap().for_each(|_| seen += 1);
         assert!(matches!((ended, seen), (Err(Error::Interrupted), 2)));
 
-        // The generation is asked for first.
+        // The generation is read first.
         let mut nft = with_fault(place + 1, Fault::Interrupted);
         let mut list = List::<Chain<'_>>::new(Scope::all());
         list.refresh(&mut nft).unwrap();
@@ -396,7 +395,7 @@ fn an_interrupted_listing_ends_in_an_error_and_stays_one() {
     }
 }
 
-/// A permission error does not become one that asking again may mend.
+/// A permission error does not become a retryable error.
 #[test]
 fn a_failed_listing_gives_the_same_error_again() {
     let failing = |reply: fn(u32) -> Reply| {
@@ -413,7 +412,7 @@ fn a_failed_listing_gives_the_same_error_again() {
         datagram[..4].copy_from_slice(&length.to_ne_bytes());
         Reply::Datagram(datagram)
     }
-    // What comes, whether asking again may help, and the error number.
+    // The reply, whether a retry may help, and the error number.
     type Case = (fn(u32) -> Reply, bool, Option<i32>);
     let cases: [Case; 8] = [
         (
@@ -473,7 +472,7 @@ fn a_listing_that_lacks_a_reply_is_an_error() {
     for fault in [Fault::Absent, Fault::NoRoom, Fault::Behind, Fault::Overrun] {
         for place in 0..2 {
             if (fault, place) == (Fault::Absent, 0) {
-                continue; // the kernel says so when it drops any but the last
+                continue; // the kernel reports a drop of any but the last
             }
             let mut nft = with_fault(place, fault);
             let chains = nft.chains(Scope::all()).unwrap();
@@ -487,7 +486,7 @@ fn a_listing_that_lacks_a_reply_is_an_error() {
                 2,
                 "{fault:?} at {place}"
             );
-            // Nothing of the first is in the second.
+            // The second listing contains nothing of the first.
             let mut seen = 0;
             let chains = nft.chains(Scope::all()).unwrap();
             chains.for_each(|_| seen += 1).unwrap();
@@ -496,7 +495,7 @@ fn a_listing_that_lacks_a_reply_is_an_error() {
     }
 }
 
-/// Lists chains, takes one, gives the rest up, and asks for the generation.
+/// Lists chains, reads one, abandons the rest, and reads the generation.
 fn give_up_and_ask(mut nft: Connection) {
     let mut chains = nft.chains(Scope::all()).unwrap();
     assert_eq!(chains.next().unwrap().unwrap().name(), "services");
@@ -526,8 +525,8 @@ fn the_rest_of_a_listing_that_was_given_up_is_no_answer_to_the_next_request() {
     }
 }
 
-/// Where the kernel has no memory for the next part of a dump it says so, and makes that part when
-/// anything is received again.
+/// If the kernel has no memory for the next part of a dump it reports that, and continues when the socket is read
+/// again.
 #[test]
 fn a_dump_that_was_given_up_and_halted_is_set_going_again() {
     let halted = Arc::new(AtomicUsize::new(0));
@@ -558,7 +557,7 @@ fn one_attempt_is_one() {
         }
         let mut nft = with_fault(place, Fault::Interrupted).with_retry(Retry::ONCE);
         match nft.snapshot(Scope::all()) {
-            // No listing, but a question: no change runs across it.
+            // A generation request is no dump, so it cannot be interrupted.
             Ok(_) if [0, DATAGRAMS - 1].contains(&place) => {}
             Err(SnapshotError::Interrupted {
                 attempts: 1,
@@ -605,10 +604,10 @@ fn when_the_time_is_up_the_last_attempt_is_handed_out() {
     assert!(matches!(list.refresh(&mut nft), Err(Error::Interrupted)));
 }
 
-/// Where the number of a generation stands in the answer to that question.
+/// Position of the generation's number in its reply.
 const GENERATION: std::ops::Range<usize> = 24..28;
 
-/// A part is read by itself at most 32 times while the generation changes across each reading, and then the whole is.
+/// A part is read separately at most 32 times while the generation keeps changing, and then with the whole.
 #[test]
 fn a_part_that_does_not_stand_still_is_read_with_the_whole() {
     const SETS: &str = "\
@@ -631,7 +630,7 @@ ip nat @addresses
         let mut nft = Kernel::default()
             .connect(move |mut answer| {
                 if answer.request == message_type(NFT_MSG_GETGEN) {
-                    // Two questions for each reading.
+                    // Two generation requests for each attempt.
                     let number = match answer.asked <= 2 * disturbed {
                         true => answer.asked as u32 + 2,
                         false => 2,
@@ -664,7 +663,7 @@ ip nat @addresses
     }
 }
 
-/// A transaction of as many operations as the recorded one.
+/// A transaction with as many operations as the recorded one.
 fn transaction() -> Transaction {
     let mut tx = Transaction::new();
     for number in 0..OPERATIONS {
@@ -673,19 +672,19 @@ fn transaction() -> Transaction {
     tx
 }
 
-/// What becomes of the replies to a commit.
+/// The replies to a commit that are lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lost {
     None,
     /// All of them.
     All,
-    /// That of the first operation, the last, the end.
+    /// Those of the first operation, the last one, or the end.
     First,
     Last,
     End,
-    /// The kernel says so, and what it says it of is not there.
+    /// The kernel reports a loss, and the lost replies are missing.
     NoRoom,
-    /// What decides is there, behind word that something was dropped, and answers to others.
+    /// The decisive reply arrives, after a report of a loss and replies to other requests.
     Before,
 }
 
@@ -713,7 +712,7 @@ impl Lost {
     }
 }
 
-/// Commits to a kernel: what came of it, and how many batches were sent.
+/// Commits to a kernel; returns the result and the number of batches sent.
 fn commit(moves: bool, acknowledges_ends: bool, lost: Lost) -> (Result<(), CommitError>, usize) {
     let kernel = Kernel {
         generation: 1,
@@ -730,21 +729,21 @@ fn commit(moves: bool, acknowledges_ends: bool, lost: Lost) -> (Result<(), Commi
 #[test]
 fn what_is_known_of_a_commit_whose_replies_are_lost() {
     use Outcome::{NothingApplied, Unknown};
-    // Whether the generation moves, and whether the kernel acknowledges ends; what is lost; the outcome if
-    // it is an error, and how many batches it took.
+    // Whether the generation changes, and whether the kernel acknowledges ends; the lost replies; the outcome if it
+    // is an error, and the number of batches.
     let cases = [
         ((true, true), Lost::None, None, 1),
-        ((false, true), Lost::None, None, 1), // nothing to be changed
+        ((false, true), Lost::None, None, 1), // nothing to change
         ((true, true), Lost::First, None, 1),
         ((true, true), Lost::Last, None, 1),
         ((true, true), Lost::End, None, 1),
         ((true, true), Lost::Before, None, 1),
         ((true, true), Lost::All, Some(Unknown), 1),
         ((true, true), Lost::NoRoom, Some(Unknown), 1),
-        // Nothing was applied: it is sent again.
+        // Nothing was applied, so the batch is sent again.
         ((false, true), Lost::All, Some(NothingApplied), ASKS),
         ((false, true), Lost::NoRoom, Some(NothingApplied), ASKS),
-        // An empty batch tells once whether the end is acknowledged.
+        // One empty batch detects whether the kernel acknowledges ends.
         ((false, true), Lost::End, Some(NothingApplied), ASKS + 1),
         // Kernels before 6.10.
         ((true, false), Lost::None, None, 1),
@@ -830,7 +829,7 @@ fn one_refusal_among_lost_replies_says_that_nothing_was_applied() {
 fn a_check_whose_replies_are_lost_is_made_again() {
     for (lost, batches, ok) in [
         (Lost::None, 1, true),
-        (Lost::End, 1, true), // it was not sent
+        (Lost::End, 1, true), // the end was not sent
         (Lost::All, ASKS, false),
         (Lost::First, ASKS, false),
         (Lost::NoRoom, ASKS, false),
@@ -849,7 +848,7 @@ fn a_check_whose_replies_are_lost_is_made_again() {
 
 #[test]
 fn what_is_left_of_earlier_requests_is_no_reply_to_a_commit() {
-    // A listing is refused half-way, its rest stays queued, and a batch has the same numbers as any other.
+    // A listing is rejected midway and its rest stays queued; its sequence numbers are those of a batch.
     let kernel = Kernel {
         generation: 1,
         ..Kernel::default()
@@ -858,7 +857,7 @@ fn what_is_left_of_earlier_requests_is_no_reply_to_a_commit() {
         if answer.request != message_type(NFT_MSG_GETGEN) {
             return answer.whole();
         }
-        // Acknowledgements of another batch, behind the answer to the question before the commit.
+        // Acknowledgements of another batch, after the reply to the generation request before the commit.
         let batch = recorded().remove(1).answer.into_iter().map(|mut datagram| {
             datagram[16..20].copy_from_slice(&(-libc::EEXIST).to_ne_bytes());
             Reply::Datagram(datagram)

@@ -1,5 +1,4 @@
-//! What a [`Connection`] can be asked: to look one object up by its name, to list many, and to set back
-//! what they count.
+//! Requests of a [`Connection`]: lookups of single objects by name, listings, and resets of counters.
 
 use chainwright_sys::netlink::NLM_F_DUMP;
 use chainwright_sys::nf_tables::{
@@ -24,30 +23,30 @@ use super::{
 use crate::netlink::{Attributes, Error, Message};
 
 impl Connection {
-    /// Looks a table up by its name, without a listing; `None` if there is none.
+    /// Looks up a table by name, without a listing; `None` if it does not exist.
     ///
     /// # Errors
-    /// Those of a request.
+    /// The errors of a request.
     pub fn table<'n>(
         &mut self,
         family: Family,
         name: impl Into<Name<'n>>,
     ) -> Result<Option<TableRef<'_>>, Error> {
         let name = name.into();
-        self.look_up::<Table<'_>>("look a table up", NFT_MSG_GETTABLE, family, |writer| {
+        self.look_up::<Table<'_>>("look up a table", NFT_MSG_GETTABLE, family, |writer| {
             writer.string(NFTA_TABLE_NAME, &name);
         })
     }
 
-    /// Looks a chain up by its name, without a listing, in time that does not depend on how many
-    /// there are; `None` if there is no such chain or table.
+    /// Looks up a chain by name, without a listing, in time independent of the number of chains; `None`
+    /// if the chain or table does not exist.
     ///
-    /// One request and reply for a chain that is there. That one is absent is asked about again while
-    /// the generation holds still (four requests), because a look-up can fall into the middle of a
-    /// commit that replaces it.
+    /// Takes one request for an existing chain. For an absent one the lookup is repeated until the
+    /// generation is the same twice (four requests), because a lookup may happen in the middle of a
+    /// commit that replaces the chain.
     ///
     /// # Errors
-    /// Those of a request.
+    /// The errors of a request.
     pub fn chain<'n>(
         &mut self,
         family: Family,
@@ -55,17 +54,17 @@ impl Connection {
         name: impl Into<Name<'n>>,
     ) -> Result<Option<ChainRef<'_>>, Error> {
         let (table, name) = (table.into(), name.into());
-        self.look_up::<Chain<'_>>("look a chain up", NFT_MSG_GETCHAIN, family, |writer| {
+        self.look_up::<Chain<'_>>("look up a chain", NFT_MSG_GETCHAIN, family, |writer| {
             writer
                 .string(NFTA_CHAIN_TABLE, &table)
                 .string(NFTA_CHAIN_NAME, &name);
         })
     }
 
-    /// Whether there is a chain of this name: as [`chain`](Self::chain).
+    /// Whether a chain with this name exists: see [`chain`](Self::chain).
     ///
     /// # Errors
-    /// Those of a request.
+    /// The errors of a request.
     pub fn chain_exists<'n>(
         &mut self,
         family: Family,
@@ -75,11 +74,12 @@ impl Connection {
         Ok(self.chain(family, table, name)?.is_some())
     }
 
-    /// Looks a rule up by its handle, without a listing; `None` if there is none.
+    /// Looks up a rule by handle, without a listing; `None` if it does not exist.
     ///
     /// # Errors
-    /// Those of a request. The kernel answers a look-up in one page: a rule of more than about
-    /// 3,700 bytes comes only in a listing, and here as [`Error::Refused`] with `EPERM`.
+    /// The errors of a request. The kernel's reply to a lookup is limited to one page: for a rule of
+    /// more than about 3,700 bytes, which only a listing returns, this fails with [`Error::Refused`]
+    /// and `EPERM`.
     pub fn rule<'n>(
         &mut self,
         family: Family,
@@ -88,7 +88,7 @@ impl Connection {
         handle: u64,
     ) -> Result<Option<RuleRef<'_>>, Error> {
         let (table, chain) = (table.into(), chain.into());
-        self.look_up::<Rule<'_>>("look a rule up", NFT_MSG_GETRULE, family, |writer| {
+        self.look_up::<Rule<'_>>("look up a rule", NFT_MSG_GETRULE, family, |writer| {
             writer
                 .string(NFTA_RULE_TABLE, &table)
                 .string(NFTA_RULE_CHAIN, &chain)
@@ -99,7 +99,7 @@ impl Connection {
     /// Lists tables.
     ///
     /// # Errors
-    /// [`Error::Send`]; those of the listing come from [`Listing::next`].
+    /// [`Error::Send`]; [`Listing::next`] returns the errors of the listing.
     pub fn tables<'c>(
         &'c mut self,
         filter: Scope<'c>,
@@ -107,10 +107,10 @@ impl Connection {
         self.list(filter)
     }
 
-    /// Lists chains. The kernel filters by family only, the rest is left out here.
+    /// Lists chains. The kernel filters by family only; the rest is filtered here.
     ///
     /// # Errors
-    /// [`Error::Send`]; those of the listing come from [`Listing::next`].
+    /// [`Error::Send`]; [`Listing::next`] returns the errors of the listing.
     pub fn chains<'c>(
         &'c mut self,
         filter: Scope<'c>,
@@ -118,14 +118,14 @@ impl Connection {
         self.list(filter)
     }
 
-    /// Lists rules. The kernel filters by family, table and chain. The rules of a chain that does
-    /// not exist are none.
+    /// Lists rules. The kernel filters by family, table and chain. For a missing chain the list is
+    /// empty.
     ///
-    /// A listing of very many rules costs the kernel time that grows with the square of their
-    /// number; asking chain by chain does not.
+    /// A listing of very many rules takes the kernel time quadratic in their number; listing chain by
+    /// chain does not.
     ///
     /// # Errors
-    /// [`Error::Send`]; those of the listing come from [`Listing::next`].
+    /// [`Error::Send`]; [`Listing::next`] returns the errors of the listing.
     pub fn rules<'c>(
         &'c mut self,
         filter: impl Into<RuleFilter<'c>>,
@@ -134,10 +134,10 @@ impl Connection {
         self.list(filter)
     }
 
-    /// Looks a set or map up by its name, without a listing; `None` if there is none.
+    /// Looks up a set or map by name, without a listing; `None` if it does not exist.
     ///
     /// # Errors
-    /// Those of a request.
+    /// The errors of a request.
     pub fn set<'n>(
         &mut self,
         family: Family,
@@ -145,7 +145,7 @@ impl Connection {
         name: impl Into<Name<'n>>,
     ) -> Result<Option<SetRef<'_>>, Error> {
         let (table, name) = (table.into(), name.into());
-        self.look_up::<Set<'_>>("look a set up", NFT_MSG_GETSET, family, |writer| {
+        self.look_up::<Set<'_>>("look up a set", NFT_MSG_GETSET, family, |writer| {
             writer
                 .string(NFTA_SET_TABLE, &table)
                 .string(NFTA_SET_NAME, &name);
@@ -155,15 +155,15 @@ impl Connection {
     /// Lists sets and maps, without their elements. The kernel filters by family and table.
     ///
     /// # Errors
-    /// [`Error::Send`]; those of the listing come from [`Listing::next`].
+    /// [`Error::Send`]; [`Listing::next`] returns the errors of the listing.
     pub fn sets<'c>(&'c mut self, filter: Scope<'c>) -> Result<Listing<'c, Set<'static>>, Error> {
         self.list(filter)
     }
 
-    /// Lists the elements of a set, in the kernel's order, which is none in particular.
+    /// Lists the elements of a set, in the kernel's order, which is unspecified.
     ///
     /// # Errors
-    /// [`Error::Send`]; those of the listing come from [`ElementListing::next`].
+    /// [`Error::Send`]; [`ElementListing::next`] returns the errors of the listing.
     pub fn elements<'c>(
         &'c mut self,
         family: Family,
@@ -174,12 +174,12 @@ impl Connection {
         self.list(filter).map(ElementListing::new)
     }
 
-    /// As [`elements`](Self::elements), and sets counters and quotas of what is listed back to 0
-    /// (Linux 6.5; before, it fails with `EINVAL`). What an interrupted listing gave is set back all
-    /// the same.
+    /// Lists elements like [`elements`](Self::elements), and resets their counters and quotas to 0
+    /// (Linux 6.5; before, it fails with `EINVAL`). Elements returned by an interrupted listing are
+    /// reset too.
     ///
     /// # Errors
-    /// As [`elements`](Self::elements).
+    /// Same as [`elements`](Self::elements).
     pub fn reset_elements<'c>(
         &'c mut self,
         family: Family,
@@ -191,13 +191,13 @@ impl Connection {
             .map(ElementListing::new)
     }
 
-    /// Looks an element up by its key, without a listing; `None` if there is no such element or set.
+    /// Looks up an element by key, without a listing; `None` if the element or set does not exist.
     ///
-    /// Of a set of ranges it is the element that begins the range with the key in it;
-    /// [`Element::end`] of the key gives the element that ends the range.
+    /// In an interval set, returns the element that begins the range containing the key; with
+    /// [`Element::end`] of the key, the element that ends the range.
     ///
     /// # Errors
-    /// Those of a request.
+    /// The errors of a request.
     pub fn element<'n>(
         &mut self,
         family: Family,
@@ -209,10 +209,10 @@ impl Connection {
         self.element_by(NFT_MSG_GETSETELEM, &set, element)
     }
 
-    /// As [`element`](Self::element), and sets its counters and quotas back to 0 (Linux 6.5).
+    /// Looks up like [`element`](Self::element), and resets counters and quotas to 0 (Linux 6.5).
     ///
     /// # Errors
-    /// Those of a request.
+    /// The errors of a request.
     pub fn reset_element<'n>(
         &mut self,
         family: Family,
@@ -248,7 +248,7 @@ impl Connection {
         set: &SetId<'_>,
         element: &Element<'_>,
     ) -> Result<Option<Message<'_>>, Error> {
-        self.reply("look an element up", message, set.family, |writer| {
+        self.reply("look up an element", message, set.family, |writer| {
             set.write(writer);
             writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |writer| {
                 writer.nested(NFTA_LIST_ELEM, |writer| element.write_named(writer));
@@ -256,10 +256,10 @@ impl Connection {
         })
     }
 
-    /// Looks a stateful object up by its type and name, without a listing; `None` if there is none.
+    /// Looks up a stateful object by type and name, without a listing; `None` if it does not exist.
     ///
     /// # Errors
-    /// Those of a request.
+    /// The errors of a request.
     pub fn object<'n>(
         &mut self,
         family: Family,
@@ -271,10 +271,11 @@ impl Connection {
         self.object_by(NFT_MSG_GETOBJ, &object)
     }
 
-    /// As [`object`](Self::object), and sets a counter, or what is consumed of a quota, back to 0.
+    /// Looks up like [`object`](Self::object), and resets a counter, or the consumed bytes of a quota,
+    /// to 0.
     ///
     /// # Errors
-    /// Those of a request.
+    /// The errors of a request.
     pub fn reset_object<'n>(
         &mut self,
         family: Family,
@@ -292,7 +293,7 @@ impl Connection {
         object: &StatefulObject<'_>,
     ) -> Result<Option<StatefulObjectRef<'_>>, Error> {
         let family = object.family;
-        self.look_up::<StatefulObject<'_>>("look an object up", message, family, |writer| {
+        self.look_up::<StatefulObject<'_>>("look up an object", message, family, |writer| {
             object.write_identity(writer);
         })
     }
@@ -300,7 +301,7 @@ impl Connection {
     /// Lists stateful objects. The kernel filters by family, table and type.
     ///
     /// # Errors
-    /// [`Error::Send`]; those of the listing come from [`Listing::next`].
+    /// [`Error::Send`]; [`Listing::next`] returns the errors of the listing.
     pub fn objects<'c>(
         &'c mut self,
         filter: impl Into<ObjectFilter<'c>>,
@@ -309,11 +310,11 @@ impl Connection {
         self.list(filter)
     }
 
-    /// As [`objects`](Self::objects), and sets counters, and what is consumed of quotas, back to 0.
-    /// What an interrupted listing gave is set back all the same.
+    /// Lists objects like [`objects`](Self::objects), and resets counters, and the consumed bytes of
+    /// quotas, to 0. Objects returned by an interrupted listing are reset too.
     ///
     /// # Errors
-    /// [`Error::Send`]; those of the listing come from [`Listing::next`].
+    /// [`Error::Send`]; [`Listing::next`] returns the errors of the listing.
     pub fn reset_objects<'c>(
         &'c mut self,
         filter: impl Into<ObjectFilter<'c>>,
@@ -322,10 +323,10 @@ impl Connection {
         self.list_by(NFT_MSG_GETOBJ_RESET, filter)
     }
 
-    /// Looks a flowtable up by its name, without a listing; `None` if there is none.
+    /// Looks up a flowtable by name, without a listing; `None` if it does not exist.
     ///
     /// # Errors
-    /// Those of a request.
+    /// The errors of a request.
     pub fn flowtable<'n>(
         &mut self,
         family: Family,
@@ -333,7 +334,7 @@ impl Connection {
         name: impl Into<Name<'n>>,
     ) -> Result<Option<FlowtableRef<'_>>, Error> {
         let (table, name) = (table.into(), name.into());
-        let request = "look a flowtable up";
+        let request = "look up a flowtable";
         self.look_up::<Flowtable<'_>>(request, NFT_MSG_GETFLOWTABLE, family, |writer| {
             writer
                 .string(NFTA_FLOWTABLE_TABLE, &table)
@@ -344,7 +345,7 @@ impl Connection {
     /// Lists flowtables. The kernel filters by family and table.
     ///
     /// # Errors
-    /// [`Error::Send`]; those of the listing come from [`Listing::next`].
+    /// [`Error::Send`]; [`Listing::next`] returns the errors of the listing.
     pub fn flowtables<'c>(
         &'c mut self,
         filter: Scope<'c>,
@@ -352,12 +353,11 @@ impl Connection {
         self.list(filter)
     }
 
-    /// As [`rules`](Self::rules), and sets counters and quotas of what is listed back to 0
-    /// (Linux 6.2; before, it fails with `EINVAL`). What an interrupted listing gave is set back all
-    /// the same.
+    /// Lists rules like [`rules`](Self::rules), and resets their counters and quotas to 0 (Linux 6.2;
+    /// before, it fails with `EINVAL`). Rules returned by an interrupted listing are reset too.
     ///
     /// # Errors
-    /// [`Error::Send`]; those of the listing come from [`Listing::next`].
+    /// [`Error::Send`]; [`Listing::next`] returns the errors of the listing.
     pub fn reset_rules<'c>(
         &'c mut self,
         filter: impl Into<RuleFilter<'c>>,

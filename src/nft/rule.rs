@@ -20,23 +20,23 @@ use crate::escape::Escaped;
 use crate::netlink::Malformed;
 
 attributes! {
-    /// What the kernel must know to check xtables extensions (`match` and `target` expressions) of
-    /// a rule: the layer-4 protocol that the rule is limited to. It is written with the rule and
-    /// never listed. `enum nft_rule_compat_attributes`.
+    /// Data for the kernel's checks of a rule's xtables extensions (`match` and `target` expressions): the layer-4
+    /// protocol that the rule is limited to. It is sent with the rule and never listed.
+    /// `enum nft_rule_compat_attributes`.
     pub struct Compat {
         /// `IPPROTO_*`.
         NFTA_RULE_COMPAT_PROTO => protocol: u32,
-        /// `NFT_RULE_COMPAT_F_INV` when the rule is for all protocols but that one.
+        /// `NFT_RULE_COMPAT_F_INV` if the rule is for all other protocols.
         NFTA_RULE_COMPAT_FLAGS => flags: u32,
     }
 }
 
-/// Whether it takes the kernel less to delete all rules of a chain at once and to make so many, than to look for rules by
-/// their handles if it passes so many rules in the chain's list on the way.
+/// Whether deleting all rules of a chain and adding `rules` rules again is cheaper for the kernel than finding rules by
+/// handle, which passes `passed` rules in the chain's list.
 ///
-/// In a chain of 50,000 rules Linux 6.18 passes one in some 25 nanoseconds, most of them a miss of the cache, and deletes
-/// one and makes another in some 20 microseconds. Up to 5 million rules are passed in any case, so that rules which can
-/// stay do so.
+/// In a chain of 50,000 rules Linux 6.18 passes a rule in about 25 nanoseconds, mostly a cache miss, and deletes one
+/// and adds another in about 20 microseconds. Passing up to 5 million rules is always considered cheaper, so that
+/// unchanged rules can stay.
 pub(crate) const fn is_cheaper_anew(passed: usize, rules: usize) -> bool {
     const CHEAP: usize = 5_000_000;
     const A_RULE: usize = 800;
@@ -44,31 +44,31 @@ pub(crate) const fn is_cheaper_anew(passed: usize, rules: usize) -> bool {
 }
 
 object! {
-    /// A rule, to be written: `enum nft_rule_attributes`.
+    /// A rule to be sent to the kernel: `enum nft_rule_attributes`.
     pub struct Rule viewed as RuleRef, "a rule",
     written as [
         table, chain, chain_id, handle, expressions, compat, position, userdata, id, position_id
     ] {
-        /// Name of the table that the rule is in.
+        /// Name of the rule's table.
         NFTA_RULE_TABLE => table: Name<'a> [required, table],
-        /// Name of the chain that the rule is in.
+        /// Name of the rule's chain.
         NFTA_RULE_CHAIN => chain: Name<'a> [required, chain],
-        /// Handle, given by the kernel; names the rule to be replaced or deleted.
+        /// Handle, assigned by the kernel; identifies the rule to be replaced or deleted.
         NFTA_RULE_HANDLE => handle: u64 [required, handle],
-        /// Handle of the rule that this one goes behind (`add`) or before (`insert`); in a
-        /// listing, of the rule before it, and so not taken over into a builder.
+        /// Handle of the rule after (`add`) or before (`insert`) which this one is placed; in a listing, that of the
+        /// preceding rule, which builders made from a view omit.
         NFTA_RULE_POSITION => position: u64 [listed],
         /// The expressions.
         NFTA_RULE_EXPRESSIONS => expressions: Expressions<'a>,
-        /// Protocol for the checks of xtables extensions; written only.
+        /// Protocol for the checks of xtables extensions; only sent to the kernel.
         NFTA_RULE_COMPAT => compat: Compat [written],
-        /// Data that user space keeps with the rule, opaque to the kernel.
+        /// Data stored by user space, opaque to the kernel.
         NFTA_RULE_USERDATA => userdata: Bytes<'a> [userdata],
-        /// Number by which operations of the same batch may refer to the rule.
+        /// Number by which operations of the same batch can refer to the rule.
         NFTA_RULE_ID => id: u32 [written, identity],
-        /// The position as such a number.
+        /// The position, as the id of a rule of the same batch.
         NFTA_RULE_POSITION_ID => position_id: u32 [written],
-        /// The chain as the number that it was given in the same batch.
+        /// The chain, as the id of a chain of the same batch.
         NFTA_RULE_CHAIN_ID => chain_id: u32 [written],
         _ => NFTA_RULE_PAD,
     }
@@ -77,7 +77,7 @@ object! {
 commented!(Rule as RuleRef, RULE_COMMENT);
 
 impl<'a> Rule<'a> {
-    /// A rule without expressions, for this chain.
+    /// Creates a rule without expressions, for this chain.
     pub fn new(family: Family, table: impl Into<Name<'a>>, chain: impl Into<Name<'a>>) -> Self {
         Self {
             family,
@@ -93,21 +93,21 @@ impl<'a> Rule<'a> {
         self
     }
 
-    /// The same rule with one more expression.
+    /// Appends an expression and returns the rule.
     #[must_use]
     pub fn with(mut self, expression: &impl Expression) -> Self {
         self.push(expression);
         self
     }
 
-    /// Takes all expressions away and keeps the memory, so that one `Rule` can serve for many.
+    /// Removes all expressions and keeps the memory, so that one `Rule` can be reused.
     pub fn clear(&mut self) -> &mut Self {
         self.expressions.get_or_insert_default().clear();
         self
     }
 }
 
-/// What a rule's bytecode block is printed from.
+/// The data of a rule's bytecode listing.
 struct Bytecode<'r> {
     family: Family,
     table: Option<&'r BStr>,
@@ -161,8 +161,8 @@ impl fmt::Display for Bytecode<'_> {
     }
 }
 
-/// User data as `nft --debug=netlink` prints it, of rules and of elements: printable characters as
-/// they are, all other bytes as `\x` and two hexadecimal digits.
+/// The user data of rules and elements as printed by `nft --debug=netlink`: printable characters unchanged, all other
+/// bytes as `\x` and two hexadecimal digits.
 pub(super) struct Userdata<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for Userdata<'_> {
@@ -182,9 +182,9 @@ pub(super) fn family_name(family: u32) -> &'static str {
     }
 }
 
-/// The block that `nft --debug=netlink list ruleset` prints for the rule (nft 1.0.6, libnftnl
-/// 1.2.4): family, table, chain, handle and position, then a line for each expression, then the
-/// user data or an empty line. What is malformed is said in its place.
+/// Formats the rule as `nft --debug=netlink list ruleset` does (nft 1.0.6, libnftnl 1.2.4): family, table, chain,
+/// handle and position, then a line for each expression, then the user data or an empty line. Malformed expressions are
+/// reported in their place.
 impl fmt::Display for RuleRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Bytecode {
@@ -202,7 +202,7 @@ impl fmt::Display for RuleRef<'_> {
     }
 }
 
-/// As [`RuleRef`]'s; what is not set is left out of the first line.
+/// Formats the rule like [`RuleRef`]; the first line omits attributes that are not set.
 impl fmt::Display for Rule<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Bytecode {
@@ -226,7 +226,7 @@ written!(
     [NFT_MSG_NEWRULE, NFT_MSG_GETRULE, NFT_MSG_DELRULE, NFT_MSG_DESTROYRULE], ordered: true,
     identity: |this, writer| {
         if this.handle.is_none() && this.id.is_none() {
-            // Without either it would stand for all rules of the chain: handle 0 stands for none.
+            // Without either, the message would mean all rules of the chain; handle 0 matches none.
             writer.be64(NFTA_RULE_HANDLE, 0);
         }
     }
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
     use crate::nft::expr::{Counter, Immediate};
 
-    /// The bytes of these hexadecimal digits.
+    /// Returns the bytes of these hexadecimal digits.
     fn hex(dump: &str) -> Vec<u8> {
         let digits: Vec<u8> = dump
             .chars()
@@ -255,7 +255,7 @@ mod tests {
 
     /// Listed by Linux 6.18 (x86-64) after nft 1.0.6:
     /// `add rule ip t c ip saddr 10.0.0.1 counter packets 1 bytes 2 jump d`, and
-    /// `add rule ip t c tcp dport 22 accept comment "ssh: é"`; from the family on.
+    /// `add rule ip t c tcp dport 22 accept comment "ssh: é"`; starting with the family.
     const LISTED: [&str; 2] = [
         "
             02000006 06000100 74000000 06000200 63000000 0c000300 00000000 00000003
@@ -280,7 +280,7 @@ mod tests {
         ",
     ];
 
-    /// What `nft --debug=netlink list ruleset` printed for them.
+    /// The output of `nft --debug=netlink list ruleset` for them.
     #[test]
     fn bytecode() {
         let printed = [
@@ -303,7 +303,7 @@ mod tests {
         for (listed, printed) in LISTED.map(hex).iter().zip(printed) {
             let rule = RuleRef::of_payload(listed).unwrap();
             assert_eq!(rule.to_string(), printed);
-            // A builder does not take the position over.
+            // `to_builder` omits the position.
             let position = rule.position();
             let builder = Rule {
                 position,
@@ -313,7 +313,7 @@ mod tests {
         }
     }
 
-    /// Printed by libnftnl 1.2.4, with the line's end that nft adds, from attributes made by hand.
+    /// Printed by libnftnl 1.2.4, plus the newline that nft adds, from hand-made attributes.
     #[test]
     fn bytecode_of_parts() {
         assert_eq!(Rule::new(Family::IP6, "t", "c").to_string(), "ip6 t c\n\n");
@@ -328,7 +328,7 @@ mod tests {
             rule.to_string(),
             "netdev t c 5 9 7\n  userdata = { abc\\x7f\\xff\\x0a\\' }\n"
         );
-        // An empty one is none.
+        // Empty user data is omitted.
         let rule = Rule {
             userdata: Some(b"".into()),
             ..Rule::default()
@@ -364,7 +364,7 @@ mod tests {
         let good = "ip t c\n  [ counter pkts 1 bytes 2 ]\n  [ immediate reg 0 accept ]\n\n";
         assert_eq!(show(bytes), good);
 
-        // A name that nobody knows: `counter` with another first letter.
+        // An unknown name: `counter` with another first letter.
         let mut opaque = bytes.to_vec();
         opaque[8] = b'x';
         assert_eq!(
@@ -373,7 +373,7 @@ mod tests {
              [ immediate reg 0 accept ]\n\n"
         );
 
-        // A number of bytes that is too short, in the first attribute of the counter.
+        // A number that is too short, in the counter's first attribute.
         let counter = hex("
             20000180 0c000100 636f756e 74657200 10000280 08000100 00000000 04000200
         ");
@@ -384,7 +384,7 @@ mod tests {
              [ immediate reg 0 accept ]\n\n"
         );
 
-        // Cut short, the list says so where it ends.
+        // A truncated list is reported at its end.
         let cut = show(&bytes[..bytes.len() - 4]);
         let lines: Vec<_> = cut.lines().collect();
         assert_eq!(lines[..2], ["ip t c", "  [ counter pkts 1 bytes 2 ]"]);

@@ -1,26 +1,26 @@
-//! Which tables something is about, and what else listings can be asked for.
+//! Scopes: the tables of an operation, and other filters of listings.
 
 use super::Family;
 use super::expr::ObjectType;
 use super::name::Name;
 
-/// The tables that a snapshot or a listing is of: all, those of a family, or one.
+/// The tables of a snapshot or listing: all, those of a family, or one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scope<'a> {
-    /// Tables of this family; of all if [`Family::UNSPEC`].
+    /// Only tables of this family; [`Family::UNSPEC`] means all.
     pub family: Family,
-    /// The table with this name.
+    /// Only the table with this name.
     pub table: Option<Name<'a>>,
 }
 
 impl<'a> Scope<'a> {
-    /// All tables.
+    /// Selects all tables.
     #[must_use]
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// The tables of a family.
+    /// Selects the tables of a family.
     #[must_use]
     pub fn family(family: Family) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// One table.
+    /// Selects one table.
     pub fn table(family: Family, table: impl Into<Name<'a>>) -> Self {
         Self {
             family,
@@ -37,7 +37,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The same with nothing borrowed.
+    /// Converts it into a scope that borrows nothing.
     #[must_use]
     pub fn into_owned(self) -> Scope<'static> {
         Scope {
@@ -46,14 +46,14 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Whether the table of this name is one of them.
+    /// Whether it includes the table with this name.
     #[must_use]
     pub fn admits(&self, family: Family, table: &[u8]) -> bool {
         (self.family == Family::UNSPEC || self.family == family)
             && self.table.as_deref().is_none_or(|name| *name == table)
     }
 
-    /// Whether all of another scope is in this one.
+    /// Whether it includes all of another scope.
     pub(super) fn covers(&self, other: &Scope<'_>) -> bool {
         let family = self.family == Family::UNSPEC || self.family == other.family;
         let table = self.table.is_none() || self.table == other.table;
@@ -61,7 +61,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Which rules are listed: those of some tables, or of one chain.
+/// A filter of rules: those of some tables, or of one chain.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RuleFilter<'a> {
     pub(super) scope: Scope<'a>,
@@ -69,7 +69,7 @@ pub struct RuleFilter<'a> {
 }
 
 impl<'a> RuleFilter<'a> {
-    /// The rules of one chain.
+    /// Selects the rules of one chain.
     pub fn chain(family: Family, table: impl Into<Name<'a>>, chain: impl Into<Name<'a>>) -> Self {
         Self {
             scope: Scope::table(family, table),
@@ -84,7 +84,7 @@ impl<'a> From<Scope<'a>> for RuleFilter<'a> {
     }
 }
 
-/// Which stateful objects are listed: those of some tables, of all types or of one.
+/// A filter of stateful objects: those of some tables, of all types or one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ObjectFilter<'a> {
     pub(super) scope: Scope<'a>,
@@ -92,7 +92,7 @@ pub struct ObjectFilter<'a> {
 }
 
 impl<'a> ObjectFilter<'a> {
-    /// Those of one type.
+    /// Selects the objects of one type.
     #[must_use]
     pub fn of_type(scope: Scope<'a>, object_type: ObjectType) -> Self {
         Self {

@@ -1,16 +1,16 @@
-//! Sets and maps: keys that rules look up, maps with a value, verdict or object for each.
+//! Sets and maps: keys that rules look up, in maps with a value, verdict or object for each.
 //!
-//! | set | built by |
+//! | set | builder |
 //! |---|---|
 //! | of addresses, ports, … | [`Set::new`] |
-//! | of several values at once | [`Set::with_fields`] |
-//! | of ranges | [`Set::with_interval`]; of several values at once [`Set::with_interval_fields`] |
+//! | of concatenations | [`Set::with_fields`] |
+//! | of ranges | [`Set::with_interval`]; of concatenations [`Set::with_interval_fields`] |
 //! | map to a value, verdict, object | [`Set::with_data`], [`Set::with_verdicts`], [`Set::with_objects`] |
-//! | whose elements time out | [`Set::with_timeout`] |
-//! | that rules add to | [`Set::with_updates`] |
-//! | of one rule, without a name of its own | [`Set::anonymous`] |
+//! | with timeouts | [`Set::with_timeout`] |
+//! | updated by rules | [`Set::with_updates`] |
+//! | for one rule, without a name | [`Set::anonymous`] |
 //!
-//! The elements are [`Element`](super::Element)s, in messages of their own.
+//! The elements are separate messages, built from [`Element`](super::Element)s.
 
 use std::fmt;
 use std::time::Duration;
@@ -41,9 +41,9 @@ use crate::netlink::{Attributes, MessageWriter};
 flags! {
     /// Flags of a set (`enum nft_set_flags`).
     pub struct SetFlags: u32 {
-        /// Has no name of its own and goes with the rule that uses it.
+        /// Has no name chosen by the user, and is deleted with the rule that uses it.
         const ANONYMOUS = NFT_SET_ANONYMOUS,
-        /// Its elements do not change once a rule uses it.
+        /// Its elements do not change after a rule uses it.
         const CONSTANT = NFT_SET_CONSTANT,
         /// Its elements are ranges.
         const INTERVAL = NFT_SET_INTERVAL,
@@ -51,19 +51,19 @@ flags! {
         const MAP = NFT_SET_MAP,
         /// Its elements time out.
         const TIMEOUT = NFT_SET_TIMEOUT,
-        /// Rules add, change and delete its elements (`dynamic` in `nft`).
+        /// Rules add, update and delete its elements (`dynamic` in `nft`).
         const EVAL = NFT_SET_EVAL,
         /// A map to stateful objects.
         const OBJECT = NFT_SET_OBJECT,
-        /// Its keys are ranges of several values at once.
+        /// Its keys are ranges of concatenations.
         const CONCAT = NFT_SET_CONCAT,
-        /// More than one expression is made with each element.
+        /// Each element has several expressions.
         const EXPR = NFT_SET_EXPR,
     }
 }
 
 values! {
-    /// What the kernel chooses a set's implementation by (`enum nft_set_policies`).
+    /// Criterion by which the kernel chooses a set's implementation (`enum nft_set_policies`).
     pub struct SetPolicy: u32 {
         /// Speed.
         PERFORMANCE = NFT_SET_POL_PERFORMANCE => "performance",
@@ -87,7 +87,7 @@ attributes! {
 pub struct SetFields(pub Vec<SetField>);
 
 impl SetFields {
-    /// Fields of these lengths in bytes.
+    /// Creates fields with these lengths in bytes.
     #[must_use]
     pub fn of_lengths(lengths: impl IntoIterator<Item = u32>) -> Self {
         let field = |length| SetField {
@@ -97,7 +97,7 @@ impl SetFields {
         Self(lengths.into_iter().map(field).collect())
     }
 
-    /// The fields' lengths in bytes; 0 for one that has none.
+    /// Returns the fields' lengths in bytes; 0 for a field without one.
     pub fn lengths(&self) -> impl ExactSizeIterator<Item = u32> {
         self.0.iter().map(|field| field.length.unwrap_or_default())
     }
@@ -129,61 +129,61 @@ impl<'f> Field<'f> for SetFields {
 }
 
 attributes! {
-    /// What the kernel should know of a set: `enum nft_set_desc_attributes`.
+    /// The description of a set for the kernel: `enum nft_set_desc_attributes`.
     pub struct SetDesc {
-        /// How many elements there may be.
+        /// Maximum number of elements.
         NFTA_SET_DESC_SIZE => size: u32,
-        /// The fields of ranges of several values at once.
+        /// The fields of ranges of concatenations.
         NFTA_SET_DESC_CONCAT => fields: SetFields,
     }
 }
 
 object! {
-    /// A set or map, to be written: `enum nft_set_attributes`.
+    /// A set or map to be sent to the kernel: `enum nft_set_attributes`.
     pub struct Set viewed as SetRef, "a set",
     written as [
         table, name, handle, flags, key_type, key_length, data_type, data_length, object_type, id, policy, description,
         timeout, gc_interval, userdata, expression, expressions, implementation, count
     ] {
-        /// Name of the table that the set is in.
+        /// Name of the set's table.
         NFTA_SET_TABLE => table: Name<'a> [required, table],
-        /// Name of the set; of an anonymous one a pattern with `%d`, which the kernel numbers.
+        /// Name of the set; for an anonymous one a pattern with `%d`, which the kernel replaces by a
+        /// number.
         NFTA_SET_NAME => name: Name<'a> [required, name],
-        /// Handle, given by the kernel.
+        /// Handle, assigned by the kernel.
         NFTA_SET_HANDLE => handle: u64 [required, handle],
-        /// Flags; the kernel leaves them out if there are none.
+        /// Flags; the kernel omits them if there are none.
         NFTA_SET_FLAGS => flags: SetFlags,
-        /// What the keys are.
+        /// Data type of the keys.
         NFTA_SET_KEY_TYPE => key_type: DataType,
-        /// Length of the keys in bytes, each field of a concatenation filled up to four.
+        /// Length of the keys in bytes, with each field of a concatenation padded to four.
         NFTA_SET_KEY_LEN => key_length: u32,
-        /// What a map's data are.
+        /// Data type of a map's data.
         NFTA_SET_DATA_TYPE => data_type: DataType,
         /// Length of a map's data in bytes.
         NFTA_SET_DATA_LEN => data_length: u32,
-        /// Type of the stateful objects that the keys lead to.
+        /// Type of the stateful objects that the keys map to.
         NFTA_SET_OBJ_TYPE => object_type: ObjectType,
-        /// After how long elements go that say nothing else.
+        /// Default timeout of the elements.
         NFTA_SET_TIMEOUT => timeout: Milliseconds,
-        /// How often elements that timed out are taken away.
+        /// Interval at which expired elements are removed.
         NFTA_SET_GC_INTERVAL => gc_interval: Milliseconds32,
-        /// What the implementation is chosen by.
+        /// Criterion for the implementation.
         NFTA_SET_POLICY => policy: SetPolicy,
-        /// Data that user space keeps with the set, opaque to the kernel: see
-        /// [`userdata`](crate::nft::userdata).
+        /// Data stored by user space, opaque to the kernel: see [`userdata`](crate::nft::userdata).
         NFTA_SET_USERDATA => userdata: Bytes<'a> [userdata],
-        /// Number of elements that there may be, and fields of a concatenation.
+        /// Maximum number of elements, and the fields of a concatenation.
         NFTA_SET_DESC => description: SetDesc,
-        /// The kernel's name, or address, of the implementation (Linux 6.16), for information only.
+        /// The kernel's name or address of the implementation (Linux 6.16), for information only.
         NFTA_SET_TYPE => implementation: Name<'a> [listed],
-        /// Number of elements in the set (Linux 6.16), given by the kernel.
+        /// Number of elements in the set (Linux 6.16), set by the kernel.
         NFTA_SET_COUNT => count: u32 [listed],
-        /// The one expression that is made with each element.
+        /// The only expression of each element.
         NFTA_SET_EXPR => expression: NestedExpression<'a>,
-        /// The expressions, if there are more of them.
+        /// The expressions, if there are several.
         NFTA_SET_EXPRESSIONS => expressions: Expressions<'a>,
-        /// Number by which other operations of the same batch may refer to the set. The kernel wants
-        /// one of every set that is added: 0 is written if there is none here.
+        /// Number by which other operations of the same batch can refer to the set. The kernel requires
+        /// one for every added set: 0 is written if this is `None`.
         NFTA_SET_ID => id: u32 [written],
         _ => NFTA_SET_PAD,
     }
@@ -192,7 +192,7 @@ object! {
 commented!(Set as SetRef, SET_COMMENT);
 
 impl<'a> Set<'a> {
-    /// A set whose keys are of this type and this many bytes.
+    /// Creates a set with keys of this type and this length in bytes.
     pub fn new(
         family: Family,
         table: impl Into<Name<'a>>,
@@ -212,10 +212,11 @@ impl<'a> Set<'a> {
         this
     }
 
-    /// A set of one rule, which comes behind it in the same transaction, names it by this number
-    /// ([`Lookup::set_id`](super::expr::Lookup)) and takes it along when it goes. It is constant.
+    /// Creates a constant set for one rule. The rule must follow in the same transaction and refers to the
+    /// set by this id ([`Lookup::set_id`](super::expr::Lookup)); the kernel deletes the set together with
+    /// the rule.
     ///
-    /// The pattern is what the kernel makes a name of: nft uses `__set%d` and `__map%d`.
+    /// The kernel makes a name from the pattern: nft uses `__set%d` and `__map%d`.
     pub fn anonymous(
         family: Family,
         table: impl Into<Name<'a>>,
@@ -231,7 +232,7 @@ impl<'a> Set<'a> {
         }
     }
 
-    /// The set of this name, to be deleted.
+    /// Refers to the set with this name, to delete it.
     pub fn named(family: Family, table: impl Into<Name<'a>>, name: impl Into<Name<'a>>) -> Self {
         Self {
             family,
@@ -247,15 +248,15 @@ impl<'a> Set<'a> {
         }
     }
 
-    /// The same set with these flags added.
+    /// Adds these flags.
     #[must_use]
     pub fn with_flags(mut self, flags: SetFlags) -> Self {
         self.flags = Some(self.flags.unwrap_or_default() | flags);
         self
     }
 
-    /// Makes the keys consist of these fields, given by type and length in bytes. In a key each field
-    /// is filled up with zeros to four bytes: see [`concatenation`](super::concatenation).
+    /// Makes the keys concatenations of these fields, given by type and length in bytes. In a key each
+    /// field is padded with zeros to four bytes: see [`concatenation`](super::concatenation).
     #[must_use]
     pub fn with_fields(mut self, fields: &[(DataType, u32)]) -> Self {
         let types = fields.iter().map(|(data_type, _)| *data_type);
@@ -265,8 +266,8 @@ impl<'a> Set<'a> {
         self
     }
 
-    /// Makes the elements ranges of several values at once: each has a first and a last key of these
-    /// fields, as [`Element::range`](super::Element::range) makes it.
+    /// Makes the elements ranges of concatenations: each has a first and a last key of these fields, as
+    /// created by [`Element::range`](super::Element::range).
     #[must_use]
     pub fn with_interval_fields(self, fields: &[(DataType, u32)]) -> Self {
         let lengths = fields.iter().map(|(_, length)| *length);
@@ -277,13 +278,13 @@ impl<'a> Set<'a> {
         this
     }
 
-    /// Makes the elements ranges, as [`Element::interval`](super::Element::interval) makes them.
+    /// Makes the elements ranges, as created by [`Element::interval`](super::Element::interval).
     #[must_use]
     pub fn with_interval(self) -> Self {
         self.with_flags(SetFlags::INTERVAL)
     }
 
-    /// Makes it a map to values of this type and this many bytes.
+    /// Makes this a map to values of this type and this length in bytes.
     #[must_use]
     pub fn with_data(mut self, data_type: DataType, length: u32) -> Self {
         self.data_type = Some(data_type);
@@ -292,36 +293,36 @@ impl<'a> Set<'a> {
         self.with_flags(SetFlags::MAP)
     }
 
-    /// Makes it a map to verdicts.
+    /// Makes this a map to verdicts.
     #[must_use]
     pub fn with_verdicts(mut self) -> Self {
         self.data_type = Some(DataType::VERDICT);
-        self.data_length = Some(0); // the kernel knows
+        self.data_length = Some(0); // the kernel knows the length
         self.with_flags(SetFlags::MAP)
     }
 
-    /// Makes it a map to stateful objects of this type.
+    /// Makes this a map to stateful objects of this type.
     #[must_use]
     pub fn with_objects(mut self, object_type: ObjectType) -> Self {
         self.object_type = Some(object_type);
         self.with_flags(SetFlags::OBJECT)
     }
 
-    /// Lets elements time out: after this time, if they say nothing else; only those that say so for
-    /// `None`. The kernel counts milliseconds.
+    /// Enables timeouts, with this default for elements without their own; with `None` only elements with
+    /// their own timeout expire. The resolution is milliseconds.
     #[must_use]
     pub fn with_timeout(mut self, time: Option<Duration>) -> Self {
         self.timeout = time.map(Into::into);
         self.with_flags(SetFlags::TIMEOUT)
     }
 
-    /// Lets rules add and change elements, up to this many.
+    /// Allows rules to add and update elements, up to this number.
     #[must_use]
     pub fn with_updates(self, size: u32) -> Self {
         self.with_size(size).with_flags(SetFlags::EVAL)
     }
 
-    /// Makes its elements stay as they are once a rule uses it.
+    /// Makes the elements constant after a rule uses the set.
     #[must_use]
     pub fn constant(self) -> Self {
         self.with_flags(SetFlags::CONSTANT)
@@ -334,14 +335,14 @@ impl<'a> Set<'a> {
         self
     }
 
-    /// Chooses the implementation by this.
+    /// Sets the criterion for the implementation.
     #[must_use]
     pub fn with_policy(mut self, policy: SetPolicy) -> Self {
         self.policy = Some(policy);
         self
     }
 
-    /// Makes one more expression with each element, a counter, say. Linux takes two at most.
+    /// Adds an expression to each element, such as a counter. Linux supports two at most.
     #[must_use]
     pub fn with_expression(mut self, expression: &impl Expression) -> Self {
         let nested = NestedExpression::new(expression);
@@ -359,7 +360,7 @@ impl<'a> Set<'a> {
         self
     }
 
-    /// What operations on its elements name it by.
+    /// Returns the identification of the set for operations on its elements.
     #[must_use]
     pub fn set_id(&self) -> SetId<'_> {
         SetId {
@@ -372,7 +373,7 @@ impl<'a> Set<'a> {
 }
 
 impl<'a> SetRef<'a> {
-    /// What requests for its elements name it by.
+    /// Returns the identification of the set for requests of its elements.
     #[must_use]
     pub fn set_id(&self) -> SetId<'a> {
         SetId::new(self.family(), self.table(), self.name())
@@ -404,7 +405,7 @@ listed!(
     REFUSES_ABSENT_TABLE = true
 );
 
-/// The line that `nft --debug=netlink list ruleset` prints above a set's elements (nft 1.0.6).
+/// Formats the line that `nft --debug=netlink list ruleset` prints above a set's elements (nft 1.0.6).
 impl fmt::Display for SetRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (table, name) = (Escaped(self.table()), Escaped(self.name()));

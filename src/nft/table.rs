@@ -16,13 +16,13 @@ use super::userdata::commented;
 flags! {
     /// Flags of a table.
     pub struct TableFlags: u32 {
-        /// The table's chains see no packets.
+        /// The table's chains process no packets.
         const DORMANT = NFT_TABLE_F_DORMANT,
-        /// The table belongs to the socket that made it, and goes when that is closed.
+        /// The table belongs to the socket that created it, and is deleted when that is closed.
         ///
-        /// Nobody else can change or delete it or anything in it (`EPERM`), and `nft flush ruleset`
-        /// passes it over: this is the way to be immune against others' flushes. Only the kernel sets
-        /// it on behalf of the [`Connection`](crate::nft::Connection) that adds the table; keep that
+        /// Others cannot change or delete the table or its contents (`EPERM`), and
+        /// `nft flush ruleset` skips it: this protects it against flushes by others. The kernel sets
+        /// the owner to the [`Connection`](crate::nft::Connection) that adds the table; keep that
         /// open.
         ///
         /// ```
@@ -39,24 +39,25 @@ flags! {
         /// })?;
         /// nft.commit(&tx)?;
         ///
-        /// // Somebody else tries to delete it.
+        /// // Another program tries to delete it.
         /// let mut other = Connection::open()?;
         /// let mut delete = Transaction::new();
         /// delete.delete(&Table::new(Family::IP, "immune"))?;
         /// assert!(other.commit(&delete).is_err());
-        /// // Its owner can.
+        /// // The owner can.
         /// nft.commit(&delete)?;
         /// # Ok(()) })??;
         /// # Ok(())
         /// # }
         /// ```
         const OWNER = NFT_TABLE_F_OWNER,
-        /// An owned table stays when its owner goes (Linux 6.9); set together with
-        /// [`OWNER`](Self::OWNER) when the table is made.
+        /// An owned table remains after its owner is closed (Linux 6.9); set together with
+        /// [`OWNER`](Self::OWNER) when the table is created.
         ///
-        /// The kernel then takes `OWNER` away: anybody can change or flush the table, until somebody
-        /// adopts it with all that is in it, by adding it again with both flags. So a service that is
-        /// restarted loses nothing, but its table is not immune while it is down.
+        /// When the owner is closed, the kernel clears `OWNER`: anybody can change or flush the
+        /// table, until a connection takes it over with its contents, by adding it again with both
+        /// flags. So a restarted service loses nothing, but its table is unprotected while it is
+        /// down.
         ///
         /// ```
         /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -87,19 +88,19 @@ flags! {
 }
 
 object! {
-    /// A table, to be written: `enum nft_table_attributes`.
+    /// A table to be sent to the kernel: `enum nft_table_attributes`.
     pub struct Table viewed as TableRef, "a table" {
         /// Name of the table.
         NFTA_TABLE_NAME => name: Name<'a> [required, table],
-        /// Handle, given by the kernel.
+        /// Handle, assigned by the kernel.
         NFTA_TABLE_HANDLE => handle: u64 [required, handle],
         /// Flags.
         NFTA_TABLE_FLAGS => flags: TableFlags,
-        /// Number of chains in the table, given by the kernel.
+        /// Number of chains in the table, set by the kernel.
         NFTA_TABLE_USE => references: u32 [given],
-        /// Data that user space keeps with the table, opaque to the kernel.
+        /// Data stored by user space, opaque to the kernel.
         NFTA_TABLE_USERDATA => userdata: Bytes<'a> [userdata],
-        /// Netlink port of the owner, given by the kernel.
+        /// Netlink port of the owner, set by the kernel.
         NFTA_TABLE_OWNER => owner: u32 [given],
         _ => NFTA_TABLE_PAD,
     }
@@ -108,7 +109,7 @@ object! {
 commented!(Table as TableRef, TABLE_COMMENT);
 
 impl<'a> Table<'a> {
-    /// A table of this name.
+    /// Creates a table with this name.
     pub fn new(family: Family, name: impl Into<Name<'a>>) -> Self {
         Self {
             family,
@@ -124,7 +125,7 @@ written!(
     [NFT_MSG_NEWTABLE, NFT_MSG_GETTABLE, NFT_MSG_DELTABLE, NFT_MSG_DESTROYTABLE],
     identity: |this, writer| {
         if this.name.is_none() && this.handle.is_none() {
-            // Without either it would stand for all tables: an empty name stands for none.
+            // Without either, the message would mean all tables; an empty name matches none.
             writer.string(NFTA_TABLE_NAME, b"");
         }
     }

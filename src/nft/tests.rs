@@ -1,5 +1,4 @@
-//! Objects: what holds for all of them beyond what stands in [`properties`](super::properties), and
-//! their form in JSON.
+//! Tests of all objects beyond [`properties`](super::properties), and of their JSON.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -13,7 +12,8 @@ use super::properties::{
 use super::*;
 use crate::netlink::{Attributes, Message};
 
-/// Any bytes that can be read as this object are shown, and so is the object by itself.
+/// Arbitrary bytes that can be parsed as this object can be formatted, and so can the object
+/// itself.
 fn shown<T: Declared>(show: fn(&[u8]) -> Option<String>) {
     let noise = vec(noise(T::KINDS), 3);
     run(48, (T::arbitrary(DEPTH), noise), |(value, noise)| {
@@ -55,8 +55,8 @@ fn any_object_that_is_read_is_shown() {
     });
 }
 
-/// Any operation is described by what it was given, each byte of it is in an attribute that has a
-/// name, and neither is it any trouble when the message is damaged.
+/// Every operation is described by its object, each byte of its message belongs to a named
+/// attribute, and a damaged message causes no panic.
 fn described<T: Declared + Object>() {
     let damages = vec(damage(), 2);
     run(24, (T::arbitrary(DEPTH), damages), |(object, damages)| {
@@ -80,7 +80,7 @@ fn described<T: Declared + Object>() {
             assert_eq!(operation.family, Declared::family(&object));
             let typed = operation.kind == T::MESSAGES.kind || T::MESSAGES.kind == "object";
             assert!(typed && !operation.path.is_empty(), "{operation}");
-            let mut at = 20; // behind header and nfgenmsg
+            let mut at = 20; // after header and nfgenmsg
             for attribute in message.attributes().unwrap().flatten() {
                 let name = explain::attribute_at(&message, at).unwrap();
                 match T::KINDS.iter().find(|(kind, _)| *kind == attribute.kind) {
@@ -97,7 +97,7 @@ fn described<T: Declared + Object>() {
                 let (message, _) = Message::split(&bytes).unwrap();
                 let operation = explain::describe(0, &message);
                 let _ = format!("{operation} {operation:?}");
-                // Offsets are the kernel's: any.
+                // The kernel may report any offset.
                 for offset in (0..bytes.len() as u32 + 8).step_by(3).chain([u32::MAX]) {
                     let _ = explain::attribute_at(&message, offset);
                 }
@@ -117,7 +117,7 @@ fn any_operation_is_described() {
     described::<Flowtable<'static>>();
 }
 
-/// An element's view, which reads in the kernel's order first, reads what its builder reads.
+/// An element's view, which tries the kernel's order first, parses the same as its builder.
 #[test]
 fn elements_are_read_alike_by_view_and_builder() {
     let kinds: Vec<u16> = Element::ATTRIBUTES.iter().map(|(kind, _)| *kind).collect();
@@ -138,7 +138,7 @@ fn elements_are_read_alike_by_view_and_builder() {
             for bytes in many {
                 let view = ElementRef::parse(&bytes);
                 let builder = Element::from_attributes(&bytes);
-                // Of an attribute that stands twice a view checks both, a builder the last one.
+                // For duplicate attributes a view checks both, a builder only the last one.
                 let all = Attributes::new(&bytes).flatten().map(|this| this.kind);
                 let types: BTreeSet<u16> = all.clone().collect();
                 if types.len() == all.count() {
@@ -156,8 +156,8 @@ fn elements_are_read_alike_by_view_and_builder() {
     );
 }
 
-/// Of each type of stateful object: what it holds is read as it was written, for an object of this
-/// type; and as opaque for one of another.
+/// For each type of stateful object, written data is parsed as the same data for an object of that
+/// type, and as opaque for an object of another type.
 #[test]
 fn every_type_of_object_is_read_as_it_was_written() {
     let mut types = BTreeSet::new();
@@ -217,7 +217,7 @@ mod json {
         PayloadBase, Register, Verdict,
     };
 
-    /// The JSON of a value; what is not set is left out.
+    /// Asserts the JSON of a value, which omits fields that are not set.
     #[track_caller]
     fn assert_json<T: Serial + PartialEq + std::fmt::Debug>(value: &T, expected: Value) {
         assert_eq!(to_value(value).unwrap(), expected, "{value:?}");
@@ -225,10 +225,10 @@ mod json {
         assert_serial(value);
     }
 
-    /// What is said of JSON that is refused.
+    /// Returns the error for invalid JSON.
     #[track_caller]
     fn refused<T: Serial + std::fmt::Debug>(value: Value) -> String {
-        // From text, as a user would give it.
+        // Parsed from text, as given by a user.
         let error = serde_json::from_str::<T>(&value.to_string()).unwrap_err();
         error
             .to_string()
@@ -389,7 +389,7 @@ mod json {
         );
     }
 
-    /// Attributes of a newer kernel stay, as bytes.
+    /// Unknown attributes of a newer kernel are preserved as bytes.
     #[test]
     #[cfg(target_endian = "little")]
     fn what_is_unknown() {
@@ -398,8 +398,8 @@ mod json {
         assert_json(&counter, json!({"unknown": "08003c0001020304"}));
         assert_eq!(
             refused::<Counter>(json!({"unknown": "08003c00010203"})),
-            "malformed netlink attribute at byte 0: its length does not fit into the bytes that \
-             hold it"
+            "malformed netlink attribute at byte 0: its length exceeds the remaining \
+             bytes"
         );
     }
 
@@ -488,12 +488,12 @@ mod json {
         }
     }
 
-    /// What cannot be said in JSON is refused: no rule loses an expression that way.
+    /// Data without a JSON form is rejected, so that no rule loses an expression.
     #[test]
     fn a_list_that_is_malformed_has_no_json() {
         for bytes in [
             &[4, 0, 1, 0][..], // an expression without a name
-            &[4, 0, 9, 0],     // something else than an expression
+            &[4, 0, 9, 0],     // not an expression
             &[9, 0, 1],        // half a header
         ] {
             let rule = Rule {

@@ -1,16 +1,16 @@
-//! Times, as the kernel counts them.
+//! Times in the kernel's units.
 
 use std::fmt;
 
 use super::declare::milliseconds;
 
 milliseconds! {
-    /// A time in milliseconds. A [`Duration`](std::time::Duration) is made one by `into()`, and views
-    /// give one.
+    /// A time in milliseconds, converted from a [`Duration`](std::time::Duration) by `into()`; views
+    /// return a `Duration`.
     pub struct Milliseconds: u64;
 }
 
-/// As `nft` writes it: `1d2h30m`.
+/// Formats the time as `nft` does: `1d2h30m`.
 impl fmt::Display for Milliseconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(mut left) = *self;

@@ -1,4 +1,4 @@
-//! Transactions: one message buffer, sent in one piece, applied whole or not at all.
+//! Transactions: one message buffer, sent as one datagram, and applied completely or not at all.
 
 mod bytecode;
 mod echo;
@@ -37,35 +37,32 @@ pub(super) const END: usize = 20;
 const GENERATION: usize = 8;
 /// Length of an attribute's header.
 const ATTRIBUTE: usize = 4;
-/// Where the numbers begin that a transaction gives.
+/// The first id assigned by a transaction.
 const NUMBERED: u32 = 1 << 31;
-/// Where the flags stand in a message's header.
+/// Position of the flags in a message's header.
 const FLAGS: Range<usize> = 6..8;
 
-/// A list of operations that the kernel carries out as one change: packets and readers see the
-/// ruleset before it or after it, and a failure of any operation leaves everything as it was.
+/// A list of operations that the kernel applies as one change: packets and readers see the ruleset before it or after
+/// it, and if any operation fails, nothing changes.
 ///
-/// To replace what is in a table, flush and refill it ([`flush_table`](Self::flush_table)): chains
-/// that exist before and after then never cease to exist. A transaction that deletes a table and
-/// makes it anew is applied as one as well, but a reader whose look-up began just before it may find
-/// neither the old table nor the new one.
+/// To replace the contents of a table, flush and refill it ([`flush_table`](Self::flush_table)): chains that exist
+/// before and after then exist all the time. A transaction that deletes a table and creates it again is also applied as
+/// one, but a reader whose lookup began just before may find neither the old table nor the new one.
 ///
-/// Operations are written into one buffer as they are added, in the order in which they are to be
-/// carried out; nothing is allocated for them but the buffer's growth. Committing changes nothing in a
-/// transaction: the same can be committed again.
+/// Operations are encoded into one buffer when they are added, in the order in which the kernel applies them; nothing
+/// else is allocated. Committing does not change a transaction, so it can be committed again.
 ///
-/// It is [`Send`] and [`Sync`]; as `Debug` it says its operations in words.
+/// It is [`Send`] and [`Sync`]; its `Debug` lists the descriptions of its operations.
 #[derive(Clone)]
 pub struct Transaction {
-    /// Room for `BATCH_BEGIN` with a generation, and that at the end of it; the operations; `BATCH_END`.
-    /// Between two calls it can be sent as it stands: the first and last operation and the end ask for
-    /// an acknowledgement.
+    /// Room for `BATCH_BEGIN` with a generation, with the message at its end; the operations; `BATCH_END`. Between
+    /// calls it is ready to be sent: the first and last operation and the end request an acknowledgement.
     buffer: Vec<u8>,
     operations: u32,
-    /// Where the last operation starts.
+    /// Offset of the last operation.
     last: usize,
     expected: Option<Generation>,
-    /// Whether it is written as nft writes it, where that differs.
+    /// Whether operations are encoded like nft's, where that differs.
     as_nft: bool,
 }
 
@@ -76,13 +73,13 @@ impl Default for Transaction {
 }
 
 impl Transaction {
-    /// An empty transaction.
+    /// Creates an empty transaction.
     #[must_use]
     pub fn new() -> Self {
         Self::with_capacity(0)
     }
 
-    /// An empty transaction with room for this many bytes of operations.
+    /// Creates an empty transaction with room for this many bytes of operations.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
         let mut this = Self {
@@ -98,9 +95,9 @@ impl Transaction {
         this
     }
 
-    /// An empty transaction that becomes to the byte what nft sends: tables without `NLM_F_CREATE`, the elements of a
-    /// message numbered from 1 on where their attributes' type is `NFTA_LIST_ELEM`, and elements to be deleted with all that
-    /// is said of them. The kernel looks at none of it.
+    /// Creates an empty transaction whose bytes will equal nft's: tables without `NLM_F_CREATE`, the elements of a
+    /// message numbered from 1 instead of the attribute type `NFTA_LIST_ELEM`, and deletions of elements with all their
+    /// attributes. The kernel ignores these differences.
     #[doc(hidden)]
     pub fn as_nft() -> Self {
         Self {
@@ -109,14 +106,14 @@ impl Transaction {
         }
     }
 
-    /// The same, where what is added from now on is written as it usually is.
+    /// Encodes operations added from now on in the usual way.
     #[doc(hidden)]
     pub fn into_ours(mut self) -> Self {
         self.as_nft = false;
         self
     }
 
-    /// Takes all operations out and keeps the memory.
+    /// Removes all operations and keeps the memory.
     pub fn clear(&mut self) {
         self.buffer.truncate(BEGIN);
         self.operations = 0;
@@ -127,7 +124,7 @@ impl Transaction {
         self.seal();
     }
 
-    /// Number of operations.
+    /// Returns the number of operations.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.operations as usize
@@ -139,16 +136,15 @@ impl Transaction {
         self.operations == 0
     }
 
-    /// Length of the operations in bytes.
+    /// Returns the length of the operations in bytes.
     #[must_use]
     pub fn byte_length(&self) -> usize {
         self.operations().len()
     }
 
-    /// Makes the commit conditional: it fails, with nothing applied, if the ruleset is no longer
-    /// of this generation.
+    /// Makes the commit conditional: it fails, with nothing applied, if the ruleset no longer has this generation.
     ///
-    /// One of another namespace, or from a file, is refused when the transaction is committed
+    /// A generation of another namespace, or from a file, is rejected when the transaction is committed
     /// ([`CommitError::generation_is_foreign`](super::CommitError::generation_is_foreign)).
     pub fn expect_generation(&mut self, generation: Generation) -> &mut Self {
         self.expected = Some(generation);
@@ -156,22 +152,22 @@ impl Transaction {
         self
     }
 
-    /// The generation that the commit is conditional on.
+    /// Returns the generation that the commit is conditional on.
     #[must_use]
     pub const fn expected_generation(&self) -> Option<Generation> {
         self.expected
     }
 
-    /// Takes the end away, so that more operations can be written.
+    /// Removes the end, so that more operations can be written.
     #[inline]
     fn unseal(&mut self) {
         self.buffer.truncate(self.buffer.len() - END);
         if self.last != BEGIN {
-            self.acknowledge(self.last, false); // another one will be the last
+            self.acknowledge(self.last, false); // the next one becomes the last
         }
     }
 
-    /// Writes the end, and asks for acknowledgements of the first and last operation.
+    /// Writes the end, and requests acknowledgements of the first and last operation.
     #[inline]
     fn seal(&mut self) {
         if self.operations > 0 {
@@ -187,7 +183,7 @@ impl Transaction {
         self.buffer.extend_from_slice(&end);
     }
 
-    /// Sets or takes away the flag that asks for an acknowledgement of the operation that starts here.
+    /// Sets or clears the flag that requests an acknowledgement of the operation at this offset.
     #[inline]
     fn acknowledge(&mut self, at: usize, asked: bool) {
         if let Some(flags) = self.buffer.get_mut(at + FLAGS.start..at + FLAGS.end) {
@@ -211,7 +207,7 @@ impl Transaction {
         written.map(|()| self)
     }
 
-    /// Writes an operation where the end was taken away.
+    /// Writes an operation after the end was removed.
     #[inline]
     fn write_operation(
         &mut self,
@@ -242,7 +238,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// The flags of what adds such an object. Those without an order take no notice of one, but do not get it either.
+    /// Returns the flags for adding such an object. `NLM_F_APPEND` is set only for ordered objects; the kernel ignores
+    /// it for others.
     #[inline]
     const fn flags_of<T: Object>(&self) -> u16 {
         let created = match self.as_nft && T::MESSAGES.new == NFT_MSG_NEWTABLE {
@@ -255,12 +252,12 @@ impl Transaction {
         }
     }
 
-    /// Adds an object; a rule goes to the end of its chain, or behind its `position`. A table or
-    /// chain that is already there stays, and takes what is given (a policy, say).
+    /// Adds an object; a rule is added at the end of its chain, or after its `position`. An existing table or chain
+    /// stays and is updated with the given attributes, such as a policy.
     ///
     /// # Errors
-    /// [`MessageError`] when an attribute is too long, or a name too long or with a NUL in it; the transaction
-    /// is then as it was before.
+    /// [`MessageError`] if an attribute is too long, or a name is too long or contains a NUL; the transaction is then
+    /// unchanged.
     #[inline]
     pub fn add<T: Object>(&mut self, object: &T) -> Result<&mut Self, MessageError> {
         let flags = self.flags_of::<T>();
@@ -269,10 +266,10 @@ impl Transaction {
         })
     }
 
-    /// Adds an object that must not be there yet.
+    /// Adds an object that must not exist.
     ///
     /// # Errors
-    /// As [`add`](Self::add).
+    /// Same as [`add`](Self::add).
     #[inline]
     pub fn create<T: Object>(&mut self, object: &T) -> Result<&mut Self, MessageError> {
         let flags = NLM_F_EXCL | self.flags_of::<T>();
@@ -281,15 +278,14 @@ impl Transaction {
         })
     }
 
-    /// Adds a set without a name of its own, for the one rule that comes behind it, and gives it a number
-    /// that no other set of this transaction has: by that its elements are added
-    /// ([`add_elements`](Self::add_elements)) and the rule names it
-    /// ([`Lookup::set_id`](super::expr::Lookup)). What number the set itself says does not matter.
+    /// Adds an anonymous set, for one rule that must follow, and assigns an id that is unique among the sets of this
+    /// transaction. Use the id to add the elements ([`add_elements`](Self::add_elements)) and in the rule
+    /// ([`Lookup::set_id`](super::expr::Lookup)). The set's own id is ignored.
     ///
     /// # Errors
-    /// As [`add`](Self::add).
+    /// Same as [`add`](Self::add).
     pub fn add_anonymous(&mut self, set: &Set<'_>) -> Result<SetId<'static>, MessageError> {
-        // Far from those that callers count from 0 or 1 for sets that they number themselves.
+        // Far from the ids that callers usually count from 0 or 1.
         let id = NUMBERED | (self.operations + 1);
         let set = Set {
             id: Some(id),
@@ -308,7 +304,7 @@ impl Transaction {
     /// Inserts a rule at the head of its chain, or before its `position`.
     ///
     /// # Errors
-    /// As [`add`](Self::add).
+    /// Same as [`add`](Self::add).
     #[inline]
     pub fn insert(&mut self, rule: &Rule<'_>) -> Result<&mut Self, MessageError> {
         let message = Rule::MESSAGES.new;
@@ -317,11 +313,10 @@ impl Transaction {
         })
     }
 
-    /// Puts a rule in the place of the one with its handle. On Linux 6.18 the new rule has the same
-    /// handle then.
+    /// Replaces the rule with this rule's handle. On Linux 6.18 the new rule has the same handle.
     ///
     /// # Errors
-    /// As [`add`](Self::add).
+    /// Same as [`add`](Self::add).
     #[inline]
     pub fn replace(&mut self, rule: &Rule<'_>) -> Result<&mut Self, MessageError> {
         let message = Rule::MESSAGES.new;
@@ -330,7 +325,7 @@ impl Transaction {
         })
     }
 
-    /// Gives the chain that has this handle this name.
+    /// Renames the chain with this handle.
     #[doc(hidden)]
     pub fn rename(&mut self, chain: &Chain<'_>) -> Result<&mut Self, MessageError> {
         self.operation(Chain::MESSAGES.new, 0, chain.family, |writer| {
@@ -338,12 +333,12 @@ impl Transaction {
         })
     }
 
-    /// Deletes an object, which must be there: a table with all that is in it, an empty chain, a
-    /// rule by its handle. One that lacks what names it fails with `ENOENT`, and never stands for
-    /// more than one object: for that there are the `flush_…` operations.
+    /// Deletes an object, which must exist: a table with its contents, an empty chain, a rule by handle. An object
+    /// without identification fails with `ENOENT`; a deletion never means more than one object. Use the `flush_…`
+    /// operations for that.
     ///
     /// # Errors
-    /// As [`add`](Self::add).
+    /// Same as [`add`](Self::add).
     #[inline]
     pub fn delete<T: Object>(&mut self, object: &T) -> Result<&mut Self, MessageError> {
         self.operation(T::MESSAGES.delete, 0, object.family(), |writer| {
@@ -351,10 +346,10 @@ impl Transaction {
         })
     }
 
-    /// Deletes an object if it is there (Linux 6.3; before, the commit fails with `EINVAL`).
+    /// Deletes an object if it exists (Linux 6.3; before, the commit fails with `EINVAL`).
     ///
     /// # Errors
-    /// As [`add`](Self::add).
+    /// Same as [`add`](Self::add).
     #[inline]
     pub fn destroy<T: Object>(&mut self, object: &T) -> Result<&mut Self, MessageError> {
         self.operation(T::MESSAGES.destroy, 0, object.family(), |writer| {
@@ -362,8 +357,8 @@ impl Transaction {
         })
     }
 
-    /// Takes the devices that the object's hook names off a chain or a flowtable, which stays. With `is_destroyed` the
-    /// flowtable may be missing; the kernel takes that of flowtables only.
+    /// Removes the devices named in the object's hook from a chain or flowtable, which remains. With `is_destroyed` the
+    /// flowtable may be missing; the kernel supports that for flowtables only.
     #[doc(hidden)]
     pub fn delete_devices<T: Object>(
         &mut self,
@@ -380,7 +375,7 @@ impl Transaction {
     /// Deletes all rules of a chain.
     ///
     /// # Errors
-    /// As [`add`](Self::add).
+    /// Same as [`add`](Self::add).
     pub fn flush_chain<'n>(
         &mut self,
         family: Family,
@@ -395,10 +390,10 @@ impl Transaction {
         })
     }
 
-    /// Deletes all rules of all chains of a table; chains, sets and the table stay.
+    /// Deletes all rules of all chains in a table; the chains, the sets and the table remain.
     ///
     /// # Errors
-    /// As [`add`](Self::add).
+    /// Same as [`add`](Self::add).
     pub fn flush_table<'n>(
         &mut self,
         family: Family,
@@ -410,21 +405,19 @@ impl Transaction {
         })
     }
 
-    /// Deletes all tables of a family; of all families for [`Family::UNSPEC`].
+    /// Deletes all tables of a family, or of all families for [`Family::UNSPEC`].
     ///
     /// # Errors
-    /// As [`add`](Self::add).
+    /// Same as [`add`](Self::add).
     pub fn flush_ruleset(&mut self, family: Family) -> Result<&mut Self, MessageError> {
         self.operation(NFT_MSG_DELTABLE, 0, family, |_| {})
     }
 
-    /// Appends operations that are encoded already: nf_tables messages one behind the other, as they
-    /// stand between `BATCH_BEGIN` and `BATCH_END`, in this machine's byte order. They get sequence
-    /// numbers of this transaction.
+    /// Appends encoded operations: consecutive nf_tables messages, as between `BATCH_BEGIN` and `BATCH_END`, in this
+    /// machine's byte order. They get new sequence numbers.
     ///
     /// # Errors
-    /// [`Malformed`] when the bytes are not whole nf_tables messages; the transaction is then as it
-    /// was before.
+    /// [`Malformed`] if the bytes are not complete nf_tables messages; the transaction is then unchanged.
     pub fn append(&mut self, messages: &[u8]) -> Result<&mut Self, Malformed> {
         self.unseal();
         let before = (self.buffer.len(), self.operations, self.last);
@@ -444,7 +437,7 @@ impl Transaction {
             return Err(Malformed {
                 what: "operation",
                 offset: 0,
-                reason: "it is no nf_tables message",
+                reason: "not an nf_tables message",
             });
         }
         let flags = message.flags & !(NLM_F_REQUEST | NLM_F_ACK | NLM_F_ECHO);
@@ -455,52 +448,50 @@ impl Transaction {
         .map_err(|_| Malformed {
             what: "operation",
             offset: 0,
-            reason: "it is too long",
+            reason: "message is too long",
         })
     }
 
-    /// The numbers of the operations, as they stand in their messages.
+    /// Returns the sequence numbers of the operations.
     pub(super) fn sequences(&self) -> std::ops::RangeInclusive<u32> {
         1..=self.operations
     }
 
-    /// The operations as they are encoded: nf_tables messages one behind the other, as
-    /// [`append`](Self::append) takes them.
+    /// Returns the encoded operations: consecutive nf_tables messages, as accepted by [`append`](Self::append).
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.operations()
     }
 
-    /// The bytes of the operations, without the messages around them.
+    /// Returns the bytes of the operations, without the messages around them.
     pub(super) fn operations(&self) -> &[u8] {
         &self.buffer[BEGIN..self.buffer.len() - END]
     }
 
-    /// An operation, from 0, behind its message's header.
+    /// Returns an operation, counted from 0, without its message's header.
     #[doc(hidden)]
     pub fn payload(&self, index: usize) -> Option<&[u8]> {
         let mut messages = crate::netlink::Messages::new(self.operations());
         Some(messages.nth(index)?.ok()?.payload)
     }
 
-    /// The operations in words, in the order in which they are carried out: as errors name them.
+    /// Describes the operations, in order, as in errors.
     pub fn described(&self) -> impl Iterator<Item = Operation> {
         self.messages()
             .zip(0..)
             .map(|(message, index)| describe(index, &message))
     }
 
-    /// The operations' messages.
+    /// Iterates over the operations' messages.
     pub(super) fn messages(&self) -> impl Iterator<Item = Message<'_>> {
         Messages::new(self.operations()).map_while(Result::ok)
     }
 
-    /// Gives the one datagram that the transaction is to be sent as.
+    /// Passes the datagram of the transaction to `send`.
     ///
-    /// What the datagram holds is described at [`BatchReplies`](crate::netlink::BatchReplies):
-    /// acknowledgements are asked for on the first and last operation and on `BATCH_END`.
-    /// [`Connection::commit`](super::Connection::commit) does this by itself; a caller who wants
-    /// the bytes, to measure or to send them in another way, gets them here.
+    /// [`BatchReplies`](crate::netlink::BatchReplies) describes its contents: the first and last operation and
+    /// `BATCH_END` request acknowledgements. [`Connection::commit`](super::Connection::commit) calls this itself; use
+    /// it to measure the bytes, or to send them in another way.
     pub fn datagram<R>(&self, send: impl FnOnce(&[u8]) -> R) -> R {
         let unused = if self.expected.is_some() {
             0
@@ -510,7 +501,7 @@ impl Transaction {
         send(&self.buffer[unused..])
     }
 
-    /// Writes `BATCH_BEGIN` into the room that was left for it, up to the first operation.
+    /// Writes `BATCH_BEGIN` into the room before the first operation.
     fn write_begin(&mut self) {
         let length = if self.expected.is_some() { BEGIN } else { END };
         let start = BEGIN - length;
@@ -525,7 +516,7 @@ impl Transaction {
     }
 }
 
-/// The operations, in words.
+/// Lists the descriptions of the operations.
 impl fmt::Debug for Transaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         struct Words<'t>(&'t Transaction);
@@ -544,15 +535,15 @@ impl fmt::Debug for Transaction {
     }
 }
 
-/// `BATCH_BEGIN` or `BATCH_END`: header and nfgenmsg. By hand, and nothing is allocated: the end is written
-/// behind every operation.
+/// Encodes `BATCH_BEGIN` or `BATCH_END`: header and nfgenmsg. Encoded by hand without allocation, because the end is
+/// written after every operation.
 fn batch_message(length: usize, kind: u16, flags: u16, sequence: u32) -> [u8; END] {
     let mut message = [0; END];
     message[..4].copy_from_slice(&(length as u32).to_ne_bytes());
     message[4..6].copy_from_slice(&kind.to_ne_bytes());
     message[FLAGS].copy_from_slice(&flags.to_ne_bytes());
     message[8..12].copy_from_slice(&sequence.to_ne_bytes());
-    // Behind the port, family and version, which are 0: the subsystem, big-endian.
+    // After the port, family and version, which are 0: the subsystem, big-endian.
     message[18..].copy_from_slice(&(NFNL_SUBSYS_NFTABLES as u16).to_be_bytes());
     message
 }

@@ -1,5 +1,5 @@
-//! Sets and maps whose keys and values are Rust types: fields in the wrong order, or too few of them, do
-//! not compile, and types, lengths and byte orders follow from them.
+//! Sets and maps with Rust types as keys and values: wrong order or number of fields does not compile, and
+//! data types, lengths and byte orders follow from the Rust types.
 //!
 //! ```
 //! use std::net::Ipv4Addr;
@@ -37,10 +37,9 @@
 //! # }
 //! ```
 //!
-//! What goes beyond, ranges for instance, is done to the [`Set`] that these are made of
-//! ([`TypedSet::adjusted`]) and with [`Element`]'s own constructors. The types are this program's: a set
-//! that is there already under the name may have others, and of those of the same length the kernel takes
-//! elements without a word.
+//! For other features, such as ranges, change the underlying [`Set`] ([`TypedSet::adjusted`]) and use the
+//! constructors of [`Element`]. The types are those of this program: an existing set with the same name may
+//! have other types, and if their lengths are equal the kernel silently accepts the elements.
 
 use std::marker::PhantomData;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -51,17 +50,17 @@ use super::expr::{Data, Verdict};
 use super::name::Name;
 use super::{DataType, Element, ElementRef, Family, Set};
 
-/// One field of a key or a value.
+/// A field of a key or a value.
 pub trait Field: Sized {
-    /// Its type.
+    /// The data type.
     const TYPE: DataType;
-    /// Its length in bytes, of which a concatenation fills up each to four.
+    /// The length in bytes; a concatenation pads each field to four.
     const LENGTH: u32;
 
-    /// Adds its bytes, [`LENGTH`](Self::LENGTH) of them.
+    /// Appends the encoded bytes, [`LENGTH`](Self::LENGTH) of them.
     fn put(&self, bytes: &mut Vec<u8>);
 
-    /// Reads its bytes.
+    /// Decodes the bytes.
     fn take(bytes: &[u8]) -> Option<Self>;
 }
 
@@ -88,9 +87,9 @@ macro_rules! fields {
 fields! {
     Ipv4Addr: 4, |address| address.octets(), Ipv4Addr::from;
     Ipv6Addr: 16, |address| address.octets(), Ipv6Addr::from;
-    /// A port: in network order.
+    /// A port, in network order.
     u16: 2, u16::to_be_bytes, u16::from_be_bytes;
-    /// A mark: in host order.
+    /// A mark, in host order.
     u32: 4, u32::to_ne_bytes, u32::from_ne_bytes;
     Protocol: 1, |protocol| [protocol.0], |[number]| Protocol(number);
     MacAddress: 6, |address| address.0, MacAddress;
@@ -99,18 +98,18 @@ fields! {
     Icmpv6Type: 1, |kind| [kind.0], |[number]| Icmpv6Type(number);
 }
 
-/// A key, or a map's value: one [`Field`], or a tuple of up to five, which is a concatenation.
+/// A key, or a map's value: a [`Field`], or a concatenation as a tuple of up to five.
 pub trait Fields: Sized {
-    /// Their type.
+    /// Returns the data type.
     fn data_type() -> DataType;
 
-    /// Type and length of each.
+    /// Returns the type and length of each field.
     fn fields() -> Vec<(DataType, u32)>;
 
-    /// Their bytes, as the kernel has them.
+    /// Encodes the fields as stored by the kernel.
     fn encode(&self) -> Vec<u8>;
 
-    /// Reads their bytes; `None` if they are of another length.
+    /// Decodes the fields; `None` if the length differs.
     fn decode(bytes: &[u8]) -> Option<Self>;
 }
 
@@ -174,15 +173,15 @@ tuples! {
     (A 0, B 1, C 2, D 3, E 4);
 }
 
-/// What a map has for a key: [`Fields`], or a [`Verdict`].
+/// The data of a map: [`Fields`], or a [`Verdict`].
 pub trait MapData: Sized {
-    /// The set as a map to such data.
+    /// Makes the set a map to such data.
     fn declare(set: Set<'_>) -> Set<'_>;
 
-    /// The element with it.
+    /// Adds the data to an element.
     fn put<'e>(&self, element: Element<'e>) -> Element<'e>;
 
-    /// That of an element; `None` if it is of another kind.
+    /// Returns the data of an element; `None` if it is of another kind.
     fn take(data: &Data<'_>) -> Option<Self>;
 }
 
@@ -222,7 +221,7 @@ impl MapData for Verdict<'_> {
     }
 }
 
-/// A set whose keys are of the type `K`.
+/// A set with keys of type `K`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TypedSet<'a, K> {
     set: Set<'a>,
@@ -230,7 +229,7 @@ pub struct TypedSet<'a, K> {
 }
 
 impl<'a, K: Fields> TypedSet<'a, K> {
-    /// A set with this name.
+    /// Creates a set with this name.
     pub fn new(family: Family, table: impl Into<Name<'a>>, name: impl Into<Name<'a>>) -> Self {
         let fields = K::fields();
         let set = match fields[..] {
@@ -241,7 +240,7 @@ impl<'a, K: Fields> TypedSet<'a, K> {
         Self { set, keys }
     }
 
-    /// The same with what this makes of the [`Set`]: a timeout, a size, flags.
+    /// Changes the underlying [`Set`]: its timeout, size or flags.
     ///
     /// ```
     /// use std::net::Ipv4Addr;
@@ -258,33 +257,33 @@ impl<'a, K: Fields> TypedSet<'a, K> {
         self
     }
 
-    /// The set, to be added and looked up.
+    /// Returns the set, for adding and lookups.
     #[must_use]
     pub const fn set(&self) -> &Set<'a> {
         &self.set
     }
 
-    /// What operations on its elements name it by.
+    /// Returns the identification of the set for operations on its elements.
     #[must_use]
     pub fn id(&self) -> SetId<'_> {
         self.set.set_id()
     }
 
-    /// The element with this key.
+    /// Creates an element with this key.
     #[must_use]
     pub fn element(&self, key: &K) -> Element<'static> {
         Element::new(key.encode())
     }
 
-    /// The key of one of its elements; `None` if it is of another length, as in somebody else's set of
-    /// the same name.
+    /// Returns the key of a listed element; `None` if its length differs, as in another program's set with the
+    /// same name.
     #[must_use]
     pub fn key(&self, element: &ElementRef<'_>) -> Option<K> {
         element.key_bytes().and_then(K::decode)
     }
 }
 
-/// A map from keys of the type `K` to values or verdicts, `V`.
+/// A map with keys of type `K` and values or verdicts of type `V`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TypedMap<'a, K, V> {
     keys: TypedSet<'a, K>,
@@ -292,45 +291,45 @@ pub struct TypedMap<'a, K, V> {
 }
 
 impl<'a, K: Fields, V: MapData> TypedMap<'a, K, V> {
-    /// A map with this name.
+    /// Creates a map with this name.
     pub fn new(family: Family, table: impl Into<Name<'a>>, name: impl Into<Name<'a>>) -> Self {
         let keys = TypedSet::new(family, table, name).adjusted(V::declare);
         let data = PhantomData;
         Self { keys, data }
     }
 
-    /// The same with what this makes of the [`Set`]: see [`TypedSet::adjusted`].
+    /// Changes the underlying [`Set`]: see [`TypedSet::adjusted`].
     #[must_use]
     pub fn adjusted(mut self, adjust: impl FnOnce(Set<'a>) -> Set<'a>) -> Self {
         self.keys = self.keys.adjusted(adjust);
         self
     }
 
-    /// The map, to be added and looked up.
+    /// Returns the map, for adding and lookups.
     #[must_use]
     pub const fn set(&self) -> &Set<'a> {
         self.keys.set()
     }
 
-    /// What operations on its elements name it by.
+    /// Returns the identification of the map for operations on its elements.
     #[must_use]
     pub fn id(&self) -> SetId<'_> {
         self.keys.id()
     }
 
-    /// The element with this key and what the map has for it.
+    /// Creates an element with this key and value.
     #[must_use]
     pub fn element(&self, key: &K, value: &V) -> Element<'static> {
         value.put(self.keys.element(key))
     }
 
-    /// The key of one of its elements: see [`TypedSet::key`].
+    /// Returns the key of a listed element: see [`TypedSet::key`].
     #[must_use]
     pub fn key(&self, element: &ElementRef<'_>) -> Option<K> {
         self.keys.key(element)
     }
 
-    /// What it has for the key of one of its elements; `None` if that is of another kind or length.
+    /// Returns the value of a listed element; `None` if it is of another kind or length.
     #[must_use]
     pub fn value(&self, element: &ElementRef<'_>) -> Option<V> {
         V::take(&element.data()?)
@@ -375,7 +374,7 @@ mod tests {
         assert_eq!(Ipv6Addr::decode(&[0; 15]), None);
     }
 
-    /// A field's bytes are those that a rule of [`build`](crate::nft::build) compares with.
+    /// Fields are encoded as the values that rules of [`build`](crate::nft::build) compare with.
     #[test]
     fn fields_are_encoded_as_in_rules() {
         fn check<T: Field + Value>(value: T, order: ByteOrder) {

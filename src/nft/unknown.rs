@@ -1,32 +1,32 @@
-//! Attributes that this version of the crate does not know: kept, so that what is read can be
-//! written back whole.
+//! Attributes unknown to this version of the crate, preserved so that objects can be written back
+//! completely.
 
 use std::fmt;
 
 use crate::netlink::{Attribute, Attributes, MessageWriter};
 
-/// Attributes of a newer kernel, as they came, header and padding included; nearly always none, and
-/// then nothing is allocated for them.
+/// Attributes of a newer kernel, as received, including header and padding. Usually none, which
+/// allocates nothing.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct UnknownAttributes(Option<Box<[u8]>>);
 
 impl UnknownAttributes {
-    /// None.
+    /// No attributes.
     pub const NONE: Self = Self(None);
 
-    /// Whether there are none.
+    /// Whether there are no attributes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// The attributes, in the order in which they came.
+    /// Iterates over the attributes, in the received order.
     #[must_use]
     pub fn iter(&self) -> Attributes<'_> {
         Attributes::new(self.0.as_deref().unwrap_or_default())
     }
 
-    /// Those of `attributes` whose types are not among `known`.
+    /// Returns the attributes whose types are not in `known`.
     pub(super) fn of(attributes: Attributes<'_>, known: &[(u16, &'static str)]) -> Self {
         let mut unknown = Self::NONE;
         for attribute in attributes.map_while(Result::ok) {
@@ -37,16 +37,16 @@ impl UnknownAttributes {
         unknown
     }
 
-    /// Keeps one more.
+    /// Appends an attribute.
     #[cold]
     pub(super) fn keep(&mut self, attribute: &Attribute<'_>) {
         let mut bytes = self.0.take().unwrap_or_default().into_vec();
         bytes.extend_from_slice(attribute.raw);
-        bytes.resize(bytes.len().next_multiple_of(4), 0); // the last one may lack its padding
+        bytes.resize(bytes.len().next_multiple_of(4), 0); // the last attribute may lack its padding
         self.0 = Some(bytes.into());
     }
 
-    /// Writes them as they came.
+    /// Writes the attributes unchanged.
     #[inline]
     pub(super) fn write(&self, writer: &mut MessageWriter<'_>) {
         if let Some(bytes) = &self.0 {

@@ -1,8 +1,7 @@
-//! User data: what user space keeps with an object, as `nft` and iptables-nft write it, comments
-//! above all.
+//! User data: data stored by user space with an object, in the format of `nft` and iptables-nft, mainly comments.
 //!
-//! The kernel keeps at most 256 bytes (`NFT_USERDATA_MAXLEN`) and does not look into them. The tools
-//! write a list of entries, without padding between them:
+//! The kernel stores at most 256 bytes (`NFT_USERDATA_MAXLEN`) and does not interpret them. The tools write a list of
+//! entries, without padding between them:
 //!
 //! ```text
 //!  0        1        2
@@ -11,8 +10,8 @@
 //! +--------+--------+----------------+
 //! ```
 //!
-//! What a type means depends on the kind of object: [`TABLE_COMMENT`] and the others here. They are
-//! numbers of libnftnl, not of the kernel. Seen in what nft 1.0.6 sends.
+//! The meaning of a type depends on the kind of object: [`TABLE_COMMENT`] and the other constants. The numbers are
+//! those of libnftnl, not of the kernel, observed in requests of nft 1.0.6.
 
 use bstr::BStr;
 use chainwright_sys::nf_tables::NFT_USERDATA_MAXLEN;
@@ -21,25 +20,25 @@ use super::name::Bytes;
 
 /// A table's comment.
 pub const TABLE_COMMENT: u8 = 0;
-/// Which version of nft made a table: three bytes, and what is behind them. Seen in what nft 1.1.7 sends.
+/// The version of nft that created a table: three bytes, and further data. Observed in requests of nft 1.1.7.
 pub(super) const TABLE_NFT_VERSION: u8 = 1;
-/// When that nft was built: seconds, as a number of 64 bits in network byte order.
+/// The build time of that nft: seconds, as a 64-bit number in network byte order.
 pub(super) const TABLE_NFT_BUILD: u8 = 2;
-/// Who made a table, beside its comment: this library writes it into tables of services whose name and comment are also
-/// another program's. `nft` passes over what it does not know.
+/// The creator of a table, besides its comment: this library writes it into tables of services whose name and comment
+/// another program also uses. `nft` skips entries of unknown types.
 #[doc(hidden)]
 pub const TABLE_MAKER: u8 = 200;
 /// A chain's comment.
 pub const CHAIN_COMMENT: u8 = 0;
 /// A rule's comment.
 pub const RULE_COMMENT: u8 = 0;
-/// A comment of a stateful object.
+/// A stateful object's comment.
 pub const OBJECT_COMMENT: u8 = 0;
 /// An element's comment.
 pub const ELEMENT_COMMENT: u8 = 0;
 /// Flags of an element: a u32 in host byte order, [`ELEMENT_OPEN_INTERVAL`].
 pub const ELEMENT_FLAGS: u8 = 1;
-/// The interval that begins with this element has no end: it reaches to the last value there is.
+/// The interval that begins with this element has no end: it reaches to the last value.
 pub const ELEMENT_OPEN_INTERVAL: u32 = 1;
 /// Byte order of a set's keys: a u32 in host byte order, [`HOST_ENDIAN`] or [`BIG_ENDIAN`].
 pub const SET_KEY_BYTE_ORDER: u8 = 0;
@@ -47,9 +46,9 @@ pub const SET_KEY_BYTE_ORDER: u8 = 0;
 pub const SET_DATA_BYTE_ORDER: u8 = 1;
 /// Whether `nft` joins overlapping intervals (`auto-merge`): a u32 in host byte order.
 pub const SET_MERGE_ELEMENTS: u8 = 2;
-/// The expression that a set's keys were declared by (`typeof`), as entries within this one.
+/// The expression by which a set's keys were declared (`typeof`), as entries within this one.
 pub const SET_KEY_TYPEOF: u8 = 3;
-/// The expression that a map's data was declared by.
+/// The expression by which a map's data was declared.
 pub const SET_DATA_TYPEOF: u8 = 4;
 /// Whether a map's data are intervals: a u32 in host byte order.
 pub const SET_DATA_INTERVAL: u8 = 6;
@@ -61,31 +60,30 @@ pub const HOST_ENDIAN: u32 = 1;
 /// Numbers in network byte order: see [`SET_KEY_BYTE_ORDER`].
 pub const BIG_ENDIAN: u32 = 2;
 
-/// What stands in a note of how a set was declared: which kind of expression, a u32 in host byte order, and entries that
-/// depend on the kind.
+/// Entry of a `typeof` declaration: the kind of expression, a u32 in host byte order.
 #[doc(hidden)]
 pub const TYPEOF_KIND: u8 = 0;
-/// The second of them.
+/// Entry of a `typeof` declaration: entries that depend on the kind.
 #[doc(hidden)]
 pub const TYPEOF_DATA: u8 = 1;
-/// Several fields, each in an entry.
+/// A concatenation, with one entry per field.
 #[doc(hidden)]
 pub const TYPEOF_CONCAT: u32 = 13;
-/// A question to the routing table, as nft 1.1 numbers it.
+/// A lookup in the routing table, as numbered by nft 1.1.
 #[doc(hidden)]
 pub const TYPEOF_FIB: u32 = 27;
-/// A state of IPsec, as nft 1.1 numbers it.
+/// An IPsec state, as numbered by nft 1.1.
 #[doc(hidden)]
 pub const TYPEOF_XFRM: u32 = 28;
-/// The same in nft 1.0.6.
+/// `fib`, as numbered by nft 1.0.6.
 #[doc(hidden)]
 pub const TYPEOF_FIB_OLDER: u32 = 26;
-/// The same in nft 1.0.6.
+/// `ipsec`, as numbered by nft 1.0.6.
 #[doc(hidden)]
 pub const TYPEOF_XFRM_OLDER: u32 = 27;
 
-/// A note of how a set was declared, with the numbers of nft 1.1 in it whichever version wrote it; `None` of `ipsec`
-/// alone, which some versions note and others cannot read.
+/// Converts a `typeof` declaration of any version to the numbers of nft 1.1; `None` for a lone `ipsec`, which some
+/// versions write and others cannot read.
 pub(super) fn typeof_of_any_version(note: &[u8]) -> Option<Vec<u8>> {
     let is_whole = |note: &[u8]| {
         let mut entries = UserData::new(note);
@@ -109,7 +107,7 @@ pub(super) fn typeof_of_any_version(note: &[u8]) -> Option<Vec<u8>> {
         for (entry, value) in entries {
             let number = kind.to_ne_bytes();
             let value = if entry == TYPEOF_KIND { &number } else { value };
-            field.extend([entry, value.len() as u8]); // as it was in one byte
+            field.extend([entry, value.len() as u8]); // the length was one byte before
             field.extend(value);
         }
         Some((kind, field))
@@ -130,40 +128,40 @@ pub(super) fn typeof_of_any_version(note: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// How long a comment may be, in bytes without the NUL at its end (`NFTNL_UDATA_COMMENT_MAXLEN`).
+/// Maximum length of a comment in bytes, without the trailing NUL (`NFTNL_UDATA_COMMENT_MAXLEN`).
 pub const COMMENT_MAXLEN: usize = 128;
 
-/// The entries of user data, in order: type and value.
+/// An iterator over the entries of user data: type and value.
 ///
-/// Total: what does not have the form ends the iteration.
+/// Never fails: iteration ends at malformed data.
 #[derive(Debug, Clone)]
 pub struct UserData<'a>(&'a [u8]);
 
 impl<'a> UserData<'a> {
-    /// The entries that these bytes consist of.
+    /// Iterates over the entries in these bytes.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// What is left: behind the last entry, the bytes that are none.
+    /// Returns the remaining bytes: after the last entry, the malformed rest.
     pub(super) const fn rest(&self) -> &'a [u8] {
         self.0
     }
 
-    /// The value of the first entry of this type.
+    /// Returns the value of the first entry of this type.
     #[must_use]
     pub fn get(mut self, kind: u8) -> Option<&'a [u8]> {
         self.find(|(this, _)| *this == kind).map(|(_, value)| value)
     }
 
-    /// The number in the first entry of this type, which stands there in host byte order.
+    /// Returns the number in the first entry of this type, stored in host byte order.
     #[must_use]
     pub fn number(self, kind: u8) -> Option<u32> {
         self.get(kind)?.try_into().ok().map(u32::from_ne_bytes)
     }
 
-    /// The comment in the first entry of this type, without the NUL at its end.
+    /// Returns the comment in the first entry of this type, without the trailing NUL.
     #[must_use]
     pub fn comment(self, kind: u8) -> Option<&'a BStr> {
         let value = self.get(kind)?;
@@ -182,7 +180,7 @@ impl<'a> Iterator for UserData<'a> {
     }
 }
 
-/// Why a comment cannot be kept with an object.
+/// Error for a comment that cannot be stored with an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommentError {
@@ -192,25 +190,25 @@ pub enum CommentError {
         /// The comment's length in bytes.
         length: usize,
     },
-    /// It holds a NUL, which would end it.
-    #[error("a comment cannot hold a NUL")]
+    /// It contains a NUL, which would end it.
+    #[error("a comment cannot contain a NUL")]
     Nul,
-    /// The kernel keeps 256 bytes with an object, and other things take up too many of them.
-    #[error("with this comment the user data would be {length} bytes long: the kernel keeps 256")]
+    /// The kernel stores 256 bytes with an object, and other user data occupies too many of them.
+    #[error("the user data with this comment would be {length} bytes long (at most 256)")]
     Full {
-        /// Length in bytes of all user data together.
+        /// Total length of the user data in bytes.
         length: usize,
     },
 }
 
-/// Puts an entry into user data, in the place of one of its type if there is one.
+/// Sets an entry of user data, replacing one of the same type.
 #[doc(hidden)]
 pub fn put(userdata: &mut Option<Bytes<'_>>, kind: u8, value: &[u8]) {
     let old = userdata.take().unwrap_or_default();
     let mut new = Vec::with_capacity(old.len() + 2 + value.len());
     let mut put = false;
     let push = |new: &mut Vec<u8>, kind, value: &[u8]| {
-        new.extend_from_slice(&[kind, value.len() as u8]); // at most 255, by both callers
+        new.extend_from_slice(&[kind, value.len() as u8]); // at most 255, for both callers
         new.extend_from_slice(value);
     };
     let mut entries = UserData::new(&old);
@@ -229,7 +227,7 @@ pub fn put(userdata: &mut Option<Bytes<'_>>, kind: u8, value: &[u8]) {
     *userdata = Some(new.into());
 }
 
-/// Puts a comment into user data, in the place of an earlier one.
+/// Sets the comment in user data, replacing an earlier one.
 #[doc(hidden)]
 pub fn put_comment(
     userdata: &mut Option<Bytes<'_>>,
@@ -256,11 +254,11 @@ pub fn put_comment(
     Ok(())
 }
 
-/// The comment of an object: `comment` of its view, `with_comment` of its builder.
+/// Implements an object's comment: `comment` of its view, `with_comment` of its builder.
 macro_rules! commented {
     ($Object:ident as $View:ident, $KIND:ident) => {
         impl<'a> $View<'a> {
-            /// The comment that user space keeps with it, as `nft` writes and shows it.
+            /// Returns the comment stored by user space, as written and printed by `nft`.
             #[must_use]
             pub fn comment(&self) -> Option<&'a bstr::BStr> {
                 $crate::nft::userdata::UserData::new(self.userdata()?)
@@ -268,12 +266,11 @@ macro_rules! commented {
             }
         }
         impl $Object<'_> {
-            /// Gives it a comment, as `nft` writes and shows it; all else that stands in the user
-            /// data stays.
+            /// Sets the comment, as written and printed by `nft`; other user data stays.
             ///
             /// # Errors
-            /// [`CommentError`](crate::nft::userdata::CommentError) when the comment is longer than
-            /// 128 bytes, holds a NUL, or there is no room for it beside other user data.
+            /// [`CommentError`](crate::nft::userdata::CommentError) if the comment is longer than 128 bytes, contains a
+            /// NUL, or does not fit beside other user data.
             pub fn with_comment(
                 mut self,
                 comment: &str,
@@ -298,7 +295,7 @@ mod tests {
         [&[kind, value.len() as u8][..], value].concat()
     }
 
-    /// A note of an expression of this kind and with these numbers.
+    /// Encodes a declaration by an expression of this kind with these numbers.
     fn note(kind: u32, numbers: &[u32]) -> Vec<u8> {
         let numbers: Vec<_> = (0_u8..).zip(numbers).collect();
         let data = numbers
@@ -330,13 +327,13 @@ mod tests {
         assert_eq!(both(ipsec[0], &[5, 0, 1]), both(ipsec[1], &[5, 0, 1]));
         assert_ne!(both(ipsec[0], &[5, 0, 1]), both(ipsec[1], &[6, 0, 1]));
         assert_ne!(both(ipsec[0], &[5, 1]), both(ipsec[1], &[5, 1]));
-        // Alone it is not noted at all, or as the one field of several.
+        // A lone `ipsec` is not declared at all, or as the only field of a concatenation.
         for kind in ipsec {
             let alone = note(kind, &[5, 0, 1]);
             assert_eq!(of(&alone), None);
             assert_eq!(of(&several(TYPEOF_CONCAT, &entry(0, &alone))), None);
         }
-        // What has not that form stands as it is, and what has more than that form, too.
+        // Declarations of another form, or with additional data, are unchanged.
         let concat = several(
             TYPEOF_CONCAT,
             &[&entry(0, &note(fib[0], &[3, 1]))[..], b"\x01"].concat(),
@@ -367,7 +364,7 @@ mod tests {
             Some("a set".into())
         );
         assert_eq!(UserData::new(SET).get(SET_MERGE_ELEMENTS), None);
-        // A number of another length is none.
+        // A value of another length is not a number.
         assert_eq!(UserData::new(SET).number(SET_COMMENT), None);
         assert_eq!(UserData::new(SET).count(), 2);
     }
@@ -396,13 +393,13 @@ mod tests {
         );
         put(&mut userdata, SET_MERGE_ELEMENTS, &[1, 0, 0, 0]);
         assert_eq!(userdata.as_deref().unwrap()[10..], [2, 4, 1, 0, 0, 0]);
-        // What is behind the last entry stays behind it.
+        // Bytes after the last entry stay there.
         let mut userdata = Some(Bytes::borrowed(&[9, 0, 3]));
         put(&mut userdata, SET_COMMENT, b"b\0");
         assert_eq!(userdata.as_deref(), Some(&[9, 0, 7, 2, b'b', 0, 3][..]));
     }
 
-    /// nft 1.0.6 takes 128 bytes and refuses 129: "comment too long, 128 characters maximum allowed".
+    /// nft 1.0.6 accepts 128 bytes and rejects 129: "comment too long, 128 characters maximum allowed".
     #[test]
     fn long_comments_are_refused() {
         let table = Table::new(Family::IP, "t");

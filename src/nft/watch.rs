@@ -1,11 +1,11 @@
-//! Which tables stood still while others were changed.
+//! Detects tables that stayed unchanged while others were changed.
 //!
-//! A generation is of the whole ruleset of a namespace, and so is the kernel's mark on a dump: with them
-//! alone a commit in any table spoils the reading of every other. What tells tables apart are the kernel's
-//! notifications, which a second socket receives while the table is read: for each commit what it added,
-//! changed and deleted, and behind that the new generation. They come in the order of the commits, and when
-//! that of the generation at the end of the reading is here, all that could have changed the table meanwhile
-//! is. Where a notification was lost, or that of the last commit does not come in time, nothing is known.
+//! A generation covers the whole ruleset of a namespace, and so does the kernel's mark on a dump: based on
+//! them, a commit to any table disturbs reading every other. The kernel's notifications distinguish tables.
+//! A second socket receives them while a table is read: for each commit the additions, changes and
+//! deletions, followed by the new generation. They arrive in the order of the commits. Once the notification
+//! of the generation at the end of the reading has arrived, all changes of the table up to then are known.
+//! If a notification is lost, or that of the last commit does not arrive in time, nothing is known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -32,26 +32,27 @@ use crate::nft::generation::{Generation, GenerationRef};
 use crate::nft::name::Name;
 use crate::nft::scope::Scope;
 
-/// How many bytes of notifications may be queued, with the kernel's book-keeping.
+/// Maximum number of queued bytes of notifications, including the kernel's overhead.
 const QUEUE: usize = 8 * 1024 * 1024;
-/// How long the notification of a commit is waited for, whose generation can be seen already.
+/// Maximum time to wait for the notification of a commit whose generation is already visible.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// A connection's second socket, while nobody listens to it. To close one instead can wait tens of
-/// milliseconds for the kernel, which first does away with what was deleted in the namespace.
+/// A connection's second socket, while it is not in use. Closing it instead could wait tens of milliseconds
+/// for the kernel to clean up objects deleted in the namespace.
 pub(super) type Resting = Arc<Mutex<Option<Socket>>>;
 
-/// A socket with the notifications of what is committed.
+/// A socket that receives the notifications of commits.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// There until it is dropped.
+    /// `Some` until dropped.
     socket: Option<Socket>,
     buffer: Vec<u8>,
     home: Resting,
 }
 
 impl Watch {
-    /// Over a connection's namespace; `None` if the calling thread is in another one and may not enter that.
+    /// Watches a connection's namespace; `None` if the calling thread is in another one and may not enter
+    /// it.
     pub(super) fn open(connection: &Connection) -> Option<Self> {
         let resting = connection.listener.lock().ok().and_then(|mut at| at.take());
         let socket = match resting {
@@ -70,20 +71,20 @@ impl Watch {
         })
     }
 
-    /// Forgets what was committed so far.
+    /// Discards the notifications of earlier commits.
     pub(super) fn begin(&mut self) {
         let _ = self.take(&[], Until::Forgotten);
     }
 
-    /// Whether these tables stood still from what was taken in last until this generation.
+    /// Whether these tables stayed unchanged since the last call until this generation.
     pub(super) fn stood_still(&mut self, scopes: &[Scope<'_>], until: Generation) -> bool {
         self.take(scopes, Until::Generation(until.number())).is_ok()
     }
 
-    /// What was touched in these tables from what was taken in last until this generation.
+    /// Returns the objects of these tables that were touched since the last call until this generation.
     ///
     /// # Errors
-    /// That it is not known.
+    /// [`Touched`] if that is unknown.
     pub(super) fn touches(
         &mut self,
         scopes: &[Scope<'_>],
@@ -95,11 +96,10 @@ impl Watch {
         Ok(touches)
     }
 
-    /// The number of the newest generation until which these tables stood still, if there is one since what
-    /// was taken in last.
+    /// Returns the newest generation since the last call, if any, up to which these tables stayed unchanged.
     ///
     /// # Errors
-    /// One that was touched, or that nothing is known.
+    /// [`Touched`] if one was touched, or that is unknown.
     pub(super) fn newest(&mut self, scopes: &[Scope<'_>]) -> Result<Option<u32>, Touched> {
         self.take(scopes, Until::Queued)
     }
@@ -140,7 +140,7 @@ impl Drop for Watch {
         if !matches!(left, Some(Ok(()))) {
             return;
         }
-        // What is queued takes memory of the kernel's.
+        // Queued notifications occupy kernel memory.
         self.begin();
         let Some(socket) = self.socket.take() else {
             return;
@@ -155,23 +155,23 @@ impl Drop for Watch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Touched;
 
-/// Something in a table: its family, its table's name and its own.
+/// Identifies an object in a table: its family, the table's name and its own.
 pub(super) type MemberKey = (Family, BString, BString);
 
-/// What of a set was touched.
+/// The touched part of a set.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SetTouch {
-    /// These of its elements alone.
+    /// Only these elements.
     Elements {
         keys: BTreeSet<ElementKey<Box<[u8]>>>,
-        /// How much memory they take.
+        /// Memory used by the keys.
         memory: usize,
     },
-    /// Anything.
+    /// Any part.
     Whole,
 }
 
-/// What an event is about, with what belongs to it.
+/// The object that an event concerns, including its members.
 #[derive(Debug, Clone, Copy)]
 enum About {
     Chain,
@@ -179,21 +179,21 @@ enum About {
     Elements,
 }
 
-/// What was touched in some tables.
+/// The objects touched in some tables.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Touches {
-    /// Chains that came, went or were changed, and those whose rules did.
+    /// Chains that were added, deleted or changed, and chains whose rules were.
     pub(super) chains: BTreeSet<MemberKey>,
-    /// Sets that came, went or were changed, and those whose elements did.
+    /// Sets that were added, deleted or changed, and sets whose elements were.
     pub(super) sets: BTreeMap<MemberKey, SetTouch>,
-    /// Whether something else was: a table, a stateful object, a flowtable.
+    /// Whether another object was touched: a table, a stateful object, a flowtable.
     pub(super) others: bool,
-    /// How much memory is left for the elements that were touched. Where it does not do, all of the set was.
+    /// Memory left for the keys of touched elements. If it is exceeded, the whole set counts as touched.
     room: usize,
 }
 
 impl Touches {
-    /// Where elements are noted one by one, as long as they take no more memory than this.
+    /// Records elements individually, as long as their keys use no more memory than this.
     pub(super) fn with_elements(room: usize) -> Self {
         Self {
             room,
@@ -205,7 +205,7 @@ impl Touches {
         self.chains.is_empty() && self.sets.is_empty() && !self.others
     }
 
-    /// Notes what an event is about, or an operation.
+    /// Records the object that an event or operation concerns.
     pub(super) fn note(&mut self, message: &Message<'_>) -> Result<(), Malformed> {
         let (about, named_by) = match message.kind as u8 {
             NFT_MSG_NEWCHAIN | NFT_MSG_DELCHAIN | NFT_MSG_DESTROYCHAIN => {
@@ -224,7 +224,7 @@ impl Touches {
             }
         };
         let family = Family(message.nfgenmsg()?.0.family);
-        // The attribute with the table's name has the same number in all objects.
+        // The attribute with the table's name has the same type in all objects.
         let attributes = message.attributes()?;
         let name = |kind| attributes.clone().find(kind).and_then(Name::keep);
         let (Some(table), Some(name)) = (name(NFTA_TABLE_NAME), name(named_by)) else {
@@ -249,7 +249,7 @@ impl Touches {
         Ok(())
     }
 
-    /// Notes elements of a set; without a list it is all of them.
+    /// Records elements of a set; without a list, all of them.
     fn note_elements(&mut self, set: MemberKey, list: Option<&[u8]>) {
         let touch = self.sets.entry(set).or_insert(SetTouch::Elements {
             keys: BTreeSet::new(),
@@ -279,18 +279,18 @@ impl Touches {
     }
 }
 
-/// Up to where notifications are taken in.
+/// The point up to which notifications are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// All that are queued, whatever they are about.
+    /// All that are queued, which are ignored.
     Forgotten,
     /// All that are queued.
     Queued,
-    /// That of this generation, which is waited for.
+    /// The notification of this generation, which is waited for.
     Generation(u32),
 }
 
-/// Takes in notifications.
+/// Reads notifications.
 struct Events<'w> {
     socket: &'w Socket,
     buffer: &'w mut [u8],
@@ -299,9 +299,9 @@ struct Events<'w> {
     /// The last generation.
     newest: Option<u32>,
     ended: bool,
-    /// Whether one is about a table of the scopes, and not noted.
+    /// Whether one concerns a table of the scopes and is not recorded.
     touched: bool,
-    /// Where to note what they are about.
+    /// Where to record the touched objects.
     noted: Option<&'w mut Touches>,
 }
 
@@ -326,7 +326,7 @@ impl Intake for Events<'_> {
                 self.newest = Some(number);
                 continue;
             }
-            // The attribute with the table's name has the same number in all objects.
+            // The attribute with the table's name has the same type in all objects.
             let (header, _) = message.nfgenmsg()?;
             let name = message.attributes()?.find(NFTA_TABLE_NAME);
             let family = Family(header.family);
@@ -351,7 +351,7 @@ impl Intake for Events<'_> {
                 }
             }
             (Error::Lost(Loss::Absent), _) => self.ended = true,
-            // What was lost before the beginning does not matter.
+            // Losses before the start do not matter.
             (Error::Lost(_) | Error::Truncated { .. }, Until::Forgotten) => {}
             (error, _) => return Err(error),
         }
@@ -368,7 +368,7 @@ mod tests {
         SetId::new(Family::IP, "t", "s")
     }
 
-    /// What was touched by these operations, with so much room for elements.
+    /// Returns the objects touched by these operations, with this memory for elements.
     fn touched(room: usize, fill: impl FnOnce(&mut Transaction)) -> Touches {
         let mut tx = Transaction::new();
         fill(&mut tx);
@@ -379,7 +379,7 @@ mod tests {
         touched
     }
 
-    /// How many elements of the set were touched; `None` for all.
+    /// Returns the number of touched elements of the set; `None` for the whole set.
     fn count(touched: &Touches) -> Option<usize> {
         match &touched.sets[&(Family::IP, "t".into(), "s".into())] {
             SetTouch::Elements { keys, .. } => Some(keys.len()),
@@ -405,7 +405,7 @@ mod tests {
             tx.delete_elements(&set(), Element::interval(&[10, 0, 0, 1], &[10, 0, 0, 2]))
                 .unwrap();
         });
-        // The end of a range is another than the start of the next.
+        // The end of a range differs from the start of the next.
         assert_eq!(count(&more), Some(22));
         assert!(noted.chains.is_empty() && !noted.others);
     }
@@ -432,7 +432,7 @@ mod tests {
                     }
                 });
                 assert_eq!(count(&touched), None);
-                // What its elements took is there again for others.
+                // The memory of its elements is available to others again.
                 assert_eq!(touched.room, 10_000);
             }
         }

@@ -1,10 +1,10 @@
-//! What several extensions' values are made of.
+//! A comparison with a value, as used by several extensions.
 
 use super::option::{Given, OptionError};
 use super::text::Text;
 use super::value::{ends_of, number};
 
-/// What a packet's value is compared with, and whether the comparison is negated.
+/// A comparison with a value, and whether it is negated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Compared<T> {
     /// The value, or the range of values.
@@ -14,7 +14,7 @@ pub struct Compared<T> {
 }
 
 impl<T> Compared<T> {
-    /// It is so.
+    /// Requires the value.
     pub const fn is(value: T) -> Self {
         Self {
             value,
@@ -22,7 +22,7 @@ impl<T> Compared<T> {
         }
     }
 
-    /// It is not so.
+    /// Requires any other value.
     pub const fn is_not(value: T) -> Self {
         Self {
             value,
@@ -30,7 +30,7 @@ impl<T> Compared<T> {
         }
     }
 
-    /// What an option says: negated if the option is.
+    /// Builds the comparison from an option: negated if the option is.
     pub(super) const fn given(given: &Given<'_>, value: T) -> Self {
         Self {
             value,
@@ -40,7 +40,7 @@ impl<T> Compared<T> {
 }
 
 impl<T: TryFrom<u64>> Compared<T> {
-    /// Reads an option's value, a number.
+    /// Parses an option's value as a number.
     pub(in crate::xt) fn parse(given: &Given<'_>) -> Result<Self, OptionError> {
         Ok(Self {
             value: given.parse(number)?,
@@ -58,7 +58,8 @@ impl<T: Into<u64> + Copy> Compared<T> {
 }
 
 impl Compared<(u32, u32)> {
-    /// What a kernel's struct says, which has the range in any case; `None` if every number passes.
+    /// Builds it from a kernel struct, which always contains a range; `None` if every number
+    /// matches.
     pub(in crate::xt) fn unless_all((first, last): (u32, u32), invert: bool) -> Option<Self> {
         let all = (first, last) == (0, u32::MAX) && !invert;
         (!all).then_some(Self {
@@ -67,8 +68,8 @@ impl Compared<(u32, u32)> {
         })
     }
 
-    /// Reads an option's value, a number or a range. The range may end before it starts, as the
-    /// kernel takes it: no number is within it then.
+    /// Parses an option's value as a number or a range. As in the kernel, the range may be
+    /// reversed; it then contains no number.
     pub(in crate::xt) fn parse_range(given: &Given<'_>) -> Result<Option<Self>, OptionError> {
         let ends = given.parse(|value| ends_of(value, 0..=u32::MAX, number))?;
         Ok(Self::unless_all(ends, given.invert))

@@ -1,34 +1,36 @@
-//! What is on purpose otherwise than in iptables, said beside what decides it.
+//! Intentional differences from iptables, declared next to the code that causes
+//! them.
 
 use super::Family;
 
-/// What a tool does with a rule that is given to it.
+/// What a tool does with a given rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Does {
-    /// It takes the rule, and prints it like this.
+    /// It accepts the rule, and prints it like this.
     Prints(&'static str),
-    /// It takes the rule, and prints it as it was given.
+    /// It accepts the rule, and prints it unchanged.
     Keeps,
     /// It refuses the rule.
     Refuses,
 }
 
-/// A rule with which something else is done here than by iptables 1.8.9, on purpose.
+/// A rule that this crate intentionally handles differently from iptables 1.8.9.
 ///
-/// Tests give each to the real tool as well, so that none is listed that is none.
+/// Tests also run each rule through the real tool, to verify that the difference
+/// exists.
 #[derive(Debug, Clone, Copy)]
 pub struct Difference {
     /// The rule's family.
     pub family: Family,
-    /// Table and chain that the rule is for.
+    /// Table and chain for the rule.
     pub place: (&'static str, &'static str),
-    /// The rule's options, as they stand behind `-A CHAIN`.
+    /// The rule's options, as they follow `-A CHAIN`.
     pub given: &'static str,
     /// What iptables does.
     pub iptables: Does,
-    /// What is done here.
+    /// What this crate does.
     pub ours: Does,
-    /// Why.
+    /// The reason.
     pub why: &'static str,
 }
 
@@ -44,7 +46,7 @@ impl Difference {
         }
     }
 
-    /// A rule that is kept as it is given, while iptables prints another one.
+    /// A rule that this crate preserves, while iptables prints another one.
     pub(crate) const fn kept(
         given: &'static str,
         iptables: &'static str,
@@ -53,7 +55,7 @@ impl Difference {
         Self::new(given, Does::Prints(iptables), Does::Keeps, why)
     }
 
-    /// A rule that is refused, while iptables takes it for another one.
+    /// A rule that this crate refuses, while iptables interprets it as another one.
     pub(crate) const fn refused(
         given: &'static str,
         iptables: &'static str,
@@ -62,19 +64,19 @@ impl Difference {
         Self::new(given, Does::Prints(iptables), Does::Refuses, why)
     }
 
-    /// The same, printed like this.
+    /// Sets the text that this crate prints.
     pub(crate) const fn printed(mut self, ours: &'static str) -> Self {
         self.ours = Does::Prints(ours);
         self
     }
 
-    /// The same for IPv6.
+    /// Makes it an IPv6 rule.
     pub(crate) const fn ipv6(mut self) -> Self {
         self.family = Family::Ipv6;
         self
     }
 
-    /// The same in another place.
+    /// Moves it to another table and chain.
     pub(crate) const fn within(mut self, table: &'static str, chain: &'static str) -> Self {
         self.place = (table, chain);
         self

@@ -1,7 +1,7 @@
-//! What every extension can do, and the registry's machinery.
+//! The interface of extensions, and the registry.
 //!
-//! Long, because the macro that makes matches and targets of the registry's lines has a part for each thing that can
-//! be done with them.
+//! This is one large file because the macro that generates matches and targets from the registry has a part for each
+//! operation.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -13,14 +13,14 @@ use super::sets::{SetId, UnresolvedSet};
 use super::text::Text;
 
 thread_local! {
-    /// Memory in which extensions are written to be compared: there are many, and each has but a few bytes.
+    /// Buffer for serializing extensions before a comparison: there are many, of only a few bytes each.
     static WRITTEN: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// The address families that extensions tell apart, and that iptables has tables of.
+/// The address families of extensions, for which iptables has tables.
 ///
-/// [`legacy::Family`](crate::legacy::Family) has ARP as well, [`nft::Family`](crate::nft::Family) all that nf_tables
-/// has; this becomes either by `From`, and either this by `TryFrom`.
+/// [`legacy::Family`](crate::legacy::Family) also has ARP, and [`nft::Family`](crate::nft::Family) has all families of
+/// nf_tables. `From` converts this type to either, and `TryFrom` converts back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
     /// IPv4.
@@ -35,7 +35,7 @@ impl Family {
 }
 
 impl fmt::Display for Family {
-    /// `IPv4` or `IPv6`.
+    /// Writes `IPv4` or `IPv6`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Ipv4 => "IPv4",
@@ -44,7 +44,7 @@ impl fmt::Display for Family {
     }
 }
 
-/// The families that an extension is there for.
+/// The families that support an extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Families {
     /// IPv4 only.
@@ -56,7 +56,7 @@ pub enum Families {
 }
 
 impl Families {
-    /// Whether the family is among them.
+    /// Whether the family is included.
     #[must_use]
     pub const fn include(self, family: Family) -> bool {
         matches!(
@@ -66,14 +66,14 @@ impl Families {
     }
 }
 
-/// How `iptables -L` shows rules.
+/// Style of rules in the output of `iptables -L`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListStyle {
     /// The rule's family.
     pub family: Family,
-    /// The rule's protocol, for the names of ports.
+    /// The rule's protocol, which determines the names of ports.
     pub protocol: Option<u8>,
-    /// With numbers in the place of names (`-n`).
+    /// Numbers instead of names (`-n`).
     pub numeric: bool,
 }
 
@@ -81,47 +81,47 @@ pub struct ListStyle {
 pub(super) trait Extension: Sized {
     /// The extension's name in the kernel.
     const NAME: &'static str;
-    /// The names by which rules ask for it: its own, and aliases.
+    /// Its names in rules: the kernel's name, and aliases.
     const NAMES: &'static [&'static str] = &[Self::NAME];
-    /// The revision that is written.
+    /// The revision of the written data.
     const REVISION: u8;
-    /// The families that have it.
+    /// The supported families.
     const FAMILIES: Families = Families::Both;
     /// Its options.
     const OPTIONS: &'static [OptionSpec];
-    /// Which of them are ways of saying one thing.
+    /// Groups of alternative or related options.
     const GROUPS: &'static [OptionGroup] = &[];
-    /// Where it differs from iptables on purpose.
+    /// Intentional differences from iptables.
     const DIFFERENCES: &'static [Difference] = &[];
-    /// Of a match: whether it does more than look at the packet, because it remembers, counts, marks
-    /// or logs. Its place among the rule's matches counts then. Targets leave this alone.
+    /// For a match: whether it has effects beyond inspecting the packet, because it remembers, counts, marks or logs.
+    /// Its position among the rule's matches is then significant. Targets keep the default.
     const HAS_EFFECTS: bool = false;
 
-    /// Its options when it is asked for by that name.
+    /// Its options under that name.
     fn options(_name: &str) -> &'static [OptionSpec] {
         Self::OPTIONS
     }
 
-    /// The names that a value of its options can be, for who asks for help: a heading, and a line for each.
+    /// The possible names in the values of its options, for the help text: a heading, and a line for each.
     fn names_of_values(_family: Family) -> Vec<String> {
         Vec::new()
     }
 
-    /// The revision that is written for that family.
+    /// The revision of the written data for that family.
     fn revision(_family: Family) -> u8 {
         Self::REVISION
     }
 
-    /// Reads the extension's data; `None` if it says something that the value cannot say.
+    /// Decodes the extension's data; `None` if it contains something that the value cannot represent.
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self>;
 
-    /// The extension's data of revision [`Self::revision`], without padding.
+    /// Encodes the extension's data in revision [`Self::revision`], without padding.
     ///
     /// # Errors
-    /// The data has no room for what the option says. Nothing is ever cut.
+    /// An option's value does not fit into the data. Nothing is ever truncated.
     fn write(&self, family: Family) -> Result<Vec<u8>, OptionError>;
 
-    /// Adds the same to these bytes.
+    /// Appends the encoded data to `info`.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -130,8 +130,8 @@ pub(super) trait Extension: Sized {
         Ok(())
     }
 
-    /// Whether the value says all that the data holds: it is written back as the same bytes, unless it
-    /// was read from another revision.
+    /// Whether the value represents the data completely: encoding it yields the same bytes, unless they are of another
+    /// revision.
     fn says_all(&self, family: Family, revision: u8, info: &[u8]) -> bool {
         if revision != Self::revision(family) {
             return true;
@@ -143,40 +143,40 @@ pub(super) trait Extension: Sized {
         same
     }
 
-    /// The value that these options say. Each option is known, stands no more often, is negated no
-    /// otherwise and stands with no others than its [`OptionSpec`] and [`Self::GROUPS`] say, and required
-    /// ones are there.
+    /// Builds the value from options. The caller has checked the options against their [`OptionSpec`]s and
+    /// [`Self::GROUPS`]: each is known, their repetition, negation and combination are allowed, and no required option
+    /// is missing.
     ///
     /// # Errors
-    /// A value or a combination of options that has no meaning.
+    /// A value or a combination of options is invalid.
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError>;
 
-    /// The name under which `iptables-save` shows it.
+    /// The name in the output of `iptables-save`.
     fn shown_name(&self) -> &'static str {
         Self::NAME
     }
 
-    /// Adds the options as `iptables-save` prints them, each with a blank before it.
+    /// Appends the options as `iptables-save` prints them, each after a space.
     fn print(&self, text: &mut Text);
 
-    /// Adds it as `iptables -L` shows it, with a blank before it: by default its name and its options.
+    /// Appends it as `iptables -L` shows it, after a space: by default its name and its options.
     fn list(&self, text: &mut Text, _style: ListStyle) {
         text.word(self.shown_name());
         self.print(text);
     }
 
-    /// The sets that it names. With one that has no index it is not written.
+    /// The sets that it refers to. It cannot be encoded if one of them has no index.
     fn sets(&self) -> impl Iterator<Item = &SetId> {
         std::iter::empty()
     }
 
-    /// The same, to be changed.
+    /// Mutable access to the sets.
     fn sets_mut(&mut self) -> impl Iterator<Item = &mut SetId> {
         std::iter::empty()
     }
 }
 
-/// An extension that has no typed value here: kept as it is.
+/// An extension without a typed value in this crate, as raw data.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Opaque {
     /// The extension's name.
@@ -188,8 +188,8 @@ pub struct Opaque {
 }
 
 impl fmt::Display for Opaque {
-    /// In the form that `chainwright`'s own restore takes: the real tools know no such options, and
-    /// refuse what they cannot understand.
+    /// Prints a form that only `chainwright`'s own restore accepts. The real tools have no such options, and refuse the
+    /// rule.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -205,24 +205,24 @@ impl fmt::Display for Opaque {
     }
 }
 
-/// Why an extension cannot go into the kernel as it is.
+/// Error from encoding an extension for the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Hash)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// It names a set that was not looked up.
+    /// It refers to a set by a name that was not looked up.
     #[error(transparent)]
     UnresolvedSet(#[from] UnresolvedSet),
-    /// Its data has no room for what it says.
+    /// A value does not fit into its data.
     #[error("{name}: {error}")]
     Option {
         /// The extension's name.
         name: &'static str,
-        /// The option, what it says, and what there is room for.
+        /// The option, its value, and the available space.
         error: OptionError,
     },
 }
 
-/// An extension's name, revision and data, as they go into the kernel.
+/// An extension's name, revision and data in the kernel's format.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Encoded<'a> {
     /// The extension's name.
@@ -233,7 +233,7 @@ pub struct Encoded<'a> {
     pub info: Cow<'a, [u8]>,
 }
 
-/// What there is to know of an extension before it has a value: a line of the registry.
+/// Description of an extension: an entry of the registry.
 pub struct Spec<T: 'static> {
     pub(super) names: &'static [&'static str],
     pub(super) families: Families,
@@ -245,8 +245,7 @@ pub struct Spec<T: 'static> {
     pub(super) parse: fn(&Context<'_>, &[Given<'_>]) -> Result<T, OptionError>,
 }
 
-/// Extensions by the lengths of their names. Most names that are looked up are chains', which are
-/// longer than all of them.
+/// Extensions by the lengths of their names. Most lookups are for chain names, which are longer than any of them.
 pub(super) struct ByName<T: 'static>([Vec<(&'static str, &'static Spec<T>)>; 32]);
 
 impl<T> ByName<T> {
@@ -254,7 +253,7 @@ impl<T> ByName<T> {
         let mut by_length = [const { Vec::new() }; 32];
         for spec in all {
             for name in spec.names {
-                // `XT_EXTENSION_MAXNAMELEN` is less.
+                // `XT_EXTENSION_MAXNAMELEN` is smaller.
                 if let Some(place) = by_length.get_mut(name.len()) {
                     place.push((*name, spec));
                 }
@@ -275,32 +274,32 @@ impl<T> ByName<T> {
 }
 
 impl<T> Spec<T> {
-    /// The names by which rules ask for it: its own first.
+    /// Its names in rules: the kernel's name first.
     #[must_use]
     pub const fn names(&self) -> &'static [&'static str] {
         self.names
     }
 
-    /// The families that have it.
+    /// The supported families.
     #[must_use]
     pub const fn families(&self) -> Families {
         self.families
     }
 
-    /// Where it differs from iptables on purpose.
+    /// Intentional differences from iptables.
     #[must_use]
     pub const fn differences(&self) -> &'static [Difference] {
         self.differences
     }
 
-    /// Its options when it is asked for by that name.
+    /// Its options under that name.
     #[must_use]
     pub fn options(&self, name: &str) -> &'static [OptionSpec] {
         (self.options)(name)
     }
 
-    /// What `iptables -h` prints of it as a match or a target of that name: its options, and the names that their values can
-    /// be.
+    /// Returns the output of `iptables -h` for a match or target of that name: its options, and the possible names in
+    /// their values.
     pub(crate) fn help(&self, kind: &str, name: &str, family: Family) -> String {
         let mut text = format!("\n{name} {kind} options:\n");
         for option in self.options(name) {
@@ -320,23 +319,23 @@ impl<T> Spec<T> {
         text
     }
 
-    /// Which of its options are ways of saying one thing, when it is asked for by that name.
+    /// Its groups of related options under that name.
     pub fn groups(&self, name: &str) -> impl Iterator<Item = &'static OptionGroup> {
         groups_among(self.groups, self.options(name))
     }
 
-    /// The value that these options say.
+    /// Builds the value from options.
     ///
     /// # Errors
-    /// An option that it does not have, that stands too often, beside another that it excludes or without
-    /// one that it needs, is negated though it cannot be, or is missing; a value or a combination that has no meaning.
+    /// An option is unknown, repeated, negated, combined with another, or alone, although the extension does not allow
+    /// that; a required option is missing; or a value or combination is invalid.
     pub fn parse(&self, context: &Context<'_>, given: &[Given<'_>]) -> Result<T, OptionError> {
         check(self.options(context.name), self.groups, given)?;
         (self.parse)(context, given)
     }
 }
 
-/// Checks options that were given against the table of options.
+/// Checks options against the table of options.
 pub(super) fn check(
     options: &'static [OptionSpec],
     groups: &'static [OptionGroup],
@@ -349,7 +348,7 @@ pub(super) fn check(
         if one.invert && !spec.inverts {
             return Err(OptionError::saying(one.option, "cannot be negated"));
         }
-        // The first one that stands there again ends it, so that this is no long search.
+        // The search ends at the first repetition, so it stays short.
         let mut before = given[..position].iter();
         if !spec.repeats && before.any(|other| other.option == one.option) {
             return Err(OptionError::saying(one.option, "can be given only once"));
@@ -368,7 +367,7 @@ pub(super) fn check(
         }
     }
     for group in groups {
-        // Whether it has a part here takes longer to find out, and seldom counts.
+        // Check the error first: finding out whether the group applies takes longer, and is rarely needed.
         group.check(given).or_else(|wrong| {
             let is_there = groups_among(std::slice::from_ref(group), options).next();
             is_there.map_or(Ok(()), |_| Err(wrong))
@@ -377,13 +376,12 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Whether two names of options are the same. As a rule they are not even of the same length, or they are
-/// the same name in the same place.
+/// Whether two option names are equal. Usually they differ in length or are the same static string.
 fn same(one: &'static str, other: &'static str) -> bool {
     std::ptr::eq(one, other) || one == other
 }
 
-/// The groups that have a part in this table of options.
+/// The groups with a member in this table of options.
 fn groups_among(
     groups: &'static [OptionGroup],
     options: &'static [OptionSpec],
@@ -402,8 +400,8 @@ impl<T> fmt::Debug for Spec<T> {
     }
 }
 
-/// An extension of revision 0 that is one value, which another one has as well: `ttl` and `hl`, `SNPT` and
-/// `DNPT`. Of the value there are `read(info)`, `write()`, `parse(groups, given)` and `print(text, prefix)` and
+/// Implements an extension of revision 0 for a newtype whose value is shared with another extension: `ttl` and `hl`,
+/// `SNPT` and `DNPT`. The value provides `read(info)`, `write()`, `parse(groups, given)`, `print(text, prefix)` and
 /// `list(text, name)`.
 macro_rules! shared {
     (
@@ -445,8 +443,8 @@ macro_rules! shared {
 }
 pub(super) use shared;
 
-/// The list of extensions: one line each, which declares its module and its variant. (`cargo fmt` does not
-/// see modules that a macro declares: `rustfmt src/xt/matches/*.rs src/xt/targets/*.rs` does.)
+/// The list of extensions: each line declares a module and a variant. (`cargo fmt` does not find modules that a macro
+/// declares: run `rustfmt src/xt/matches/*.rs src/xt/targets/*.rs`.)
 macro_rules! registry {
     (
         $(#[$meta:meta])*
@@ -465,12 +463,12 @@ macro_rules! registry {
                 #[doc = concat!("[`", stringify!($module), "`](mod@", stringify!($module), ")")]
                 $Variant($module::$Variant),
             )*
-            /// An extension or revision without a typed value here.
+            /// An extension or revision without a typed value in this crate.
             Opaque($crate::xt::Opaque),
         }
 
         impl $Name {
-            /// All extensions of this kind that have a typed value.
+            /// All extensions of this kind with a typed value.
             pub const ALL: &'static [$crate::xt::Spec<Self>] = &[$(
                 $crate::xt::Spec {
                     names: <$module::$Variant as $crate::xt::Extension>::NAMES,
@@ -491,7 +489,7 @@ macro_rules! registry {
                 },
             )*];
 
-            /// The extension that goes by this name in a family.
+            /// Finds the extension with this name in a family.
             #[must_use]
             pub fn named(
                 family: $crate::xt::Family,
@@ -504,7 +502,7 @@ macro_rules! registry {
                 BY_NAME.find(family, name)
             }
 
-            /// Reads an extension's data; what has no typed value becomes [`Opaque`](Self::Opaque).
+            /// Decodes an extension's data; data without a typed value becomes [`Opaque`](Self::Opaque).
             #[must_use]
             pub fn read(
                 family: $crate::xt::Family,
@@ -512,7 +510,7 @@ macro_rules! registry {
                 revision: u8,
                 info: &[u8],
             ) -> Self {
-                // Only the kernel's own name: an alias is another extension to it.
+                // Only the kernel's own name: to the kernel, an alias is another extension.
                 let spec = Self::named(family, name.as_bytes())
                     .filter(|spec| spec.names.first() == Some(&name));
                 if let Some(value) = spec.and_then(|spec| (spec.read)(family, revision, info)) {
@@ -525,11 +523,11 @@ macro_rules! registry {
                 })
             }
 
-            /// The extension as it goes into the kernel.
+            /// Encodes the extension for the kernel.
             ///
             /// # Errors
-            /// It says the name of a set, which must be [resolved](Self::resolve_sets) first, or more
-            /// than its data has room for.
+            /// It contains the name of a set, which must be [resolved](Self::resolve_sets) first, or a value that does
+            /// not fit into its data.
             pub fn encode(
                 &self,
                 family: $crate::xt::Family,
@@ -550,8 +548,8 @@ macro_rules! registry {
                 })
             }
 
-            /// The same as [`encode`](Self::encode), with the data in the place of what these bytes were;
-            /// name and revision.
+            /// Like [`encode`](Self::encode), but replaces the content of `info` with the data. Returns name and
+            /// revision.
             pub(crate) fn encode_into(
                 &self,
                 family: $crate::xt::Family,
@@ -580,10 +578,10 @@ macro_rules! registry {
                 }
             }
 
-            /// Puts indexes in the place of the names of sets, which must be of the family.
+            /// Replaces the names of sets with their indexes. The sets must be of the family.
             ///
             /// # Errors
-            /// What the look-up says; the names in front of the one that failed are resolved.
+            /// The error of the lookup; the names before the failing one are resolved.
             pub fn resolve_sets<N: $crate::xt::SetNames>(
                 &mut self,
                 family: $crate::xt::Family,
@@ -596,7 +594,7 @@ macro_rules! registry {
                 }
             }
 
-            /// Whether one of its sets is said so.
+            /// Whether `is` returns `true` for one of its sets.
             pub(crate) fn any_set(&self, is: impl FnMut(&$crate::xt::SetId) -> bool) -> bool {
                 match self {
                     $(Self::$Variant(value) => $crate::xt::Extension::sets(value).any(is),)*
@@ -604,10 +602,10 @@ macro_rules! registry {
                 }
             }
 
-            /// Puts names in the place of the indexes of sets.
+            /// Replaces the indexes of sets with their names.
             ///
             /// # Errors
-            /// What the look-up says; the indexes in front of the one that failed are replaced.
+            /// The error of the lookup; the indexes before the failing one are replaced.
             pub fn name_sets<N: $crate::xt::SetNames>(
                 &mut self,
                 names: &mut N,
@@ -628,7 +626,7 @@ macro_rules! registry {
                 }
             }
 
-            /// Whether it does more than look at the packet, so that its place in a rule counts:
+            /// Whether it has effects beyond inspecting the packet, so that its position in a rule is significant:
             /// every target does, some matches do, and an extension without a typed value may.
             #[must_use]
             pub const fn has_effects(&self) -> bool {
@@ -640,7 +638,7 @@ macro_rules! registry {
                 }
             }
 
-            /// Adds the extension as `iptables-save` prints it, with a blank before it.
+            /// Appends the extension as `iptables-save` prints it, after a space.
             pub fn print(&self, text: &mut $crate::xt::Text) {
                 match self {
                     $(Self::$Variant(value) => {
@@ -655,7 +653,7 @@ macro_rules! registry {
         }
 
         impl $Name {
-            /// Adds the extension as `iptables -L` shows it, with a blank before it.
+            /// Appends the extension as `iptables -L` shows it, after a space.
             pub fn list(&self, text: &mut $crate::xt::Text, style: $crate::xt::ListStyle) {
                 match self {
                     $(Self::$Variant(value) => $crate::xt::Extension::list(value, text, style),)*
@@ -667,7 +665,7 @@ macro_rules! registry {
         }
 
         impl std::fmt::Display for $Name {
-            /// The options, as `iptables-save` prints them; what is not UTF-8 is replaced.
+            /// Writes the options as `iptables-save` prints them, with replacement characters for invalid UTF-8.
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 let mut text = $crate::xt::Text::new();
                 self.print(&mut text);
@@ -685,7 +683,7 @@ pub(super) fn read_struct<T: zerocopy::FromBytes + zerocopy::Immutable + zerocop
     T::read_from_prefix(info).ok().map(|(value, _)| value)
 }
 
-/// Adds a struct's bytes to an extension's data.
+/// Appends a struct's bytes to an extension's data.
 pub(super) fn add_struct<T: zerocopy::IntoBytes + zerocopy::Immutable>(
     data: &T,
     info: &mut Vec<u8>,
@@ -693,7 +691,7 @@ pub(super) fn add_struct<T: zerocopy::IntoBytes + zerocopy::Immutable>(
     info.extend_from_slice(data.as_bytes());
 }
 
-/// A struct's bytes as an extension's data; what pads it to 8 bytes fits in without moving it.
+/// Returns a struct's bytes as an extension's data, with capacity for the padding to 8 bytes.
 pub(super) fn write_struct<T: zerocopy::IntoBytes + zerocopy::Immutable>(data: &T) -> Vec<u8> {
     let bytes = data.as_bytes();
     let mut info = Vec::with_capacity(bytes.len().next_multiple_of(8));

@@ -1,5 +1,5 @@
-//! How values are put into the fields of an extension's data: what has no room there is refused, by
-//! the name of its option, and never cut.
+//! Encodes values into the fields of an extension's data. A value that does not fit is an error
+//! with the name of its option, and is never truncated.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use bitflags::Flags;
 use super::value::to_octets;
 use super::{Family, OptionError};
 
-/// A field of `N` bytes with this text in it, which ends at a NUL: `N - 1` bytes at most.
+/// Encodes text into a NUL-terminated field of `N` bytes: at most `N - 1` bytes.
 pub(super) fn text<const N: usize>(
     option: &'static str,
     text: &[u8],
@@ -28,7 +28,7 @@ pub(super) fn text<const N: usize>(
     Ok(field)
 }
 
-/// An address as the kernel's structs hold either family's: 16 bytes of which IPv4 uses 4.
+/// Encodes an address into the kernel's field for both families: 16 bytes, of which IPv4 uses 4.
 pub(super) fn address(
     option: &'static str,
     family: Family,
@@ -47,7 +47,7 @@ pub(super) fn address(
     ))
 }
 
-/// A list of at most so many.
+/// Checks the length of a list.
 pub(super) fn at_most<'a, T>(
     option: &'static str,
     list: &'a [T],
@@ -64,18 +64,15 @@ pub(super) fn at_most<'a, T>(
     ))
 }
 
-/// The bits of a set of flags that all have a name.
+/// Returns the bits of a set of flags, all of which must have names.
 pub(super) fn flags<F: Flags>(option: &'static str, flags: F) -> Result<F::Bits, OptionError> {
     if flags.contains_unknown_bits() {
-        return Err(OptionError::of(
-            option,
-            "there are flags in it that have no name",
-        ));
+        return Err(OptionError::of(option, "it has flags without a name"));
     }
     Ok(flags.bits())
 }
 
-/// Says that something can only be said together with something else.
+/// Returns an error for an option that requires another one, unless the condition is met.
 pub(super) fn only_if(said: bool, option: &'static str, why: &str) -> Result<(), OptionError> {
     if said {
         return Ok(());

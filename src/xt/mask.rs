@@ -1,4 +1,4 @@
-//! Masks of addresses, which extensions' data holds in 16 bytes for either family.
+//! Masks of addresses, which extensions store in 16 bytes for both families.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -9,18 +9,18 @@ use super::{Family, OptionError, Text, fit};
 
 /// A mask of an address.
 ///
-/// Where no mask is given, iptables sets all 16 bytes, also for IPv4, which uses 4 of them; where a full
-/// one is given, it sets only those. The kernel does not look at the other 12, but iptables does when it
-/// looks for a rule. So both forms are kept and written, but masks are equal if their addresses are.
+/// Without an explicit mask, iptables sets all 16 bytes, also for IPv4, which uses 4 of them; for an
+/// explicit full mask, it only sets those 4. The kernel ignores the other 12, but iptables compares them
+/// when it searches for a rule. This type preserves both forms, but compares only the addresses.
 #[derive(Clone, Copy)]
 pub struct Mask {
     address: IpAddr,
-    /// The bytes that the family does not use are set, too.
+    /// Whether the bytes that the family does not use are set, too.
     filled: bool,
 }
 
 impl Mask {
-    /// A mask that is given.
+    /// Creates an explicit mask.
     #[must_use]
     pub const fn new(address: IpAddr) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl Mask {
         }
     }
 
-    /// All bits, as where no mask is given.
+    /// Creates the mask with all bits set, as without an explicit mask.
     #[must_use]
     pub const fn whole(family: Family) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl Mask {
         }
     }
 
-    /// A mask of so many leading bits; `None` if the family's addresses have less.
+    /// Creates a mask with this prefix length; `None` if the family's addresses are shorter.
     #[must_use]
     pub fn prefix(family: Family, bits: u8) -> Option<Self> {
         prefix_mask(family, bits.into()).map(Self::new)
@@ -53,13 +53,13 @@ impl Mask {
         self.address
     }
 
-    /// How many leading bits it has; `None` if it has gaps.
+    /// Its prefix length; `None` if it has gaps.
     #[must_use]
     pub fn prefix_length(self) -> Option<u32> {
         prefix_length(self.address)
     }
 
-    /// Whether all bits of the address count.
+    /// Whether it covers all bits of the address.
     #[must_use]
     pub fn is_whole(self) -> bool {
         match self.address {
@@ -84,7 +84,7 @@ impl Mask {
         Ok(if self.filled { [0xff; 16] } else { octets })
     }
 
-    /// Adds `/` and the prefix length, or the mask if it has gaps; nothing if it is whole.
+    /// Appends `/` and the prefix length, or the mask if it has gaps; nothing if it is whole.
     pub(super) fn print(self, text: &mut Text) {
         match self.prefix_length() {
             _ if self.is_whole() => {}
@@ -100,7 +100,7 @@ impl From<IpAddr> for Mask {
     }
 }
 
-/// Equal masks show the same.
+/// Equal masks have the same output.
 impl fmt::Debug for Mask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Mask").field(&self.address).finish()

@@ -1,13 +1,14 @@
-//! x_tables extensions: [`matches`](mod@matches) and [`targets`], one a module, named as the kernel names them.
+//! x_tables extensions: [`matches`](mod@matches) and [`targets`], one per module, with the kernel's
+//! names.
 //!
-//! An extension's data is a C struct in host byte order, particular to a revision, padded to 8
-//! bytes; the same bytes stand in a legacy table and in an nf_tables `match` or `target`
-//! expression. Each module turns the struct into a typed value and back ([`Match::read`],
-//! [`Match::encode`]), prints it as the options of `iptables-save` ([`Match::print`]), and reads
-//! those options ([`Spec::parse`]). An extension, or a revision of one, that has no module here stays
-//! [`Opaque`]: shown as such, kept and written back unchanged.
+//! An extension's data is a C struct in host byte order, specific to a revision, padded to 8 bytes.
+//! Legacy tables and the nf_tables expressions `match` and `target` contain the same bytes. Each
+//! module converts the struct to a typed value and back ([`Match::read`], [`Match::encode`]), prints
+//! it as the options of `iptables-save` ([`Match::print`]), and parses those options
+//! ([`Spec::parse`]). An extension or revision without a module here is [`Opaque`]: its data is
+//! preserved unchanged.
 //!
-//! Where a value's numbers have another byte order than the host's, or a unit, its field says so.
+//! If a field has a unit, or another byte order than the host's, its documentation mentions it.
 
 mod compared;
 mod difference;
@@ -39,5 +40,5 @@ pub use sets::{SetId, SetName, SetNames, UnresolvedSet};
 pub use targets::Target;
 pub use text::Text;
 
-// What the files of extensions are written with.
+// Imports for the modules of extensions.
 use extension::{Extension, add_struct, read_struct, write_struct};

@@ -1,4 +1,4 @@
-//! Names that stand in extensions' data: of lists, tables, estimators and sets.
+//! Names in extensions' data: of lists, tables, estimators and sets.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -7,10 +7,10 @@ use bstr::{BStr, ByteSlice};
 
 use super::value::{Parsed, field, string, until_nul};
 
-/// A name of at most this many bytes takes no memory of its own.
+/// Names up to this length are stored inline.
 const INLINE: usize = 38;
 
-/// A name of 1 to `MOST` bytes, none of them NUL.
+/// A name of 1 to `MOST` bytes without NUL.
 #[derive(Clone)]
 pub struct Name<const MOST: usize>(Bytes);
 
@@ -21,7 +21,7 @@ enum Bytes {
 }
 
 impl<const MOST: usize> Name<MOST> {
-    /// The name; `None` if it is empty, too long or has a NUL in it.
+    /// Creates a name; `None` if it is empty, too long or contains a NUL.
     pub fn new(name: impl AsRef<[u8]>) -> Option<Self> {
         let name = name.as_ref();
         if name.is_empty() || name.len() > MOST || name.contains(&0) {
@@ -42,12 +42,12 @@ impl<const MOST: usize> Name<MOST> {
         }
     }
 
-    /// The name in a kernel's field, where it ends at a NUL.
+    /// Reads the name from a NUL-terminated field of the kernel.
     pub(super) fn in_field(field: &[u8]) -> Option<Self> {
         until_nul(field).and_then(Self::new)
     }
 
-    /// Reads an option's value.
+    /// Parses an option's value.
     pub(super) fn parse(value: &BStr) -> Parsed<Self> {
         string(value, 1..=MOST).and_then(|name| Self::new(name).ok_or_else(String::new))
     }

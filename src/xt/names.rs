@@ -1,11 +1,10 @@
-//! Names of protocols, services, users and groups, as the system's files have them.
+//! Names of protocols, services, users and groups from the system's files.
 //!
-//! `iptables-save` prints a protocol by the name that `/etc/protocols` has for it, and where that
-//! has none, by one of a few of its own; `iptables-restore` takes services by the names of
-//! `/etc/services`, users and groups by those of `/etc/passwd` and `/etc/group` (`protocols(5)`,
-//! `services(5)`, `passwd(5)`, `group(5)`); groups of devices have their names in
-//! `/etc/iproute2/group`, realms of routes in `/etc/iproute2/rt_realms`, labels of connections in
-//! `/etc/xtables/connlabel.conf`.
+//! `iptables-save` prints a protocol by its name in `/etc/protocols`, or else by one of a few built-in
+//! names; `iptables-restore` accepts services by their names in `/etc/services`, and users and groups by
+//! their names in `/etc/passwd` and `/etc/group` (`protocols(5)`, `services(5)`, `passwd(5)`,
+//! `group(5)`). The names of device groups are in `/etc/iproute2/group`, of routing realms in
+//! `/etc/iproute2/rt_realms`, and of connection labels in `/etc/xtables/connlabel.conf`.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -18,9 +17,9 @@ use chainwright_sys::xt_connlabel::XT_CONNLABEL_MAXBIT;
 use super::Text;
 use super::value::{Parsed, digits, masked, number, number_within};
 
-/// A file longer than this is not one of these.
+/// Maximum number of bytes to read from a file.
 const LONGEST: u64 = 4 << 20;
-/// Names that every iptables knows. Of several for one number the first is printed.
+/// Built-in names of iptables. If a number has several, the first is printed.
 const PROTOCOLS: &[(&str, u8)] = &[
     ("tcp", 6),
     ("sctp", 132),
@@ -36,15 +35,15 @@ const PROTOCOLS: &[(&str, u8)] = &[
     ("all", 0),
 ];
 
-/// The names that rules' texts use beside numbers.
+/// Names for numbers in the text of rules.
 ///
-/// Whatever reads or prints a rule takes those of the system, [`Names::system`], unless it is given
-/// others: those of a container's files ([`Names::below`]), or none but what a program adds
-/// ([`Names::none`]), so that a text means the same everywhere.
+/// Parsing and printing use the names of the system, [`Names::system`], unless the caller passes others:
+/// the names in a container's files ([`Names::below`]), or only names that the program adds
+/// ([`Names::none`]), so that a text has the same meaning everywhere.
 ///
-/// Each file is read once, when it is first needed; a missing or strange one is as good as an empty one.
-/// Other sources of names (`nsswitch.conf(5)`) are not asked. A name that would be read as another number
-/// than the one it is for is not printed.
+/// Each file is read once, on first use; a missing or invalid file counts as empty. Other sources of
+/// names (`nsswitch.conf(5)`) are not used. A name is not printed if it would be parsed as another
+/// number.
 ///
 /// ```
 /// use chainwright::iptables::{Family, Rule};
@@ -65,7 +64,7 @@ const PROTOCOLS: &[(&str, u8)] = &[
 /// ```
 #[derive(Debug, Default)]
 pub struct Names {
-    /// The directory that the files are below; none for no files.
+    /// The root directory of the files; `None` for no files.
     root: Option<PathBuf>,
     protocols: OnceLock<Protocols>,
     services: OnceLock<Services>,
@@ -83,20 +82,21 @@ struct Protocols {
     names: HashMap<u8, BString>,
 }
 
-/// Port and protocol's name of each service's name.
+/// Maps each service name to its ports and protocol names.
 type Services = HashMap<BString, Vec<(u16, BString)>>;
 
-/// The first name of each port and protocol's name.
+/// Maps each port and protocol name to the first service name.
 type ServiceNames = HashMap<(u16, BString), BString>;
 
-/// Numbers of users or groups.
+/// Maps names of users or groups to numbers.
 type Accounts = HashMap<BString, u32>;
 
-/// Those of the system, once somebody asked.
+/// The names of the system, after the first use.
 static SYSTEM: RwLock<Option<Arc<Names>>> = RwLock::new(None);
 
 impl Names {
-    /// Those of this system's files, the same for all who ask until [`reload`](Self::reload).
+    /// Returns the names from this system's files, the same for all callers until
+    /// [`reload`](Self::reload).
     #[must_use]
     pub fn system() -> Arc<Self> {
         let known = SYSTEM.read().unwrap_or_else(PoisonError::into_inner);
@@ -110,13 +110,14 @@ impl Names {
             .clone()
     }
 
-    /// Forgets what was read of this system's files: who asks for [`system`](Self::system) from now on gets
-    /// what they say then. Those that were given out stay as they are.
+    /// Discards the names that were read from this system's files, so that later calls of
+    /// [`system`](Self::system) read the files again. Names that were returned earlier do not change.
     pub fn reload() {
         *SYSTEM.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Those of the files below a directory: `/`, or that of a container, like `/proc/PID/root`.
+    /// Returns the names from the files below a directory: `/`, or the root of a container such as
+    /// `/proc/PID/root`.
     #[must_use]
     pub fn below(root: impl Into<PathBuf>) -> Self {
         Self {
@@ -125,14 +126,14 @@ impl Names {
         }
     }
 
-    /// None but the protocols' that every iptables knows.
+    /// Returns only the built-in protocol names of iptables.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The same with a protocol (`IPPROTO_*`), by which its number is printed from now on. The few names
-    /// that every iptables knows stay those of their own numbers.
+    /// Adds a protocol (`IPPROTO_*`), whose number is then printed by this name. The built-in names of
+    /// iptables keep their own numbers.
     #[must_use]
     pub fn with_protocol(mut self, name: &str, number: u8) -> Self {
         self.protocols();
@@ -143,7 +144,7 @@ impl Names {
         self
     }
 
-    /// The same with a service's port of a protocol (`tcp`).
+    /// Adds a service with its port and protocol (`tcp`).
     #[must_use]
     pub fn with_service(mut self, name: &str, protocol: &str, port: u16) -> Self {
         self.services();
@@ -154,7 +155,7 @@ impl Names {
         self
     }
 
-    /// The same with a user.
+    /// Adds a user.
     #[must_use]
     pub fn with_user(mut self, name: &str, number: u32) -> Self {
         self.users();
@@ -164,7 +165,7 @@ impl Names {
         self
     }
 
-    /// The same with a group of users.
+    /// Adds a group of users.
     #[must_use]
     pub fn with_group(mut self, name: &str, number: u32) -> Self {
         self.groups();
@@ -174,12 +175,12 @@ impl Names {
         self
     }
 
-    /// What a file says; nothing if it cannot be read.
+    /// Reads a file; empty on error.
     fn read(&self, path: &str) -> Vec<u8> {
         let mut text = Vec::new();
         let path = self.root.as_deref().map(|root| Path::join(root, path));
         if let Some(Ok(file)) = path.map(std::fs::File::open) {
-            // What was read before an error is as good as anything.
+            // Use whatever was read before an error.
             let _ = file.take(LONGEST).read_to_end(&mut text);
         }
         text
@@ -195,7 +196,7 @@ impl Names {
         self.services.get_or_init(read)
     }
 
-    /// The first name of a user, or of a group.
+    /// Returns the first name of a user or group.
     pub(crate) fn account(&self, is_user: bool, number: u32) -> Option<Vec<u8>> {
         let text = self.read(if is_user { "etc/passwd" } else { "etc/group" });
         let mut lines = text.lines().map(|line| line.split_str(":"));
@@ -206,7 +207,7 @@ impl Names {
         })
     }
 
-    /// The first name of the service of a port.
+    /// Returns the first service name of a port.
     pub(crate) fn service_name(&self, port: u16, protocol: Option<u8>) -> Option<&[u8]> {
         let read = || service_names(&self.read("etc/services"));
         let names = self.service_names.get_or_init(read);
@@ -226,39 +227,39 @@ impl Names {
         self.groups.get_or_init(read)
     }
 
-    /// Groups of devices.
+    /// Returns the device groups.
     pub(super) fn device_groups(&self) -> &Numbered {
         let path = "/etc/iproute2/group";
         let read = || Numbered::of(path, &self.read(&path[1..]));
         self.device_groups.get_or_init(read)
     }
 
-    /// Realms of routes.
+    /// Returns the routing realms.
     pub(super) fn realms(&self) -> &Numbered {
         let path = "/etc/iproute2/rt_realms";
         let read = || Numbered::of(path, &self.read(&path[1..]));
         self.realms.get_or_init(read)
     }
 
-    /// Labels of connections.
+    /// Returns the connection labels.
     pub(super) fn labels(&self) -> &[(u16, BString)] {
         let read = || labels(&self.read("etc/xtables/connlabel.conf"));
         self.labels.get_or_init(read)
     }
 
-    /// The number of a group of devices.
+    /// Returns the number of a device group.
     #[doc(hidden)]
     pub fn device_group(&self, name: &[u8]) -> Option<u32> {
         self.device_groups().number(name)
     }
 
-    /// The number of a realm of routes.
+    /// Returns the number of a routing realm.
     #[doc(hidden)]
     pub fn realm(&self, name: &[u8]) -> Option<u32> {
         self.realms().number(name)
     }
 
-    /// The bit of a label of connections.
+    /// Returns the bit of a connection label.
     #[doc(hidden)]
     pub fn label(&self, name: &[u8]) -> Option<u16> {
         let mut labels = self.labels().iter();
@@ -266,20 +267,19 @@ impl Names {
         found.map(|(bit, _)| *bit)
     }
 
-    /// The number of a user.
+    /// Returns the number of a user.
     #[doc(hidden)]
     pub fn user(&self, name: &[u8]) -> Option<u32> {
         self.users().get(name.as_bstr()).copied()
     }
 
-    /// The number of a group of users.
+    /// Returns the number of a group of users.
     #[doc(hidden)]
     pub fn group(&self, name: &[u8]) -> Option<u32> {
         self.groups().get(name.as_bstr()).copied()
     }
 
-    /// The number of a protocol: decimal, hexadecimal or octal as all numbers, or the one that goes by
-    /// that name.
+    /// Returns the number of a protocol, from its decimal, hexadecimal or octal number or its name.
     #[doc(hidden)]
     pub fn protocol(&self, name: &[u8]) -> Option<u8> {
         if let Some(number) = digits(name).and_then(|number| u8::try_from(number).ok()) {
@@ -293,9 +293,9 @@ impl Names {
         })
     }
 
-    /// The name of a protocol, if it has one by which it is found again.
+    /// Returns the name of a protocol, if parsing that name yields the same number.
     pub(crate) fn protocol_name(&self, number: u8) -> Option<&[u8]> {
-        // The three that nearly all rules have, without a look into the table.
+        // The three most common protocols, without a table lookup.
         match number {
             6 => return Some(b"tcp"),
             17 => return Some(b"udp"),
@@ -311,7 +311,7 @@ impl Names {
             })
     }
 
-    /// The port of a service of that protocol, or of any if none is given.
+    /// Returns the port of a service of that protocol, or of any protocol if it is `None`.
     #[doc(hidden)]
     pub fn service(&self, name: &[u8], protocol: Option<u8>) -> Option<u16> {
         let ports = self.services().get(name.as_bstr())?;
@@ -323,13 +323,13 @@ impl Names {
     }
 }
 
-/// Whether a name is read as a value when it stands in a line as it is.
+/// Whether a name can be a value in a rule's text without quotes.
 fn is_word(name: &[u8]) -> bool {
     let odd = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'\\' | 0);
     !matches!(name, [] | [b'-' | b'!', ..]) && !name.iter().any(odd)
 }
 
-/// The words of each line, without comments.
+/// Splits each line into words, without comments. Skips lines of fewer than two words.
 fn lines(text: &[u8]) -> impl Iterator<Item = Vec<&[u8]>> {
     text.lines().filter_map(|line| {
         let line = line.split_str("#").next()?;
@@ -352,7 +352,7 @@ fn protocols(text: &[u8]) -> Protocols {
     all
 }
 
-/// Port, protocol's name and names of each service.
+/// Yields port, protocol name and names of each service.
 fn each_service(text: &[u8]) -> impl Iterator<Item = (u16, &[u8], Vec<&[u8]>)> {
     lines(text).filter_map(|words| {
         let (port, protocol) = words[1].split_once_str("/")?;
@@ -382,7 +382,7 @@ fn services(text: &[u8]) -> Services {
     all
 }
 
-/// Lines `name:password:number:…`.
+/// Parses lines of the form `name:password:number:…`.
 fn accounts(text: &[u8]) -> Accounts {
     let mut all = Accounts::new();
     for line in text.lines() {
@@ -397,8 +397,8 @@ fn accounts(text: &[u8]) -> Accounts {
     all
 }
 
-/// Numbers and names of a file. Of a number's or a name's lines the first counts. A name is of
-/// letters, digits, `-` and blanks; one that is a number could not be told from that number.
+/// Parses numbers and names. The first line of a number or a name takes precedence. A name consists of
+/// letters, digits, `-` and spaces, and must not be a number.
 pub(super) fn labels(text: &[u8]) -> Vec<(u16, BString)> {
     let mut all: Vec<(u16, BString)> = Vec::new();
     for line in text.lines() {
@@ -420,7 +420,7 @@ pub(super) fn labels(text: &[u8]) -> Vec<(u16, BString)> {
     all
 }
 
-/// Numbers with names, as a file of iproute2 lists them.
+/// Numbers with names, from a file of iproute2.
 #[derive(Debug)]
 pub(super) struct Numbered {
     path: &'static str,
@@ -428,7 +428,7 @@ pub(super) struct Numbered {
 }
 
 impl Numbered {
-    /// Lines `number name`: numbers up to 255, in decimal or as `0x…`.
+    /// Parses lines of the form `number name`, with numbers up to 255, in decimal or as `0x…`.
     fn of(path: &'static str, text: &[u8]) -> Self {
         let parse = |word: &[u8]| {
             let text = word.to_str().ok()?;
@@ -445,13 +445,13 @@ impl Numbered {
         }
     }
 
-    /// The number that goes by this name.
+    /// Returns the number with this name.
     fn number(&self, name: &[u8]) -> Option<u32> {
         let found = self.names.iter().find(|(_, known)| known == name);
         found.map(|(number, _)| *number)
     }
 
-    /// A number, a number and a mask, or a name, for which all bits count: number and mask.
+    /// Parses a number, a number and a mask, or a name with a full mask; returns number and mask.
     pub(super) fn masked(&self, value: &BStr) -> Parsed<(u32, u32)> {
         masked(value).or_else(|_| {
             let named = self.names.iter().find(|(_, name)| name == value);
@@ -459,13 +459,14 @@ impl Numbered {
                 let path = self.path;
                 format!(
                     "`{value}` is neither a number, nor a number and a mask (`1/0xff`), nor a \
-                         name of {path}"
+                         name in {path}"
                 )
             })
         })
     }
 
-    /// Adds the name, if all bits count and it has one, or the number in hexadecimal and the mask.
+    /// Appends the name, if the mask is full and the number has a name, or the number in hexadecimal and
+    /// the mask.
     pub(super) fn print(&self, (value, mask): (u32, u32), text: &mut Text) {
         if mask != u32::MAX {
             text.push(" ").hex(value).push("/").hex(mask);
@@ -532,7 +533,7 @@ mod tests {
         }
         assert_eq!(names.protocol(b"TCP"), Some(6));
         assert_eq!(names.protocol(b"253"), Some(253));
-        // As iptables 1.8.9 reads `-p 010` and `-p 0x10`.
+        // iptables 1.8.9 parses `-p 010` and `-p 0x10` like this.
         assert_eq!(names.protocol(b"010"), Some(8));
         assert_eq!(names.protocol(b"0x10"), Some(16));
         assert_eq!(names.protocol(b"256"), None);
@@ -551,7 +552,7 @@ mod tests {
         write("two 202\n");
         assert_eq!(names.protocol(b"two"), None);
         assert_eq!(Names::below(place.path()).protocol(b"two"), Some(202));
-        // There are no other files.
+        // The other files do not exist.
         assert_eq!(
             (names.user(b"root"), names.service(b"http", None)),
             (None, None)
@@ -563,7 +564,7 @@ mod tests {
         assert!(!Arc::ptr_eq(&before, &Names::system()));
     }
 
-    /// Whatever files say: what is printed is read as the number that it was.
+    /// For any content of the files, printed text is parsed as the same number.
     #[test]
     fn names_that_would_be_read_as_others_are_not_printed() {
         let all =

@@ -1,5 +1,4 @@
-//! An extension's options as a rule's text gives them: what there is, what was given, what was
-//! wrong.
+//! Options of extensions: their declarations, their values in a rule's text, and errors.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -8,12 +7,12 @@ use bstr::{BStr, ByteSlice};
 
 use super::{Family, Names};
 
-/// How many values follow an option.
+/// Number of values after an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Values {
-    /// None: it is a switch.
+    /// None: it is a flag.
     None,
-    /// One, which may be left out.
+    /// One, which is optional.
     Optional,
     /// One.
     One,
@@ -21,24 +20,24 @@ pub enum Values {
     Two,
 }
 
-/// An option that an extension has, without its leading dashes.
+/// Declaration of an extension's option. Names are without leading dashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OptionSpec {
-    /// Its name as a user writes it.
+    /// Its name in the text of rules.
     pub name: &'static str,
-    /// The name under which the extension is told of it: an alias has another than `name`.
+    /// The name that the extension receives; differs from `name` for an alias.
     pub canonical: &'static str,
-    /// What follows it.
+    /// Its values.
     pub values: Values,
-    /// Whether it may be negated by a `!` before it.
+    /// Whether a preceding `!` may negate it.
     pub inverts: bool,
-    /// Whether it may stand more than once.
+    /// Whether it may occur more than once.
     pub repeats: bool,
-    /// Whether the extension means nothing without it.
+    /// Whether the extension requires it.
     pub required: bool,
-    /// It may only be given together with one of these; with none, alone.
+    /// It requires one of these options; if empty, it requires none.
     pub needs: &'static [&'static str],
-    /// It may not be given together with any of these.
+    /// It cannot be combined with any of these options.
     pub excludes: &'static [&'static str],
 }
 
@@ -56,76 +55,76 @@ impl OptionSpec {
         }
     }
 
-    /// An option without a value.
+    /// Declares an option without a value.
     pub(crate) const fn switch(name: &'static str) -> Self {
         Self::with(name, Values::None)
     }
 
-    /// An option with one value.
+    /// Declares an option with one value.
     pub(crate) const fn one(name: &'static str) -> Self {
         Self::with(name, Values::One)
     }
 
-    /// An option with two values.
+    /// Declares an option with two values.
     pub(crate) const fn two(name: &'static str) -> Self {
         Self::with(name, Values::Two)
     }
 
-    /// An option with a value that may be left out.
+    /// Declares an option with an optional value.
     pub(crate) const fn optional(name: &'static str) -> Self {
         Self::with(name, Values::Optional)
     }
 
-    /// The same, negated by a `!` before it.
+    /// Allows negation by a preceding `!`.
     pub(crate) const fn inverts(mut self) -> Self {
         self.inverts = true;
         self
     }
 
-    /// The same; it may stand more than once.
+    /// Allows repetition.
     pub(crate) const fn repeats(mut self) -> Self {
         self.repeats = true;
         self
     }
 
-    /// The same; it must be there.
+    /// Makes it required.
     pub(crate) const fn required(mut self) -> Self {
         self.required = true;
         self
     }
 
-    /// The same, given only together with one of these.
+    /// Requires one of these options.
     pub(crate) const fn needs(mut self, options: &'static [&'static str]) -> Self {
         self.needs = options;
         self
     }
 
-    /// The same, never given together with one of these.
+    /// Excludes these options.
     pub(crate) const fn excludes(mut self, options: &'static [&'static str]) -> Self {
         self.excludes = options;
         self
     }
 
-    /// The same under another name: the extension hears of it as the first.
+    /// Declares an alias: the extension receives the original name.
     pub(crate) const fn or(mut self, alias: &'static str) -> Self {
         self.name = alias;
         self
     }
 }
 
-/// Options of an extension that are ways of saying one thing.
+/// A group of related options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OptionGroup {
     /// Their canonical names.
     pub names: &'static [&'static str],
-    /// Whether one of them must be there.
+    /// Whether at least one of them is required.
     pub required: bool,
-    /// Whether no two of them may be.
+    /// Whether at most one of them is allowed.
     pub exclusive: bool,
 }
 
 impl OptionGroup {
-    /// One of them is required, and no two.
+    /// Requires exactly one of them.
     pub(crate) const fn one_of(names: &'static [&'static str]) -> Self {
         Self {
             names,
@@ -134,7 +133,7 @@ impl OptionGroup {
         }
     }
 
-    /// One of them is required, or several.
+    /// Requires at least one of them.
     pub(crate) const fn some_of(names: &'static [&'static str]) -> Self {
         Self {
             names,
@@ -143,7 +142,7 @@ impl OptionGroup {
         }
     }
 
-    /// None of them is required, and no two go together.
+    /// Allows at most one of them.
     pub(crate) const fn at_most_one_of(names: &'static [&'static str]) -> Self {
         Self {
             names,
@@ -152,10 +151,10 @@ impl OptionGroup {
         }
     }
 
-    /// The first of them that was given.
+    /// Returns the first given option of the group.
     ///
     /// # Errors
-    /// None was: [`check`](Self::check) says so before, if one is required.
+    /// None was given. If one is required, [`check`](Self::check) reports that first.
     pub(crate) fn find<'g, 'a>(
         &self,
         given: &'g [Given<'a>],
@@ -168,7 +167,7 @@ impl OptionGroup {
         OptionError::of_all(format!("{} is required", any_of(self.names)))
     }
 
-    /// Checks that as many of them were given as may be.
+    /// Checks the number of given options of the group.
     pub(crate) fn check(&self, given: &[Given<'_>]) -> Result<(), OptionError> {
         let mut found = given.iter().filter(|one| self.names.contains(&one.option));
         match (found.next(), found.next()) {
@@ -179,7 +178,7 @@ impl OptionGroup {
     }
 }
 
-/// `--a`, `--a or --b`, `--a, --b or --c`
+/// Formats `--a`, `--a or --b`, `--a, --b or --c`.
 fn any_of(names: &[&str]) -> String {
     let mut text = String::new();
     for (at, name) in names.iter().enumerate() {
@@ -192,14 +191,14 @@ fn any_of(names: &[&str]) -> String {
     text
 }
 
-/// A text that was longer than there is room for, and was cut where iptables cuts it.
+/// A text that was too long, and was truncated where iptables truncates it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Shortened {
     /// The option, without dashes.
     pub option: &'static str,
     /// The text's length, in bytes.
     pub length: usize,
-    /// How many bytes of it are kept.
+    /// Number of remaining bytes.
     pub kept: usize,
 }
 
@@ -212,31 +211,31 @@ impl fmt::Display for Shortened {
         } = self;
         write!(
             f,
-            "--{option}: it has {length} bytes; as iptables does, only the first {kept} are kept"
+            "--{option}: truncated from {length} to {kept} bytes, as iptables does"
         )
     }
 }
 
-/// What an extension may want to know about the rule that it stands in.
+/// Information about the rule for parsing an extension's options.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// The rule's family.
     pub family: Family,
-    /// The name under which the extension was asked for: its own, or an alias.
+    /// The name of the extension in the rule: its own, or an alias.
     pub name: &'a str,
-    /// The rule's protocol (`IPPROTO_*`), if it has one, and whether that is negated.
+    /// The rule's protocol (`IPPROTO_*`), if any, and whether it is negated.
     pub protocol: Option<(u8, bool)>,
-    /// Whether `-j NFLOG` becomes nf_tables' expression `log`, which has room for a longer prefix than
+    /// Whether `-j NFLOG` becomes the nf_tables expression `log`, which allows a longer prefix than
     /// the target's data.
     pub native_log: bool,
-    /// The names that values may have.
+    /// The names for values.
     pub names: &'a Names,
-    /// Where it is noted that a text is cut. Without it, a text that is too long is refused.
+    /// Receives truncated texts. If it is `None`, a text that is too long is an error.
     pub shortened: Option<&'a RefCell<Vec<Shortened>>>,
 }
 
 impl Context<'_> {
-    /// The rule's protocol, if it is one of these and not negated.
+    /// Returns the rule's protocol, if it is one of these and not negated.
     pub(crate) fn protocol_among(&self, protocols: &[u8]) -> Option<u8> {
         match self.protocol {
             Some((number, false)) if protocols.contains(&number) => Some(number),
@@ -244,7 +243,7 @@ impl Context<'_> {
         }
     }
 
-    /// A value that iptables cuts where there is no more room than for so many bytes.
+    /// Truncates a value to `room` bytes, where iptables does so.
     pub(crate) fn shorten<'v>(
         &self,
         one: &Given<'v>,
@@ -268,7 +267,7 @@ impl Context<'_> {
         }
     }
 
-    /// Says that the rule must be for one protocol, as the kernel wants it for this extension.
+    /// Checks that the rule matches one protocol, as the kernel requires for this extension.
     pub(crate) fn needs_protocol(&self, number: u8, name: &str) -> Result<(), OptionError> {
         match self.protocol_among(&[number]) {
             Some(_) => Ok(()),
@@ -282,7 +281,7 @@ impl Context<'_> {
 pub struct Given<'a> {
     /// Its canonical name, without dashes.
     pub option: &'static str,
-    /// Whether a `!` stood before it.
+    /// Whether a `!` precedes it.
     pub invert: bool,
     /// Its first value.
     pub first: Option<&'a BStr>,
@@ -291,12 +290,12 @@ pub struct Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    /// The option of that name among those that were given.
+    /// Finds the given option of that name.
     pub(crate) fn find<'g>(given: &'g [Self], option: &str) -> Option<&'g Self> {
         given.iter().find(|one| one.option == option)
     }
 
-    /// The flags whose options are given.
+    /// Returns the flags whose options are given.
     pub(crate) fn flags<F: bitflags::Flags + Copy>(given: &[Self], options: &[(F, &str)]) -> F {
         let mut all = F::empty();
         for (flag, option) in options {
@@ -307,7 +306,7 @@ impl<'a> Given<'a> {
         all
     }
 
-    /// The same, for one that must be there.
+    /// Finds the given option of that name, which is required.
     pub(crate) fn need<'g>(
         given: &'g [Self],
         option: &'static str,
@@ -315,17 +314,17 @@ impl<'a> Given<'a> {
         Self::find(given, option).ok_or_else(|| OptionError::required(option))
     }
 
-    /// The value; empty if there is none.
+    /// Returns the value; empty if there is none.
     pub(crate) fn value(&self) -> &'a BStr {
         self.first.unwrap_or_default()
     }
 
-    /// The second value; empty if there is none.
+    /// Returns the second value; empty if there is none.
     pub(crate) fn second(&self) -> &'a BStr {
         self.second.unwrap_or_default()
     }
 
-    /// Says that the option, or its first value, is wrong.
+    /// Returns an error about the option or its first value.
     pub(crate) fn error(&self, reason: impl Into<String>) -> OptionError {
         OptionError {
             option: self.option,
@@ -334,12 +333,12 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// Says that it was given together with another one, and may not be.
+    /// Returns an error about a combination with another option.
     pub(crate) fn excludes(&self, other: &str) -> OptionError {
         OptionError::saying(self.option, format!("cannot be used with --{other}"))
     }
 
-    /// Says that the second value is wrong.
+    /// Returns an error about the second value.
     pub(crate) fn error_of_second(&self, reason: impl Into<String>) -> OptionError {
         OptionError {
             option: self.option,
@@ -349,19 +348,19 @@ impl<'a> Given<'a> {
     }
 }
 
-/// What is wrong with an extension's options.
+/// Error in an extension's options.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OptionError {
-    /// The option's canonical name without dashes; empty if it is none in particular.
+    /// The option's canonical name without dashes; empty if the error is not about a single option.
     pub option: &'static str,
-    /// Which of its values is wrong, from 0; `None` if it is the option itself.
+    /// Index of the wrong value, from 0; `None` if the option itself is wrong.
     pub value: Option<usize>,
-    /// What is wrong, and what would be right; it names the option.
+    /// A description of the error and of valid values, including the option's name.
     pub reason: String,
 }
 
 impl OptionError {
-    /// The options together are wrong.
+    /// Returns an error about the options as a whole.
     pub(crate) fn of_all(reason: impl Into<String>) -> Self {
         Self {
             option: "",
@@ -370,7 +369,7 @@ impl OptionError {
         }
     }
 
-    /// The option, or what it says, is wrong.
+    /// Returns an error about an option or its value.
     pub(crate) fn of(option: &'static str, reason: impl fmt::Display) -> Self {
         Self {
             option,
@@ -379,7 +378,7 @@ impl OptionError {
         }
     }
 
-    /// What is said of the option goes on as a sentence: `--mark is required`.
+    /// Returns an error whose text continues the option's name: `--mark is required`.
     pub(crate) fn saying(option: &'static str, rest: impl fmt::Display) -> Self {
         Self {
             option,
@@ -388,12 +387,12 @@ impl OptionError {
         }
     }
 
-    /// The option must be there.
+    /// Returns an error about a missing option.
     pub(crate) fn required(option: &'static str) -> Self {
         Self::saying(option, "is required")
     }
 
-    /// The option means nothing without one of these.
+    /// Returns an error about an option that requires one of these.
     pub(crate) fn needs(option: &'static str, others: &[&str]) -> Self {
         Self::saying(option, format_args!("needs {}", any_of(others)))
     }

@@ -1,11 +1,11 @@
-//! Rates of packets, as `limit` and `hashlimit` have them: the time between two packets.
+//! Packet rates of `limit` and `hashlimit`, stored as the time between two packets.
 
 use bstr::{BStr, ByteSlice};
 
 use super::Text;
 use super::value::Parsed;
 
-/// Name as printed, name in full and length in seconds of each unit, longest first.
+/// Printed name, full name and length in seconds of each unit, longest first.
 const UNITS: [(&str, &str, u32); 4] = [
     ("day", "day", 24 * 60 * 60),
     ("hour", "hour", 60 * 60),
@@ -13,8 +13,9 @@ const UNITS: [(&str, &str, u32); 4] = [
     ("sec", "second", 1),
 ];
 
-/// Reads `n`, `n/second`, `n/minute`, `n/hour` or `n/day`, where the unit may be cut short: the
-/// time between two packets, of which `scale` make a second, and the unit in seconds.
+/// Parses `n`, `n/second`, `n/minute`, `n/hour` or `n/day`, where the unit may be abbreviated.
+/// Returns the time between two packets in units of 1/`scale` seconds, and the rate's unit in
+/// seconds.
 pub(super) fn parse(value: &BStr, scale: u32) -> Parsed<(u64, u32)> {
     let (number, unit) = match value.split_once_str("/") {
         None => (value.as_bytes(), "second".as_bytes()),
@@ -33,7 +34,7 @@ pub(super) fn parse(value: &BStr, scale: u32) -> Parsed<(u64, u32)> {
             let period = u64::from(scale) * u64::from(*seconds) / u64::from(number);
             if period == 0 {
                 return Err(format!(
-                    "`{value}` is too fast: at most {scale} packets a second can be said"
+                    "`{value}` is too fast: at most {scale} packets per second are supported"
                 ));
             }
             Ok((period, *seconds))
@@ -44,15 +45,15 @@ pub(super) fn parse(value: &BStr, scale: u32) -> Parsed<(u64, u32)> {
     }
 }
 
-/// Number and place of the unit of the rate that says a time between packets: whether it does so
-/// exactly, too.
+/// Converts a time between packets to a rate: the number, the index of the unit, and whether the
+/// rate is exact.
 fn said(period: u64, scale: u32) -> (u64, usize, bool) {
     let whole = |unit: usize| {
         let seconds = UNITS.get(unit).map_or(1, |(.., seconds)| *seconds);
         u64::from(scale) * u64::from(seconds)
     };
     let quotient = |unit| whole(unit).checked_div(period).unwrap_or_default();
-    // As iptables: the longest unit, unless a shorter one says it with less of a remainder.
+    // Like iptables: the longest unit, unless a shorter one has a smaller remainder.
     let mut chosen = 0;
     for unit in 1..UNITS.len() {
         let rest = whole(unit).checked_rem(period).unwrap_or_default();
@@ -61,7 +62,7 @@ fn said(period: u64, scale: u32) -> (u64, usize, bool) {
         }
         chosen = unit;
     }
-    // Other than iptables: a longer one, if that one would be read back as another rate.
+    // Unlike iptables: a longer unit, if the chosen one would be parsed as another rate.
     let exact = |unit: &usize| whole(*unit).checked_div(quotient(*unit)) == Some(period);
     match (0..=chosen).rev().find(exact) {
         Some(unit) => (quotient(unit), unit, true),
@@ -69,15 +70,15 @@ fn said(period: u64, scale: u32) -> (u64, usize, bool) {
     }
 }
 
-/// The rate that says a time between packets: a number, and its unit in seconds. A time that no such
-/// rate says exactly comes out as one that is near.
+/// Converts a time between packets to a rate: a number, and its unit in seconds. If no rate is
+/// exact, the result is approximate.
 pub(super) fn of(period: u64, scale: u32) -> (u64, u32) {
     let (number, unit, _) = said(period, scale);
     (number, UNITS.get(unit).map_or(1, |(.., seconds)| *seconds))
 }
 
-/// Adds a rate with a blank before it; gives its unit in seconds. A time between packets that no
-/// such rate says exactly comes out as one that is near.
+/// Appends the rate for a time between packets after a space. Returns its unit in seconds. If no
+/// rate is exact, the output is approximate.
 pub(super) fn print(period: u64, scale: u32, text: &mut Text) -> u32 {
     let (number, unit, _) = said(period, scale);
     let (name, _, seconds) = UNITS.get(unit).copied().unwrap_or(("sec", "second", 1));
@@ -85,8 +86,8 @@ pub(super) fn print(period: u64, scale: u32, text: &mut Text) -> u32 {
     seconds
 }
 
-/// The time between packets in another scale, if a rate says it exactly; each that iptables writes
-/// is said so.
+/// Converts a time between packets to another scale, if a rate represents it exactly, as is the case
+/// for all times that iptables writes.
 pub(super) fn rescale(period: u64, scale: u32, new: u32) -> Option<u64> {
     let (number, unit, exact) = said(period, scale);
     let (.., seconds) = UNITS.get(unit)?;
@@ -120,9 +121,9 @@ mod tests {
         }
         assert_eq!(
             read("10001/s").unwrap_err(),
-            "`10001/s` is too fast: at most 10000 packets a second can be said"
+            "`10001/s` is too fast: at most 10000 packets per second are supported"
         );
-        // 1.8.9 prints the first as 16/sec, which it reads as another rate.
+        // 1.8.9 prints the first as 16/sec, which it parses as another rate.
         for (written, printed) in [("961/min", " 961/min"), ("60/min", " 1/sec")] {
             let mut text = Text::new();
             print(read(written).unwrap().0, 10_000, &mut text);

@@ -1,26 +1,26 @@
-//! Sets in rules: text has their names, the kernel's data their indexes.
+//! Sets in rules: text contains their names, the kernel's data their indexes.
 //!
-//! This module does no input or output, so that a rule that was read from text says a set's name, and
-//! one that was read from the kernel its index. Something that can ask the kernel ([`SetNames`])
-//! turns one into the other: `resolve_sets` before a rule is encoded, `name_sets` before it is
-//! printed. A rule with a name in it cannot be encoded: that is an [`UnresolvedSet`].
+//! This module does no I/O, so a rule parsed from text contains a set's name, and a rule from the kernel
+//! its index. An implementation of [`SetNames`] can query the kernel and converts between them:
+//! `resolve_sets` before encoding a rule, `name_sets` before printing it. Encoding a rule with a name
+//! fails with [`UnresolvedSet`].
 
 use super::{Family, Name, Text};
 
 /// The name of a set: 1 to 31 bytes (`IPSET_MAXNAMELEN` with its NUL, `linux/netfilter/ipset/ip_set.h`).
 pub type SetName = Name<31>;
 
-/// Which set: by index or by name.
+/// Identifies a set by index or by name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SetId {
-    /// The kernel's index of it, valid as long as the set is there; another set may have it later.
+    /// The kernel's index, valid as long as the set exists; a later set may reuse it.
     Index(u16),
     /// Its name.
     Name(SetName),
 }
 
 impl SetId {
-    /// The name, if there is no index.
+    /// Returns the name, if there is no index.
     pub(super) const fn unresolved(&self) -> Option<&SetName> {
         match self {
             Self::Index(_) => None,
@@ -28,7 +28,7 @@ impl SetId {
         }
     }
 
-    /// Puts the index in the place of a name.
+    /// Replaces a name with the index.
     pub(super) fn resolve<N: SetNames>(
         &mut self,
         family: Family,
@@ -40,7 +40,7 @@ impl SetId {
         Ok(())
     }
 
-    /// Puts the name in the place of an index.
+    /// Replaces an index with the name.
     pub(super) fn name<N: SetNames>(&mut self, names: &mut N) -> Result<(), N::Error> {
         if let Self::Index(index) = self {
             *self = Self::Name(names.name(*index)?);
@@ -48,7 +48,7 @@ impl SetId {
         Ok(())
     }
 
-    /// Adds the name; an index as what no command takes for a name.
+    /// Appends the name; an index is printed in a form that no command accepts as a name.
     pub(super) fn print(&self, text: &mut Text) {
         match self {
             Self::Name(name) => drop(text.name(name)),
@@ -57,29 +57,27 @@ impl SetId {
     }
 }
 
-/// Something that knows the sets of a network namespace.
+/// Looks up the sets of a network namespace.
 pub trait SetNames {
-    /// What can go wrong.
+    /// Error of a lookup.
     type Error;
 
-    /// The index of the set of that name, which must be of the family or of none.
+    /// Returns the index of the set with that name, which must be of the family or of no family.
     ///
     /// # Errors
-    /// There is no such set, it is of another family, or it cannot be known.
+    /// The set does not exist, is of another family, or cannot be looked up.
     fn index(&mut self, family: Family, name: &SetName) -> Result<u16, Self::Error>;
 
-    /// The name of the set of that index.
+    /// Returns the name of the set with that index.
     ///
     /// # Errors
-    /// There is no such set, or it cannot be known.
+    /// The set does not exist, or cannot be looked up.
     fn name(&mut self, index: u16) -> Result<SetName, Self::Error>;
 }
 
-/// An extension says the name of a set, which the kernel's data cannot.
+/// An extension contains the name of a set, which the kernel's data cannot represent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Hash)]
-#[error(
-    "the set `{name}` is said by its name, but the kernel takes indexes: resolve_sets() looks them up"
-)]
+#[error("the set `{name}` has a name, but the kernel needs its index: use resolve_sets()")]
 pub struct UnresolvedSet {
     /// The set's name.
     pub name: SetName,
@@ -89,7 +87,7 @@ pub struct UnresolvedSet {
 pub(super) mod tests {
     use super::*;
 
-    /// A table of indexes and names.
+    /// A fixed table of indexes and names.
     pub(in crate::xt) struct Names(pub(in crate::xt) &'static [(u16, &'static str)]);
 
     impl SetNames for Names {

@@ -1,4 +1,4 @@
-//! The list of extensions.
+//! Tests of the registry.
 
 use super::*;
 
@@ -17,8 +17,8 @@ fn extensions_go_by_their_names_in_their_families() {
     assert!(Match::named(Family::Ipv4, &[b'x'; 300]).is_none());
 }
 
-/// What options need, exclude and stand for is among the options, by its own name; and an option that
-/// may stand any number of times is looked for among them once at most.
+/// The options that an option requires, excludes or stands for are in the same table, under their
+/// canonical names. A repeatable option neither requires nor excludes others.
 #[test]
 fn options_name_each_other() {
     fn check<T>(all: &[Spec<T>]) {
@@ -62,8 +62,7 @@ fn an_alias_is_another_extension_to_the_kernel() {
 
 #[test]
 fn data_that_is_not_written_back_stays_opaque() {
-    // A negation that is neither 0 nor 1, which the kernel takes for true and false alike; a bit
-    // that no option sets.
+    // A negation other than 0 and 1, with which the kernel always matches; a bit that no option sets.
     let mut mark = [0; 16];
     mark[8] = 2;
     let read = |name, revision, info: &[u8]| Match::read(Family::Ipv4, name, revision, info);
@@ -74,14 +73,15 @@ fn data_that_is_not_written_back_stays_opaque() {
         read("pkttype", 0, &[0, 0, 0, 0, 2, 0, 0, 0]),
         Match::Opaque(_)
     ));
-    // What pads a struct to 8 bytes is none of it.
+    // The padding of a struct to 8 bytes is not part of it.
     assert!(matches!(
         read("ttl", 0, &[0, 5, 9, 9, 9, 9, 9, 9]),
         Match::Ttl(_)
     ));
 }
 
-/// What is not in a list is not compiled; the page of each type begins with what a user types.
+/// Files that are not in a list are not compiled. The documentation of each type starts with the
+/// option that selects it.
 #[test]
 fn each_extension_is_in_the_list_and_says_what_a_user_types() {
     fn check<T>(place: &str, list: &str, option: &str, all: &[Spec<T>]) {
@@ -91,7 +91,7 @@ fn each_extension_is_in_the_list_and_says_what_a_user_types() {
             let path = entry.unwrap().path();
             let module = path.file_stem().unwrap().to_str().unwrap();
             if path.is_dir() || module == "mod" || list.contains(&format!("mod {module};")) {
-                continue; // what several share, or belongs to the file of this name
+                continue; // shared by several, or tests of the file of this name
             }
             files += 1;
             assert!(list.contains(&format!("\n        {module}::")), "{module}");

@@ -8,13 +8,13 @@ use bstr::ByteSlice;
 
 use super::{ListStyle, Names};
 
-/// Text that grows. What it is told to add comes with a blank before it, unless it says otherwise.
+/// A growing text. Each appended part follows a space, unless documented otherwise.
 #[derive(Debug, Clone, Default)]
 pub struct Text {
     bytes: Vec<u8>,
-    /// Those of the system, if they were not needed so far.
+    /// `None` for the system's names until they are needed.
     names: Option<Arc<Names>>,
-    /// Whether options are written without their dashes.
+    /// Whether to write options without their dashes.
     bare: bool,
 }
 
@@ -27,7 +27,7 @@ impl PartialEq for Text {
 impl Eq for Text {}
 
 impl Text {
-    /// Empty text.
+    /// Creates an empty text.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -37,7 +37,7 @@ impl Text {
         }
     }
 
-    /// Empty text, into which numbers are printed by these names.
+    /// Creates an empty text that prints numbers with these names.
     #[must_use]
     pub const fn with_names(names: Arc<Names>) -> Self {
         Self {
@@ -47,12 +47,12 @@ impl Text {
         }
     }
 
-    /// The names by which numbers are printed.
+    /// Returns the names for numbers.
     pub(crate) fn names(&mut self) -> Arc<Names> {
         self.names.get_or_insert_with(Names::system).clone()
     }
 
-    /// Adds a protocol's name or number, without a blank.
+    /// Appends a protocol's name or number, without a space.
     pub(crate) fn protocol(&mut self, number: u8) -> &mut Self {
         match number {
             6 => self.push("tcp"),
@@ -64,7 +64,7 @@ impl Text {
         }
     }
 
-    /// Adds a port's number, or its service's name, without a blank.
+    /// Appends a port's number or its service name, without a space.
     pub(crate) fn port(&mut self, port: u16, protocol: Option<u8>, style: ListStyle) -> &mut Self {
         let names = self.names();
         match names
@@ -88,54 +88,54 @@ impl Text {
         self.bytes
     }
 
-    /// Forgets the text, keeps the memory.
+    /// Clears the text, but keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
     }
 
-    /// Forgets all behind this many bytes.
+    /// Truncates the text to this many bytes.
     pub(crate) fn truncate(&mut self, length: usize) {
         self.bytes.truncate(length);
     }
 
-    /// Adds these bytes, without a blank.
+    /// Appends these bytes, without a space.
     pub(crate) fn push(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         self.bytes.extend_from_slice(bytes.as_ref());
         self
     }
 
-    /// Adds a word.
+    /// Appends a word.
     pub(crate) fn word(&mut self, word: impl AsRef<[u8]>) -> &mut Self {
         self.bytes.push(b' ');
         self.push(word)
     }
 
-    /// Adds ` --name`, or ` ! --name`.
+    /// Appends ` --name`, or ` ! --name`.
     pub(crate) fn option(&mut self, invert: bool, name: &str) -> &mut Self {
         self.push(if invert { " !" } else { "" });
         self.push(if self.bare { " " } else { " --" }).push(name)
     }
 
-    /// Adds something with its options' names alone, without their dashes.
+    /// Calls `add`, and writes options without their dashes meanwhile.
     pub(crate) fn bare(&mut self, add: impl FnOnce(&mut Self)) {
         let before = std::mem::replace(&mut self.bare, true);
         add(self);
         self.bare = before;
     }
 
-    /// Adds ` --name` if it is on.
+    /// Appends ` --name` if `on` is set.
     pub(crate) fn switch(&mut self, on: bool, name: &str) -> &mut Self {
         if on { self.option(false, name) } else { self }
     }
 
-    /// Adds ` --name` for each flag that is set, in the order of the options.
+    /// Appends ` --name` for each flag that is set, in the order of the options.
     pub(crate) fn flags<F: bitflags::Flags + Copy>(&mut self, set: F, options: &[(F, &str)]) {
         for (flag, option) in options {
             self.switch(set.contains(*flag), option);
         }
     }
 
-    /// Adds `first:last`, or the one number if both are the same, without a blank.
+    /// Appends `first:last`, or a single number if both are the same, without a space.
     pub(crate) fn range<T: Into<u64> + PartialEq + Copy>(
         &mut self,
         first: T,
@@ -148,7 +148,7 @@ impl Text {
         self
     }
 
-    /// Adds a number in decimal, without a blank.
+    /// Appends a number in decimal, without a space.
     pub(crate) fn number(&mut self, number: impl Into<u64>) -> &mut Self {
         let mut number = number.into();
         let mut digits = [0; 20];
@@ -164,7 +164,7 @@ impl Text {
         self.push(&digits[at..])
     }
 
-    /// Adds a number as `0x…`, without a blank.
+    /// Appends a number as `0x…`, without a space.
     pub(crate) fn hex(&mut self, number: impl Into<u64>) -> &mut Self {
         let mut number = number.into();
         let mut digits = [0; 16];
@@ -180,8 +180,8 @@ impl Text {
         self.push("0x").push(&digits[at..])
     }
 
-    /// Adds an address, without a blank. As `inet_ntop` of the C library does, the last four bytes
-    /// of an IPv6 address that has zeros before them stand as an IPv4 address.
+    /// Appends an address, without a space. Like `inet_ntop` of the C library, this prints the last
+    /// four bytes of an IPv6 address after leading zeros as an IPv4 address.
     pub(crate) fn address(&mut self, address: impl Into<IpAddr>) -> &mut Self {
         match address.into() {
             IpAddr::V4(address) => {
@@ -199,15 +199,14 @@ impl Text {
         }
     }
 
-    /// Adds what it displays, without a blank.
+    /// Appends the value's `Display` output, without a space.
     pub(crate) fn display(&mut self, what: impl fmt::Display) -> &mut Self {
         // Writing to memory does not fail.
         let _ = fmt::Write::write_fmt(self, format_args!("{what}"));
         self
     }
 
-    /// Adds a name as a word: as it is, unless it is empty or has a blank or a `"` in it, which only
-    /// quotes keep together.
+    /// Appends a name as a word, in quotes only if it is empty or contains a space or a `"`.
     pub(crate) fn name(&mut self, name: impl AsRef<[u8]>) -> &mut Self {
         let name = name.as_ref();
         let whole = |byte: &u8| !byte.is_ascii_whitespace() && *byte != b'"';
@@ -217,8 +216,8 @@ impl Text {
         self.string(name)
     }
 
-    /// Adds a string: in quotes, with `"`, `'` and `\` escaped, unless it is of letters, digits,
-    /// `_` and `-` only.
+    /// Appends a string: in quotes, with `"`, `'` and `\` escaped, unless it consists of letters,
+    /// digits, `_` and `-` only.
     pub(crate) fn string(&mut self, string: impl AsRef<[u8]>) -> &mut Self {
         let string = string.as_ref();
         let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
@@ -272,7 +271,7 @@ mod tests {
         text.switch(true, "a").switch(false, "b").push(" ");
         text.range(5_u16, 9).push(" ").range(7_u32, 7);
         assert_eq!(text.as_bytes().as_bstr(), " --a 5:9 7");
-        // As glibc's `inet_ntop` prints them.
+        // glibc's `inet_ntop` prints them like this.
         for address in [
             "10.0.200.3",
             "::",
@@ -300,7 +299,7 @@ mod tests {
             text.clear();
             assert_eq!(text.string(string).as_bytes().as_bstr(), printed);
         }
-        // As ip6tables-save 1.8.9 prints `-s` with these.
+        // ip6tables-save 1.8.9 prints `-s` with these.
         for (address, printed) in [
             ("10.0.200.3", "10.0.200.3"),
             ("::102:304", "::1.2.3.4"),

@@ -1,5 +1,4 @@
-//! How the values of options are read: each function takes a value's bytes and says in words what
-//! is wrong with them.
+//! Parsers for the values of options: each takes a value's bytes and describes errors in words.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
@@ -9,11 +8,11 @@ use bstr::{BStr, ByteSlice};
 use super::option::{Given, OptionError};
 use super::{Family, Mask, Names};
 
-/// What a value's reader says: the value, or what is wrong.
+/// Result of a value parser: the value, or a description of the error.
 pub(crate) type Parsed<T> = Result<T, String>;
 
 impl<'a> Given<'a> {
-    /// Reads the value.
+    /// Parses the value.
     pub(crate) fn parse<T>(
         &self,
         read: impl FnOnce(&'a BStr) -> Parsed<T>,
@@ -21,7 +20,7 @@ impl<'a> Given<'a> {
         read(self.value()).map_err(|reason| self.error(reason))
     }
 
-    /// Reads the second value.
+    /// Parses the second value.
     pub(crate) fn parse_second<T>(
         &self,
         read: impl FnOnce(&'a BStr) -> Parsed<T>,
@@ -30,7 +29,7 @@ impl<'a> Given<'a> {
     }
 }
 
-/// A number, decimal, hexadecimal (`0x`) or octal (`0`), that fits the type.
+/// Parses a decimal, hexadecimal (`0x`) or octal (`0`) number that fits the type.
 pub(crate) fn number<T: TryFrom<u64>>(value: &BStr) -> Parsed<T> {
     digits(value)
         .and_then(|number| T::try_from(number).ok())
@@ -45,7 +44,7 @@ pub(crate) fn number<T: TryFrom<u64>>(value: &BStr) -> Parsed<T> {
         })
 }
 
-/// A decimal number, as counters are written: there `010` is ten.
+/// Parses a decimal number, as in counters: here `010` is ten.
 pub(crate) fn decimal(value: &BStr) -> Parsed<u64> {
     let text = std::str::from_utf8(value).unwrap_or_default();
     let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
@@ -54,7 +53,7 @@ pub(crate) fn decimal(value: &BStr) -> Parsed<u64> {
         .ok_or_else(|| format!("`{value}` is not a number from 0 to {}", u64::MAX))
 }
 
-/// A number within these bounds.
+/// Parses a number within these bounds.
 pub(crate) fn number_within<T>(value: &BStr, bounds: RangeInclusive<T>) -> Parsed<T>
 where
     T: TryFrom<u64> + PartialOrd + std::fmt::Display,
@@ -68,7 +67,7 @@ where
         })
 }
 
-/// As C's `strtoul` with base 0, without signs and blanks.
+/// Parses like C's `strtoul` with base 0, without signs and spaces.
 pub(super) fn digits(value: &[u8]) -> Option<u64> {
     let (digits, radix) = match value {
         [] | [b'0', b'x' | b'X'] => return None,
@@ -82,14 +81,14 @@ pub(super) fn digits(value: &[u8]) -> Option<u64> {
     })
 }
 
-/// What stands before the first such byte, and what behind it.
+/// Splits the value at the first such byte.
 pub(crate) fn halves(value: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
-    // Values are short: a search made for long texts takes longer to begin.
+    // Values are short, so a search for long texts would take longer to set up.
     let position = value.iter().position(|byte| *byte == at)?;
     Some((&value[..position], &value[position + 1..]))
 }
 
-/// `a`, or `a:b` where either may be left out for the least and the most that there is.
+/// Parses `a`, or `a:b`, where a missing end is the minimum or maximum.
 pub(crate) fn range<T>(value: &BStr, bounds: RangeInclusive<T>) -> Parsed<RangeInclusive<T>>
 where
     T: TryFrom<u64> + PartialOrd + std::fmt::Display + Copy,
@@ -99,7 +98,7 @@ where
     })
 }
 
-/// As [`range`], with another reader for its ends.
+/// As [`range`], with another parser for its ends.
 pub(crate) fn range_of<T>(
     value: &BStr,
     bounds: RangeInclusive<T>,
@@ -115,7 +114,7 @@ where
     Ok(from..=to)
 }
 
-/// As [`range_of`], for options that take a range which ends before it starts: nothing is in it.
+/// As [`range_of`], for options that accept a reversed range, which is empty.
 pub(crate) fn ends_of<T: Copy>(
     value: &BStr,
     bounds: RangeInclusive<T>,
@@ -132,7 +131,7 @@ pub(crate) fn ends_of<T: Copy>(
     Ok((end(from, *bounds.start())?, end(to, *bounds.end())?))
 }
 
-/// `value` or `value/mask`; without a mask all bits count.
+/// Parses `value` or `value/mask`; the default is a full mask.
 pub(crate) fn masked(value: &BStr) -> Parsed<(u32, u32)> {
     match halves(value, b'/') {
         None => Ok((number(value)?, u32::MAX)),
@@ -140,18 +139,18 @@ pub(crate) fn masked(value: &BStr) -> Parsed<(u32, u32)> {
     }
 }
 
-/// A port as a number or as a service's name of `/etc/services`; in host byte order. Without a
-/// protocol any protocol's service is taken.
+/// Parses a port in host byte order, as a number or as a service name from `/etc/services`. Without
+/// a protocol, accepts services of any protocol.
 pub(crate) fn port(value: &BStr, protocol: Option<u8>, names: &Names) -> Parsed<u16> {
     if let Some(port) = digits(value) {
         return u16::try_from(port).map_err(|_| format!("`{value}` is more than 65535"));
     }
-    names.service(value, protocol).ok_or_else(|| {
-        format!("`{value}` is neither a port's number nor a service of /etc/services")
-    })
+    names
+        .service(value, protocol)
+        .ok_or_else(|| format!("`{value}` is neither a port number nor a service in /etc/services"))
 }
 
-/// A port or a range of them, `a:b`.
+/// Parses a port or a range of ports, `a:b`.
 pub(crate) fn ports(
     value: &BStr,
     protocol: Option<u8>,
@@ -160,7 +159,7 @@ pub(crate) fn ports(
     range_of(value, 0..=u16::MAX, |value| port(value, protocol, names))
 }
 
-/// An address of the family. Names of hosts are not looked up.
+/// Parses an address of the family. Host names are not looked up.
 pub(crate) fn address(value: &BStr, family: Family) -> Parsed<IpAddr> {
     let text = std::str::from_utf8(value).unwrap_or_default();
     let wrong = |kind| format!("`{value}` is not an {kind} address (host names are not looked up)");
@@ -176,7 +175,7 @@ pub(crate) fn address(value: &BStr, family: Family) -> Parsed<IpAddr> {
     }
 }
 
-/// The mask of a prefix; `None` if it is longer than the family's addresses.
+/// Returns the mask of a prefix; `None` if it is longer than the family's addresses.
 pub(crate) fn prefix_mask(family: Family, prefix: u32) -> Option<IpAddr> {
     Some(match family {
         Family::Ipv4 => {
@@ -190,7 +189,7 @@ pub(crate) fn prefix_mask(family: Family, prefix: u32) -> Option<IpAddr> {
     })
 }
 
-/// The prefix length of a mask without gaps.
+/// Returns the prefix length of a mask without gaps.
 pub(crate) fn prefix_length(mask: IpAddr) -> Option<u32> {
     let (leading, ones) = match mask {
         IpAddr::V4(mask) => (mask.to_bits().leading_ones(), mask.to_bits().count_ones()),
@@ -199,8 +198,8 @@ pub(crate) fn prefix_length(mask: IpAddr) -> Option<u32> {
     (leading == ones).then_some(leading)
 }
 
-/// `address`, `address/prefix` or `address/mask`: the address with the bits outside the mask
-/// cleared, and the mask. An IPv4 address may leave out its last bytes, which are 0 then.
+/// Parses `address`, `address/prefix` or `address/mask`. Returns the address with the bits outside
+/// the mask cleared, and the mask. An IPv4 address may omit its last bytes, which are then 0.
 pub(crate) fn network(value: &BStr, family: Family) -> Parsed<(IpAddr, IpAddr)> {
     let (text, mask) = match halves(value, b'/') {
         None => (value, None),
@@ -234,7 +233,7 @@ pub(crate) fn network(value: &BStr, family: Family) -> Parsed<(IpAddr, IpAddr)> 
     Ok((and(address, mask), mask))
 }
 
-/// As [`network`], but the address keeps its bits outside the mask, and is written in full.
+/// As [`network`], but the address keeps its bits outside the mask, and must be complete.
 pub(crate) fn host_and_mask(value: &BStr, family: Family) -> Parsed<(IpAddr, Mask)> {
     match halves(value, b'/') {
         None => Ok((address(value, family)?, Mask::whole(family))),
@@ -253,7 +252,7 @@ pub(crate) const fn width(family: Family) -> u32 {
     }
 }
 
-/// The address with the bits outside the mask cleared; both of one family.
+/// Clears the bits of the address outside the mask; both must have the same family.
 pub(crate) fn and(address: IpAddr, mask: IpAddr) -> IpAddr {
     match (address, mask) {
         (IpAddr::V4(a), IpAddr::V4(m)) => {
@@ -266,7 +265,7 @@ pub(crate) fn and(address: IpAddr, mask: IpAddr) -> IpAddr {
     }
 }
 
-/// An address as the kernel's structs hold either family's: 16 bytes of which IPv4 uses 4.
+/// Decodes an address from the kernel's field for both families: 16 bytes, of which IPv4 uses 4.
 pub(crate) fn from_octets(family: Family, octets: &[u8; 16]) -> IpAddr {
     match family {
         Family::Ipv4 => IpAddr::from([octets[0], octets[1], octets[2], octets[3]]),
@@ -284,7 +283,7 @@ pub(crate) fn to_octets(address: IpAddr) -> [u8; 16] {
     octets
 }
 
-/// Six pairs of hexadecimal digits with colons between them.
+/// Parses six pairs of hexadecimal digits, separated by colons.
 pub(crate) fn mac(value: &BStr) -> Parsed<[u8; 6]> {
     let mut address = [0; 6];
     let mut parts = value.split_str(":");
@@ -301,7 +300,7 @@ pub(crate) fn mac(value: &BStr) -> Parsed<[u8; 6]> {
         .ok_or_else(|| format!("`{value}` is not a MAC address like 00:11:22:aa:bb:cc"))
 }
 
-/// Pairs of hexadecimal digits.
+/// Parses pairs of hexadecimal digits.
 pub(crate) fn hex(value: &BStr) -> Parsed<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let pairs = value.chunks(2).map(|pair| match pair {
@@ -313,7 +312,7 @@ pub(crate) fn hex(value: &BStr) -> Parsed<Vec<u8>> {
         .ok_or_else(|| format!("`{value}` is not pairs of hexadecimal digits"))
 }
 
-/// One of these names.
+/// Parses one of these names.
 pub(crate) fn one_of<T: Copy>(value: &BStr, names: &[(&str, T)]) -> Parsed<T> {
     names
         .iter()
@@ -321,11 +320,11 @@ pub(crate) fn one_of<T: Copy>(value: &BStr, names: &[(&str, T)]) -> Parsed<T> {
         .map(|(_, meaning)| *meaning)
         .ok_or_else(|| {
             let known: Vec<_> = names.iter().map(|(name, _)| *name).collect();
-            format!("`{value}` is none of {}", known.join(", "))
+            format!("`{value}` is not one of {}", known.join(", "))
         })
 }
 
-/// Some of these names with commas between them, joined by `|`.
+/// Parses some of these names, separated by commas, and combines their values with `|`.
 pub(crate) fn any_of<T>(value: &BStr, names: &[(&str, T)]) -> Parsed<T>
 where
     T: Copy + Default + std::ops::BitOr<Output = T>,
@@ -335,8 +334,7 @@ where
     })
 }
 
-/// As [`any_of`], in capital or small letters; the start of a name stands for the first that starts
-/// so.
+/// As [`any_of`], case-insensitive; the prefix of a name selects the first name with that prefix.
 pub(crate) fn any_start_of<T>(value: &BStr, names: &[(&str, T)]) -> Parsed<T>
 where
     T: Copy + Default + std::ops::BitOr<Output = T>,
@@ -350,7 +348,7 @@ where
     })
 }
 
-/// As [`any_of`], in capital or small letters and with commas too many.
+/// As [`any_of`], case-insensitive and with optional extra commas.
 pub(crate) fn any_word_of<T>(value: &BStr, names: &[(&str, T)]) -> Parsed<T>
 where
     T: Copy + Default + std::ops::BitOr<Output = T>,
@@ -360,7 +358,7 @@ where
     given.try_fold(first, |all, word| Ok(all | word_of(word.as_bstr(), names)?))
 }
 
-/// One of these names, in capital or small letters.
+/// Parses one of these names, case-insensitive.
 pub(crate) fn word_of<T: Copy>(value: &BStr, names: &[(&str, T)]) -> Parsed<T> {
     let found = names
         .iter()
@@ -368,13 +366,13 @@ pub(crate) fn word_of<T: Copy>(value: &BStr, names: &[(&str, T)]) -> Parsed<T> {
     found.map_or_else(|| one_of(value, names), |(_, meaning)| Ok(*meaning))
 }
 
-/// Whether a name starts so, in capital or small letters.
+/// Whether a name starts with `start`, ignoring case.
 pub(crate) fn starts(name: &str, start: &[u8]) -> bool {
     let head = name.as_bytes().get(..start.len());
     head.is_some_and(|head| head.eq_ignore_ascii_case(start))
 }
 
-/// A string of `least` to `most` bytes without a NUL.
+/// Parses a string with a length within these bounds, without a NUL.
 pub(crate) fn string(value: &BStr, lengths: RangeInclusive<usize>) -> Parsed<&BStr> {
     if value.contains(&0) {
         return Err("it contains a NUL byte".to_owned());
@@ -389,18 +387,18 @@ pub(crate) fn string(value: &BStr, lengths: RangeInclusive<usize>) -> Parsed<&BS
     Ok(value)
 }
 
-/// The bytes before the first NUL of a kernel's field; `None` if there is no NUL.
+/// Returns the bytes before the first NUL of a kernel field; `None` if there is no NUL.
 pub(crate) fn until_nul(field: &[u8]) -> Option<&BStr> {
     let end = field.find_byte(0)?;
     Some(field[..end].as_bstr())
 }
 
-/// As [`until_nul`]; `None` also if there is a line's end in it, which no line of a dump can say.
+/// As [`until_nul`]; also `None` if there is a newline, which a line of a dump cannot represent.
 pub(crate) fn line(field: &[u8]) -> Option<&BStr> {
     until_nul(field).filter(|text| !text.contains(&b'\n'))
 }
 
-/// A field of the kernel's with these bytes at its start; what does not fit is cut off.
+/// Returns a kernel field that starts with these bytes; excess bytes are cut off.
 pub(crate) fn field<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut field = [0; N];
     let length = bytes.len().min(N);
@@ -544,7 +542,7 @@ mod tests {
         assert_eq!(any_of(b("a,c"), &[("a", 1_u8), ("b", 2), ("c", 4)]), Ok(5));
         assert_eq!(
             any_of(b("a,d"), &[("a", 1_u8), ("b", 2)]),
-            Err("`d` is none of a, b".to_owned())
+            Err("`d` is not one of a, b".to_owned())
         );
         let names = [("UNSPEC", 1_u8), ("UNICAST", 2), ("LOCAL", 4)];
         assert_eq!(any_start_of(b("un,loc"), &names), Ok(5));

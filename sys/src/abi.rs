@@ -1,11 +1,11 @@
-//! How this crate describes a kernel header: the `abi!` macro and the table that it leaves behind.
+//! Description of kernel headers: the `abi!` macro and the table that it generates.
 //!
-//! Every module of this crate is one invocation of `abi!` (`nf_tables` one for each of its parts). It
-//! turns a list of constants and structs into Rust items and, from the same list, into a [`Header`]
-//! named `ABI`. The test `tests/layout.rs` walks those tables and asks the C compiler whether the
-//! installed kernel headers agree; nothing can be declared here and be missed there.
+//! Every module of this crate is one invocation of `abi!` (`nf_tables` has one for each part). The
+//! macro turns a list of constants and structs into Rust items and into a [`Header`] named `ABI`.
+//! The test `tests/layout.rs` compares these tables with the installed kernel headers through the C
+//! compiler, so that no declaration escapes the check.
 
-/// One kernel header: where it is and what of it this crate declares.
+/// One kernel header: its path and the declarations in this crate.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
     /// Path as in an `#include`, for example `linux/netlink.h`.
@@ -25,11 +25,11 @@ pub struct Constant {
     pub name: &'static str,
     /// The C expression with the same value; the name itself unless C needs a cast or a `sizeof`.
     pub c: &'static str,
-    /// The enum or the group of `#define`s that it belongs to.
+    /// The enum or the group of `#define`s that contains it.
     pub group: &'static str,
     /// Value in this crate.
     pub value: i128,
-    /// First Linux release (major, minor) whose header has it; `None` when Linux 6.1 has it already.
+    /// First Linux release (major, minor) whose header has it; `None` if Linux 6.1 has it.
     pub since: Option<(u8, u8)>,
 }
 
@@ -70,7 +70,7 @@ pub struct Field {
     pub size: usize,
 }
 
-/// Declares what this crate takes from one kernel header.
+/// Declares the items of one kernel header.
 ///
 /// ```text
 /// abi! {
@@ -161,7 +161,7 @@ macro_rules! abi {
             )* }
         )*)?
 
-        /// Everything that this module declares, as a table.
+        /// All declarations of this module, as a table.
         pub const ABI: $crate::abi::Header = $crate::abi::Header {
             path: $header,
             constants: &[$($($(
@@ -199,14 +199,14 @@ macro_rules! abi {
     };
 }
 
-/// The first of its arguments.
+/// Expands to its first argument.
 macro_rules! first {
     ($first:expr $(, $rest:expr)* $(,)?) => {
         $first
     };
 }
 
-/// The C member of a field; padding has none.
+/// Expands to the C member of a field; padding has none.
 macro_rules! field_c {
     (field, $c:expr) => {
         Some($c)
@@ -216,7 +216,7 @@ macro_rules! field_c {
     };
 }
 
-/// What is added to the documentation of a field.
+/// Expands to an addition to the documentation of a field.
 macro_rules! field_doc {
     (field) => {
         ""

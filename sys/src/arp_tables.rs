@@ -1,5 +1,5 @@
-//! `linux/netfilter_arp/arp_tables.h`: the legacy ARP tables, read and replaced through
-//! `getsockopt` and `setsockopt` on a raw IPv4 socket at level `IPPROTO_IP`.
+//! `linux/netfilter_arp/arp_tables.h`: the legacy ARP tables, read and replaced through `getsockopt` and `setsockopt`
+//! on an IPv4 socket at level `IPPROTO_IP`.
 
 use crate::abi::abi;
 use crate::netfilter_arp::NF_ARP_NUMHOOKS;
@@ -9,17 +9,17 @@ abi! {
     header "linux/netfilter_arp/arp_tables.h";
 
     constants {
-        /// Room for a hardware address, in bytes.
+        /// Maximum size of a hardware address, in bytes.
         "#define ARPT_DEV_ADDR_LEN_MAX": usize {
             ARPT_DEV_ADDR_LEN_MAX = 16;
         }
 
-        /// Flags of an ARP entry ([`arpt_arp::flags`]): there are none.
+        /// Flags of an ARP entry ([`arpt_arp::flags`]); none are defined.
         "#define ARPT_F_MASK": u8 {
             ARPT_F_MASK = 0x00;
         }
 
-        /// Inversions of an ARP entry ([`arpt_arp::invflags`]): which parts of the head are negated.
+        /// Inversions of an ARP entry ([`arpt_arp::invflags`]): negated parts of the header.
         "#define ARPT_INV_*": u16 {
             /// The incoming interface.
             ARPT_INV_VIA_IN = 0x0001;
@@ -56,7 +56,7 @@ abi! {
             ARPT_SO_SET_REPLACE = 96;
             /// Adds to a table's counters; takes an `xt_counters_info`.
             ARPT_SO_SET_ADD_COUNTERS = 97;
-            /// The highest of them.
+            /// The highest value.
             ARPT_SO_SET_MAX = 97;
         }
 
@@ -68,7 +68,7 @@ abi! {
             ARPT_SO_GET_ENTRIES = 97;
             /// Whether a target's revision is known; takes an `xt_get_revision`.
             ARPT_SO_GET_REVISION_TARGET = 99;
-            /// The highest of them.
+            /// The highest value.
             ARPT_SO_GET_MAX = 99;
         }
     }
@@ -82,7 +82,7 @@ abi! {
             field mask: [u8; ARPT_DEV_ADDR_LEN_MAX],
         }
 
-        /// What an ARP entry compares by itself. All zero matches every packet.
+        /// Header match of an ARP entry. All zero matches every packet.
         #[repr(align(4))]
         struct arpt_arp {
             /// The sender's IP address, network byte order.
@@ -129,9 +129,9 @@ abi! {
             pad __pad2: [u8; 2],
         }
 
-        /// Head of an ARP rule; its target (`xt_entry_target`) follows.
+        /// Header of an ARP rule; its target (`xt_entry_target`) follows.
         struct arpt_entry {
-            /// What the entry compares by itself.
+            /// Header match of the entry.
             field arp: arpt_arp,
             /// Bytes from this entry to its target.
             field target_offset: u16,
@@ -161,11 +161,11 @@ abi! {
             field size: u32,
         }
 
-        /// Head of the argument of [`ARPT_SO_SET_REPLACE`]; the new entries follow, `size` bytes.
+        /// Header of the argument of [`ARPT_SO_SET_REPLACE`]; the new entries follow, `size` bytes.
         struct arpt_replace {
             /// Name of the table, NUL-terminated.
             field name: [u8; XT_TABLE_MAXNAMELEN],
-            /// Hooks that the table has a base chain for; must be what the kernel said in [`arpt_getinfo`].
+            /// Hooks for which the table has a base chain; must equal the value in [`arpt_getinfo`].
             field valid_hooks: u32,
             /// Number of new entries.
             field num_entries: u32,
@@ -175,7 +175,7 @@ abi! {
             field hook_entry: [u32; NF_ARP_NUMHOOKS as usize],
             /// For each hook, the offset of its base chain's last entry (the policy), in bytes.
             field underflow: [u32; NF_ARP_NUMHOOKS as usize],
-            /// Number of counters that `counters` has room for; must be the number of entries of the table that is replaced.
+            /// Capacity of `counters`; must be the number of entries of the replaced table.
             field num_counters: u32,
             /// Address (in C: `struct xt_counters *`) where the kernel stores the old entries' counters.
             field counters: usize,
@@ -183,12 +183,12 @@ abi! {
             pad __pad: [u8; 4],
         }
 
-        /// Head of the argument of [`ARPT_SO_GET_ENTRIES`]; the kernel writes the entries after it, `size` bytes.
+        /// Header of the argument of [`ARPT_SO_GET_ENTRIES`]; the kernel writes the entries after it, `size` bytes.
         #[cfg_attr(not(target_arch = "x86"), repr(align(8)))]
         struct arpt_get_entries {
             /// Name of the table, NUL-terminated.
             field name: [u8; XT_TABLE_MAXNAMELEN],
-            /// Size of all entries, in bytes, as [`arpt_getinfo`] said it.
+            /// Size of all entries, in bytes, as in [`arpt_getinfo`].
             field size: u32,
             #[cfg(not(target_arch = "x86"))]
             pad __pad: [u8; 4],

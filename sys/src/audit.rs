@@ -1,5 +1,5 @@
-//! `linux/audit.h`: what is told of changes of netfilter, and whether anything is. The rest of the header, which is about
-//! system calls and rules for them, is not here.
+//! `linux/audit.h`: audit records of netfilter changes, and whether auditing is enabled. The rest of the header, about
+//! system calls and audit rules, is omitted.
 
 use crate::abi::abi;
 
@@ -13,7 +13,7 @@ abi! {
             AUDIT_GET = 1000;
         }
 
-        /// Records, each a text.
+        /// Text records.
         "#define AUDIT_* (records)": u16 {
             /// A table of netfilter was registered, replaced, or unregistered.
             AUDIT_NETFILTER_CFG = 1325;

@@ -1,5 +1,5 @@
-//! `linux/filter.h`: an instruction of classic BPF, as the match `bpf` carries them. The rest of the
-//! header, which is about sockets, is not here.
+//! `linux/filter.h`: the classic BPF instruction, as used by the match `bpf`. The rest of the
+//! header, about sockets, is omitted.
 
 use crate::abi::abi;
 

@@ -1,5 +1,5 @@
-//! `linux/netfilter_ipv6/ip6_tables.h`: the legacy IPv6 tables, read and replaced through
-//! `getsockopt` and `setsockopt` on a raw IPv6 socket at level `IPPROTO_IPV6`.
+//! `linux/netfilter_ipv6/ip6_tables.h`: the legacy IPv6 tables, read and replaced through `getsockopt` and `setsockopt`
+//! on an IPv6 socket at level `IPPROTO_IPV6`.
 
 use crate::abi::abi;
 use crate::netfilter::NF_INET_NUMHOOKS;
@@ -15,13 +15,13 @@ abi! {
             IP6T_F_PROTO = 0x01;
             /// The type of service is compared.
             IP6T_F_TOS = 0x02;
-            /// The jump is a goto: return goes to the caller of the chain that holds the rule.
+            /// The jump is a goto: a return continues in the caller of the chain with this rule.
             IP6T_F_GOTO = 0x04;
             /// All flags.
             IP6T_F_MASK = 0x07;
         }
 
-        /// Inversions of an IPv6 entry ([`ip6t_ip6::invflags`]): which parts of the head are negated.
+        /// Inversions of an IPv6 entry ([`ip6t_ip6::invflags`]): negated parts of the header.
         "#define IP6T_INV_*": u8 {
             /// The incoming interface.
             IP6T_INV_VIA_IN = 0x01;
@@ -52,7 +52,7 @@ abi! {
             IP6T_SO_SET_REPLACE = 64;
             /// Adds to a table's counters; takes an `xt_counters_info`.
             IP6T_SO_SET_ADD_COUNTERS = 65;
-            /// The highest of them.
+            /// The highest value.
             IP6T_SO_SET_MAX = 65;
         }
 
@@ -66,11 +66,11 @@ abi! {
             IP6T_SO_GET_REVISION_MATCH = 68;
             /// Whether a target's revision is known; takes an `xt_get_revision`.
             IP6T_SO_GET_REVISION_TARGET = 69;
-            /// The highest of them.
+            /// The highest value.
             IP6T_SO_GET_MAX = 69;
         }
 
-        /// Socket option that returns a connection's destination before it was translated (`getsockopt`).
+        /// Socket option that returns a connection's original destination, before NAT (`getsockopt`).
         "#define IP6T_SO_ORIGINAL_DST": i32 {
             IP6T_SO_ORIGINAL_DST = 80;
         }
@@ -82,7 +82,7 @@ abi! {
     }
 
     structs {
-        /// What an IPv6 entry compares by itself, without a match. All zero matches every packet.
+        /// Header match of an IPv6 entry, without match extensions. All zero matches every packet.
         #[repr(align(4))]
         struct ip6t_ip6 {
             /// Source address, network byte order.
@@ -112,9 +112,9 @@ abi! {
             pad __pad: [u8; 3],
         }
 
-        /// Head of an IPv6 rule; its matches (`xt_entry_match`) and its target (`xt_entry_target`) follow.
+        /// Header of an IPv6 rule; its matches (`xt_entry_match`) and its target (`xt_entry_target`) follow.
         struct ip6t_entry {
-            /// What the entry compares by itself.
+            /// Header match of the entry.
             field ipv6: ip6t_ip6,
             /// Not used by the kernel; iptables writes which fields it cares about.
             field nfcache: u32,
@@ -132,7 +132,7 @@ abi! {
 
         /// A whole rule without matches that ends in a verdict or a jump.
         struct ip6t_standard {
-            /// Head of the rule.
+            /// Header of the rule.
             field entry: ip6t_entry,
             /// Its target.
             field target: xt_standard_target,
@@ -142,7 +142,7 @@ abi! {
 
         /// A whole rule that marks the head of a user-defined chain or the end of the table.
         struct ip6t_error {
-            /// Head of the rule.
+            /// Header of the rule.
             field entry: ip6t_entry,
             /// Its target.
             field target: xt_error_target,
@@ -174,11 +174,11 @@ abi! {
             field size: u32,
         }
 
-        /// Head of the argument of [`IP6T_SO_SET_REPLACE`]; the new entries follow, `size` bytes.
+        /// Header of the argument of [`IP6T_SO_SET_REPLACE`]; the new entries follow, `size` bytes.
         struct ip6t_replace {
             /// Name of the table, NUL-terminated.
             field name: [u8; XT_TABLE_MAXNAMELEN],
-            /// Hooks that the table has a base chain for; must be what the kernel said in [`ip6t_getinfo`].
+            /// Hooks for which the table has a base chain; must equal the value in [`ip6t_getinfo`].
             field valid_hooks: u32,
             /// Number of new entries.
             field num_entries: u32,
@@ -188,7 +188,7 @@ abi! {
             field hook_entry: [u32; NF_INET_NUMHOOKS as usize],
             /// For each hook, the offset of its base chain's last entry (the policy), in bytes.
             field underflow: [u32; NF_INET_NUMHOOKS as usize],
-            /// Number of counters that `counters` has room for; must be the number of entries of the table that is replaced.
+            /// Capacity of `counters`; must be the number of entries of the replaced table.
             field num_counters: u32,
             /// Address (in C: `struct xt_counters *`) where the kernel stores the old entries' counters.
             field counters: usize,
@@ -196,12 +196,12 @@ abi! {
             pad __pad: [u8; 4],
         }
 
-        /// Head of the argument of [`IP6T_SO_GET_ENTRIES`]; the kernel writes the entries after it, `size` bytes.
+        /// Header of the argument of [`IP6T_SO_GET_ENTRIES`]; the kernel writes the entries after it, `size` bytes.
         #[cfg_attr(not(target_arch = "x86"), repr(align(8)))]
         struct ip6t_get_entries {
             /// Name of the table, NUL-terminated.
             field name: [u8; XT_TABLE_MAXNAMELEN],
-            /// Size of all entries, in bytes, as [`ip6t_getinfo`] said it.
+            /// Size of all entries, in bytes, as in [`ip6t_getinfo`].
             field size: u32,
             #[cfg(not(target_arch = "x86"))]
             pad __pad: [u8; 4],

@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter_ipv6/ip6t_ah.h";
 
     constants {
-        /// Parts of the header that `ip6tables` has options for; not in the data.
+        /// Fields with an `ip6tables` option; not in the data.
         "#define IP6T_AH_*": u8 {
             /// Security parameter index.
             IP6T_AH_SPI = 0x01;
@@ -16,13 +16,13 @@ abi! {
             IP6T_AH_RES = 0x04;
         }
 
-        /// What the match negates ([`ip6t_ah::invflags`]).
+        /// Fields that the match negates ([`ip6t_ah::invflags`]).
         "#define IP6T_AH_INV_*": u8 {
             /// The range.
             IP6T_AH_INV_SPI = 0x01;
             /// The length.
             IP6T_AH_INV_LEN = 0x02;
-            /// All of them.
+            /// All bits.
             IP6T_AH_INV_MASK = 0x03;
         }
     }

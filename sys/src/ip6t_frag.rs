@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter_ipv6/ip6t_frag.h";
 
     constants {
-        /// What the match compares ([`ip6t_frag::flags`]).
+        /// Fields that the match compares ([`ip6t_frag::flags`]).
         "#define IP6T_FRAG_*": u8 {
             /// The id; the kernel compares it in any case.
             IP6T_FRAG_IDS = 0x01;
@@ -22,13 +22,13 @@ abi! {
             IP6T_FRAG_NMF = 0x20;
         }
 
-        /// What the match negates ([`ip6t_frag::invflags`]).
+        /// Fields that the match negates ([`ip6t_frag::invflags`]).
         "#define IP6T_FRAG_INV_*": u8 {
             /// The range of ids.
             IP6T_FRAG_INV_IDS = 0x01;
             /// The length; not read by the kernel.
             IP6T_FRAG_INV_LEN = 0x02;
-            /// All of them.
+            /// All bits.
             IP6T_FRAG_INV_MASK = 0x03;
         }
     }

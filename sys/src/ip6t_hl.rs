@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter_ipv6/ip6t_hl.h";
 
     constants {
-        /// How the hop limit is compared ([`ip6t_hl_info::mode`]).
+        /// Comparison of the hop limit ([`ip6t_hl_info::mode`]).
         "enum IP6T_HL_*": u8 {
             /// Equal.
             IP6T_HL_EQ = 0;

@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter_ipv6/ip6t_HL.h";
 
     constants {
-        /// What the target does ([`ip6t_HL_info::mode`]).
+        /// Operation of the target ([`ip6t_HL_info::mode`]).
         "enum IP6T_HL_*": u8 {
             /// Sets the hop limit.
             IP6T_HL_SET = 0;
@@ -16,7 +16,7 @@ abi! {
             IP6T_HL_DEC = 2;
         }
 
-        /// The highest of them.
+        /// The highest value.
         "#define IP6T_HL_MAXMODE": u8 {
             IP6T_HL_MAXMODE = 2;
         }

@@ -32,7 +32,7 @@ abi! {
         struct ip6t_ipv6header_info {
             /// `MASK_*`: headers that must be there.
             field matchflags: u8,
-            /// `MASK_*`: what to negate.
+            /// `MASK_*`: negated headers.
             field invflags: u8,
             /// 1: other headers may be there, too.
             field modeflag: u8,

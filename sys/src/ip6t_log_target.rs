@@ -1,5 +1,5 @@
-//! `linux/netfilter_ipv6/ip6t_LOG.h`: the target `LOG` under its old IPv6 names; the same layout as
-//! in [`xt_log_target`](crate::xt_log_target).
+//! `linux/netfilter_ipv6/ip6t_LOG.h`: the target `LOG` under its old IPv6 names, with the layout of
+//! [`xt_log_target`](crate::xt_log_target).
 
 use crate::abi::abi;
 
@@ -7,7 +7,7 @@ abi! {
     header "linux/netfilter_ipv6/ip6t_LOG.h";
 
     constants {
-        /// What is written to the log as well ([`ip6t_log_info::logflags`]).
+        /// Additional fields to log ([`ip6t_log_info::logflags`]).
         "#define IP6T_LOG_*": u8 {
             /// TCP sequence numbers.
             IP6T_LOG_TCPSEQ = 0x01;

@@ -6,11 +6,11 @@ abi! {
     header "linux/netfilter_ipv6/ip6t_mh.h";
 
     constants {
-        /// What the match negates ([`ip6t_mh::invflags`]).
+        /// Fields that the match negates ([`ip6t_mh::invflags`]).
         "#define IP6T_MH_INV_*": u8 {
             /// The range.
             IP6T_MH_INV_TYPE = 0x01;
-            /// All of them.
+            /// All bits.
             IP6T_MH_INV_MASK = 0x01;
         }
     }

@@ -6,26 +6,26 @@ abi! {
     header "linux/netfilter_ipv6/ip6t_opts.h";
 
     constants {
-        /// Room for options.
+        /// Maximum number of options.
         "#define IP6T_OPTS_OPTSNR": usize {
             IP6T_OPTS_OPTSNR = 16;
         }
 
-        /// What the match compares ([`ip6t_opts::flags`]).
+        /// Fields that the match compares ([`ip6t_opts::flags`]).
         "#define IP6T_OPTS_*": u8 {
             /// The length.
             IP6T_OPTS_LEN = 0x01;
             /// The options.
             IP6T_OPTS_OPTS = 0x02;
-            /// Other options may stand between; refused by the kernel.
+            /// Allows other options in between; refused by the kernel.
             IP6T_OPTS_NSTRICT = 0x04;
         }
 
-        /// What the match negates ([`ip6t_opts::invflags`]).
+        /// Fields that the match negates ([`ip6t_opts::invflags`]).
         "#define IP6T_OPTS_INV_*": u8 {
             /// The length.
             IP6T_OPTS_INV_LEN = 0x01;
-            /// All of them.
+            /// All bits.
             IP6T_OPTS_INV_MASK = 0x01;
         }
     }

@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter_ipv6/ip6t_REJECT.h";
 
     constants {
-        /// What is sent back ([`ip6t_reject_info::with`]).
+        /// Type of the reply ([`ip6t_reject_info::with`]).
         "enum ip6t_reject_with": u32 {
             /// ICMPv6 no route.
             IP6T_ICMP6_NO_ROUTE = 0;

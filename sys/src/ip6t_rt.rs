@@ -6,12 +6,12 @@ abi! {
     header "linux/netfilter_ipv6/ip6t_rt.h";
 
     constants {
-        /// Room for addresses.
+        /// Maximum number of addresses.
         "#define IP6T_RT_HOPS": usize {
             IP6T_RT_HOPS = 16;
         }
 
-        /// What the match compares ([`ip6t_rt::flags`]).
+        /// Fields that the match compares ([`ip6t_rt::flags`]).
         "#define IP6T_RT_*": u8 {
             /// The type.
             IP6T_RT_TYP = 0x01;
@@ -25,11 +25,11 @@ abi! {
             IP6T_RT_FST_MASK = 0x30;
             /// The addresses of type 0.
             IP6T_RT_FST = 0x10;
-            /// With [`IP6T_RT_FST`]: other addresses may stand between.
+            /// With [`IP6T_RT_FST`]: allows other addresses in between.
             IP6T_RT_FST_NSTRICT = 0x20;
         }
 
-        /// What the match negates ([`ip6t_rt::invflags`]).
+        /// Fields that the match negates ([`ip6t_rt::invflags`]).
         "#define IP6T_RT_INV_*": u8 {
             /// The type.
             IP6T_RT_INV_TYP = 0x01;
@@ -37,7 +37,7 @@ abi! {
             IP6T_RT_INV_SGS = 0x02;
             /// The length.
             IP6T_RT_INV_LEN = 0x04;
-            /// All of them.
+            /// All bits.
             IP6T_RT_INV_MASK = 0x07;
         }
     }

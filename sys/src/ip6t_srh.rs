@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter_ipv6/ip6t_srh.h";
 
     constants {
-        /// What the match compares (`mt_flags`).
+        /// Fields that the match compares (`mt_flags`).
         "#define IP6T_SRH_*": u16 {
             /// The next header.
             IP6T_SRH_NEXTHDR = 0x0001;
@@ -36,11 +36,11 @@ abi! {
             IP6T_SRH_NSID = 0x1000;
             /// The last segment; revision 1.
             IP6T_SRH_LSID = 0x2000;
-            /// All of them.
+            /// All bits.
             IP6T_SRH_MASK = 0x3fff;
         }
 
-        /// What the match negates (`mt_invflags`).
+        /// Fields that the match negates (`mt_invflags`).
         "#define IP6T_SRH_INV_*": u16 {
             /// The next header.
             IP6T_SRH_INV_NEXTHDR = 0x0001;
@@ -70,7 +70,7 @@ abi! {
             IP6T_SRH_INV_NSID = 0x1000;
             /// The last segment; revision 1.
             IP6T_SRH_INV_LSID = 0x2000;
-            /// All of them.
+            /// All bits.
             IP6T_SRH_INV_MASK = 0x3fff;
         }
     }
@@ -80,7 +80,7 @@ abi! {
         struct ip6t_srh {
             /// Next header.
             field next_hdr: u8,
-            /// Length of the header as it stands there: in units of 8 bytes, without the first.
+            /// Length field of the header: in units of 8 bytes, without the first unit.
             field hdr_len: u8,
             /// Segments left.
             field segs_left: u8,
@@ -99,7 +99,7 @@ abi! {
         struct ip6t_srh1 {
             /// Next header.
             field next_hdr: u8,
-            /// Length of the header as it stands there: in units of 8 bytes, without the first.
+            /// Length field of the header: in units of 8 bytes, without the first unit.
             field hdr_len: u8,
             /// Segments left.
             field segs_left: u8,

@@ -26,7 +26,7 @@ abi! {
             IPSET_MAX_COMMENT_SIZE = 255;
         }
 
-        /// Messages of the subsystem. The commands from 16 on are the program `ipset`'s own and never reach the kernel.
+        /// Messages of the subsystem. The commands from 16 on are internal to the program `ipset` and never reach the kernel.
         "enum ipset_cmd": u8 {
             /// Not used.
             IPSET_CMD_NONE = 0;
@@ -94,7 +94,7 @@ abi! {
             IPSET_ATTR_INDEX = 11;
         }
 
-        /// Attributes in [`IPSET_ATTR_DATA`], of a set as well as of an element, and of a set alone from [`IPSET_ATTR_INITVAL`] on.
+        /// Attributes in [`IPSET_ATTR_DATA`], of both sets and elements; from [`IPSET_ATTR_INITVAL`] on, only of sets.
         "enum IPSET_ATTR_* (create, add, delete, test)": u16 {
             /// Nested `IPSET_ATTR_IPADDR_*`: an address.
             IPSET_ATTR_IP = 1;
@@ -110,7 +110,7 @@ abi! {
             IPSET_ATTR_PORT_FROM = 4;
             /// u16: last port of a range.
             IPSET_ATTR_PORT_TO = 5;
-            /// u32: time until an element goes away, in seconds.
+            /// u32: timeout of an element, in seconds.
             IPSET_ATTR_TIMEOUT = 6;
             /// u8: layer 4 protocol.
             IPSET_ATTR_PROTO = 7;
@@ -124,7 +124,7 @@ abi! {
             IPSET_ATTR_MARKMASK = 11;
             /// Nested `IPSET_ATTR_IPADDR_*`: mask that addresses are stored under.
             IPSET_ATTR_BITMASK = 12, since (6, 2);
-            /// The highest of those that sets and elements share; does not change.
+            /// The highest attribute shared by sets and elements; does not change.
             IPSET_ATTR_CADT_MAX = 16;
             /// u32: seed of the hash.
             IPSET_ATTR_INITVAL = 17;
@@ -148,13 +148,13 @@ abi! {
             IPSET_ATTR_MEMSIZE = 26;
         }
 
-        /// Attributes in [`IPSET_ATTR_DATA`] of an element alone.
+        /// Attributes in [`IPSET_ATTR_DATA`] that only elements have.
         "enum IPSET_ATTR_* (add, delete, test)": u16 {
             /// Six bytes: Ethernet address.
             IPSET_ATTR_ETHER = 17;
             /// String: name of a member set.
             IPSET_ATTR_NAME = 18;
-            /// String: name of the member set that it goes before or after.
+            /// String: name of the member set before or after which to insert.
             IPSET_ATTR_NAMEREF = 19;
             /// Nested `IPSET_ATTR_IPADDR_*`: second address.
             IPSET_ATTR_IP2 = 20;
@@ -188,7 +188,7 @@ abi! {
             IPSET_ATTR_IPADDR_IPV6 = 2;
         }
 
-        /// Errors beside those of `errno.h`; they come negated in netlink's error message.
+        /// Errors in addition to `errno.h`; netlink's error message contains them negated.
         "enum ipset_errno": i32 {
             /// Below it are the numbers of `errno.h`.
             IPSET_ERR_PRIVATE = 4096;
@@ -284,7 +284,7 @@ abi! {
         "enum ipset_cadt_flags": u32 {
             /// Bit number of [`IPSET_FLAG_BEFORE`].
             IPSET_FLAG_BIT_BEFORE = 0;
-            /// The member goes before [`IPSET_ATTR_NAMEREF`], not after it.
+            /// Insert the member before [`IPSET_ATTR_NAMEREF`], not after it.
             IPSET_FLAG_BEFORE = 1 << 0;
             /// Bit number of [`IPSET_FLAG_PHYSDEV`].
             IPSET_FLAG_BIT_PHYSDEV = 1;
@@ -332,7 +332,7 @@ abi! {
             IPSET_CREATE_FLAG_BIT_MAX = 7;
         }
 
-        /// Commands that have attributes of their own in each set type.
+        /// Commands with their own attributes in each set type.
         "enum ipset_adt": u32 {
             /// Add.
             IPSET_ADD = 0;
@@ -344,7 +344,7 @@ abi! {
             IPSET_CREATE = 3;
         }
 
-        /// Index of no set.
+        /// The invalid index.
         "#define IPSET_INVALID_ID": u16 {
             IPSET_INVALID_ID = 65535;
         }
@@ -359,7 +359,7 @@ abi! {
             IPSET_DIM_TWO = 2;
             /// Three, or the third.
             IPSET_DIM_THREE = 3;
-            /// The most that revision 0 of the match and the target has room for.
+            /// Maximum for revision 0 of the match and the target.
             IPSET_DIM_MAX = 6;
             /// Bit number of [`IPSET_RETURN_NOMATCH`].
             IPSET_BIT_RETURN_NOMATCH = 7;
@@ -379,7 +379,7 @@ abi! {
             IPSET_RETURN_NOMATCH = 1 << 7;
         }
 
-        /// How a counter is compared.
+        /// Comparison of a counter.
         "enum IPSET_COUNTER_*": u8 {
             /// Not at all.
             IPSET_COUNTER_NONE = 0;
@@ -393,12 +393,12 @@ abi! {
             IPSET_COUNTER_GT = 4;
         }
 
-        /// Socket option that asks about sets (`getsockopt` on a raw IPv4 socket at level `IPPROTO_IP`).
+        /// Socket option for queries about sets (`getsockopt` on a raw IPv4 socket at level `IPPROTO_IP`).
         "#define SO_IP_SET": i32 {
             SO_IP_SET = 83;
         }
 
-        /// Questions of [`SO_IP_SET`].
+        /// Queries of [`SO_IP_SET`].
         "#define IP_SET_OP_*": u32 {
             /// A set's index by its name; takes an [`ip_set_req_get_set`].
             IP_SET_OP_GET_BYNAME = 6;
@@ -412,7 +412,7 @@ abi! {
     }
 
     structs {
-        /// What a counter is compared with, in revision 3 of the match `set`; its padding differs on 32-bit x86.
+        /// Condition for a counter, in revision 3 of the match `set`; its padding differs on 32-bit x86.
         struct ip_set_counter_match0 {
             /// `IPSET_COUNTER_*`.
             field op: u8,
@@ -424,7 +424,7 @@ abi! {
             field value: u64,
         }
 
-        /// What a counter is compared with, in revision 4 of the match `set`.
+        /// Condition for a counter, in revision 4 of the match `set`.
         #[repr(align(8))]
         struct ip_set_counter_match {
             /// The number, host byte order.

@@ -1,5 +1,5 @@
-//! `linux/netfilter_ipv4/ip_tables.h`: the legacy IPv4 tables, read and replaced through
-//! `getsockopt` and `setsockopt` on a raw IPv4 socket at level `IPPROTO_IP`.
+//! `linux/netfilter_ipv4/ip_tables.h`: the legacy IPv4 tables, read and replaced through `getsockopt` and `setsockopt`
+//! on an IPv4 socket at level `IPPROTO_IP`.
 
 use crate::abi::abi;
 use crate::netfilter::NF_INET_NUMHOOKS;
@@ -13,13 +13,13 @@ abi! {
         "#define IPT_F_*": u8 {
             /// Only fragments after the first one match.
             IPT_F_FRAG = 0x01;
-            /// The jump is a goto: return goes to the caller of the chain that holds the rule.
+            /// The jump is a goto: a return continues in the caller of the chain with this rule.
             IPT_F_GOTO = 0x02;
             /// All flags.
             IPT_F_MASK = 0x03;
         }
 
-        /// Inversions of an IPv4 entry ([`ipt_ip::invflags`]): which parts of the head are negated.
+        /// Inversions of an IPv4 entry ([`ipt_ip::invflags`]): negated parts of the header.
         "#define IPT_INV_*": u8 {
             /// The incoming interface.
             IPT_INV_VIA_IN = 0x01;
@@ -50,7 +50,7 @@ abi! {
             IPT_SO_SET_REPLACE = 64;
             /// Adds to a table's counters; takes an `xt_counters_info`.
             IPT_SO_SET_ADD_COUNTERS = 65;
-            /// The highest of them.
+            /// The highest value.
             IPT_SO_SET_MAX = 65;
         }
 
@@ -64,7 +64,7 @@ abi! {
             IPT_SO_GET_REVISION_MATCH = 66;
             /// Whether a target's revision is known; takes an `xt_get_revision`.
             IPT_SO_GET_REVISION_TARGET = 67;
-            /// The highest of them.
+            /// The highest value.
             IPT_SO_GET_MAX = 67;
         }
 
@@ -75,7 +75,7 @@ abi! {
     }
 
     structs {
-        /// What an IPv4 entry compares by itself, without a match. All zero matches every packet.
+        /// Header match of an IPv4 entry, without match extensions. All zero matches every packet.
         #[repr(align(4))]
         struct ipt_ip {
             /// Source address, network byte order.
@@ -102,9 +102,9 @@ abi! {
             field invflags: u8,
         }
 
-        /// Head of an IPv4 rule; its matches (`xt_entry_match`) and its target (`xt_entry_target`) follow.
+        /// Header of an IPv4 rule; its matches (`xt_entry_match`) and its target (`xt_entry_target`) follow.
         struct ipt_entry {
-            /// What the entry compares by itself.
+            /// Header match of the entry.
             field ip: ipt_ip,
             /// Not used by the kernel; iptables writes which fields it cares about.
             field nfcache: u32,
@@ -144,11 +144,11 @@ abi! {
             field size: u32,
         }
 
-        /// Head of the argument of [`IPT_SO_SET_REPLACE`]; the new entries follow, `size` bytes.
+        /// Header of the argument of [`IPT_SO_SET_REPLACE`]; the new entries follow, `size` bytes.
         struct ipt_replace {
             /// Name of the table, NUL-terminated.
             field name: [u8; XT_TABLE_MAXNAMELEN],
-            /// Hooks that the table has a base chain for; must be what the kernel said in [`ipt_getinfo`].
+            /// Hooks for which the table has a base chain; must equal the value in [`ipt_getinfo`].
             field valid_hooks: u32,
             /// Number of new entries.
             field num_entries: u32,
@@ -158,7 +158,7 @@ abi! {
             field hook_entry: [u32; NF_INET_NUMHOOKS as usize],
             /// For each hook, the offset of its base chain's last entry (the policy), in bytes.
             field underflow: [u32; NF_INET_NUMHOOKS as usize],
-            /// Number of counters that `counters` has room for; must be the number of entries of the table that is replaced.
+            /// Capacity of `counters`; must be the number of entries of the replaced table.
             field num_counters: u32,
             /// Address (in C: `struct xt_counters *`) where the kernel stores the old entries' counters.
             field counters: usize,
@@ -166,12 +166,12 @@ abi! {
             pad __pad: [u8; 4],
         }
 
-        /// Head of the argument of [`IPT_SO_GET_ENTRIES`]; the kernel writes the entries after it, `size` bytes.
+        /// Header of the argument of [`IPT_SO_GET_ENTRIES`]; the kernel writes the entries after it, `size` bytes.
         #[cfg_attr(not(target_arch = "x86"), repr(align(8)))]
         struct ipt_get_entries {
             /// Name of the table, NUL-terminated.
             field name: [u8; XT_TABLE_MAXNAMELEN],
-            /// Size of all entries, in bytes, as [`ipt_getinfo`] said it.
+            /// Size of all entries, in bytes, as in [`ipt_getinfo`].
             field size: u32,
             #[cfg(not(target_arch = "x86"))]
             pad __pad: [u8; 4],

@@ -6,11 +6,11 @@ abi! {
     header "linux/netfilter_ipv4/ipt_ah.h";
 
     constants {
-        /// What the match negates ([`ipt_ah::invflags`]).
+        /// Fields that the match negates ([`ipt_ah::invflags`]).
         "#define IPT_AH_INV_*": u8 {
             /// The range.
             IPT_AH_INV_SPI = 0x01;
-            /// All of them.
+            /// All bits.
             IPT_AH_INV_MASK = 0x01;
         }
     }

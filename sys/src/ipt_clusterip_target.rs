@@ -1,5 +1,4 @@
-//! `linux/netfilter_ipv4/ipt_CLUSTERIP.h`: the target `CLUSTERIP`, which kernels since Linux 6.3 no
-//! longer have.
+//! `linux/netfilter_ipv4/ipt_CLUSTERIP.h`: the target `CLUSTERIP`, removed in Linux 6.3.
 
 use crate::abi::abi;
 
@@ -7,7 +6,7 @@ abi! {
     header "linux/netfilter_ipv4/ipt_CLUSTERIP.h";
 
     constants {
-        /// What a connection's node is chosen by ([`ipt_clusterip_tgt_info::hash_mode`]).
+        /// Input of the hash that selects a connection's node ([`ipt_clusterip_tgt_info::hash_mode`]).
         "enum clusterip_hashmode": u32 {
             /// Source address.
             CLUSTERIP_HASHMODE_SIP = 0;
@@ -17,24 +16,24 @@ abi! {
             CLUSTERIP_HASHMODE_SIP_SPT_DPT = 2;
         }
 
-        /// The highest of them.
+        /// The highest value.
         "#define CLUSTERIP_HASHMODE_MAX": u32 {
             CLUSTERIP_HASHMODE_MAX = 2;
         }
 
-        /// Room for nodes.
+        /// Maximum number of nodes.
         "#define CLUSTERIP_MAX_NODES": usize {
             CLUSTERIP_MAX_NODES = 16;
         }
 
-        /// Flag of the rule that sets a cluster up ([`ipt_clusterip_tgt_info::flags`]).
+        /// Flag of the rule that creates a cluster ([`ipt_clusterip_tgt_info::flags`]).
         "#define CLUSTERIP_FLAG_NEW": u32 {
             CLUSTERIP_FLAG_NEW = 0x1;
         }
     }
 
     structs {
-        /// Data of the target `CLUSTERIP`, revision 0; only the rule with [`CLUSTERIP_FLAG_NEW`] has more than the flags.
+        /// Data of the target `CLUSTERIP`, revision 0; only a rule with [`CLUSTERIP_FLAG_NEW`] uses more than the flags.
         struct ipt_clusterip_tgt_info {
             /// [`CLUSTERIP_FLAG_NEW`] or 0, host byte order.
             field flags: u32,

@@ -1,5 +1,5 @@
 //! `linux/netfilter_ipv4/ipt_ecn.h`: the match `ecn` under its old names; its data is
-//! [`xt_ecn_info`](crate::xt_ecn::xt_ecn_info), too.
+//! also [`xt_ecn_info`](crate::xt_ecn::xt_ecn_info).
 
 use crate::abi::abi;
 
@@ -9,7 +9,7 @@ abi! {
     header "linux/netfilter_ipv4/ipt_ecn.h";
 
     constants {
-        /// What the match compares; the same as `XT_ECN_*`.
+        /// Fields that the match compares; the same as `XT_ECN_*`.
         "enum IPT_ECN_*": u8 {
             /// Bits of the type of service byte that are the ECN field.
             IPT_ECN_IP_MASK = 0x03, c "(__u8)IPT_ECN_IP_MASK";

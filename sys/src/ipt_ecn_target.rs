@@ -11,7 +11,7 @@ abi! {
             IPT_ECN_IP_MASK = 0x03, c "(__u8)IPT_ECN_IP_MASK";
         }
 
-        /// What the target changes ([`ipt_ECN_info::operation`]).
+        /// Fields that the target changes ([`ipt_ECN_info::operation`]).
         "#define IPT_ECN_OP_*": u8 {
             /// The ECN field of the IPv4 header.
             IPT_ECN_OP_SET_IP = 0x01;

@@ -1,5 +1,5 @@
-//! `linux/netfilter_ipv4/ipt_LOG.h`: the target `LOG` under its old IPv4 names; the same layout as
-//! in [`xt_log_target`](crate::xt_log_target).
+//! `linux/netfilter_ipv4/ipt_LOG.h`: the target `LOG` under its old IPv4 names, with the layout of
+//! [`xt_log_target`](crate::xt_log_target).
 
 use crate::abi::abi;
 
@@ -7,7 +7,7 @@ abi! {
     header "linux/netfilter_ipv4/ipt_LOG.h";
 
     constants {
-        /// What is written to the log as well ([`ipt_log_info::logflags`]).
+        /// Additional fields to log ([`ipt_log_info::logflags`]).
         "#define IPT_LOG_*": u8 {
             /// TCP sequence numbers.
             IPT_LOG_TCPSEQ = 0x01;

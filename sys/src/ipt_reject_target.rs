@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter_ipv4/ipt_REJECT.h";
 
     constants {
-        /// What is sent back ([`ipt_reject_info::with`]).
+        /// Type of the reply ([`ipt_reject_info::with`]).
         "enum ipt_reject_with": u32 {
             /// ICMP network unreachable.
             IPT_ICMP_NET_UNREACHABLE = 0;

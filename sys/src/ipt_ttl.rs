@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter_ipv4/ipt_ttl.h";
 
     constants {
-        /// How the time to live is compared ([`ipt_ttl_info::mode`]).
+        /// Comparison of the time to live ([`ipt_ttl_info::mode`]).
         "enum IPT_TTL_*": u8 {
             /// Equal.
             IPT_TTL_EQ = 0;

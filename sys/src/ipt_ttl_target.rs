@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter_ipv4/ipt_TTL.h";
 
     constants {
-        /// What the target does ([`ipt_TTL_info::mode`]).
+        /// Operation of the target ([`ipt_TTL_info::mode`]).
         "enum IPT_TTL_*": u8 {
             /// Sets the time to live.
             IPT_TTL_SET = 0;
@@ -16,7 +16,7 @@ abi! {
             IPT_TTL_DEC = 2;
         }
 
-        /// The highest of them.
+        /// The highest value.
         "#define IPT_TTL_MAXMODE": u8 {
             IPT_TTL_MAXMODE = 2;
         }

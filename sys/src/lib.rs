@@ -1,10 +1,11 @@
-//! The Linux packet filter's kernel ABI as data: constants and `#[repr(C)]` structs of netlink,
+//! The kernel ABI of the Linux packet filter as data: constants and `#[repr(C)]` structs of netlink,
 //! nfnetlink, nf_tables and x_tables. No logic, no allocation, no system calls, `no_std`.
 //!
-//! One module is one kernel header, and every name is the kernel's own: `NFTA_CHAIN_NAME` of
-//! `linux/netfilter/nf_tables.h` is [`nf_tables::NFTA_CHAIN_NAME`]. The kernel tells some headers
-//! apart by capitals alone, as `xt_DSCP.h` (a target) and `xt_dscp.h` (a match); here the module of a
-//! header that is `xt_`, `ipt_` or `ip6t_` and capitals ends in `_target`: [`xt_dscp_target`].
+//! Each module corresponds to one kernel header, and every name is the kernel's own:
+//! `NFTA_CHAIN_NAME` of `linux/netfilter/nf_tables.h` is [`nf_tables::NFTA_CHAIN_NAME`]. The names of
+//! some kernel headers differ only in case, such as `xt_DSCP.h` (a target) and `xt_dscp.h` (a match).
+//! Here, the module of an upper-case header with the prefix `xt_`, `ipt_` or `ip6t_` ends in
+//! `_target`: [`xt_dscp_target`].
 //!
 //! ```
 //! use chainwright_sys::netlink::{NLM_F_DUMP, NLM_F_REQUEST, nlmsghdr};
@@ -23,34 +24,35 @@
 //! ```
 //!
 //! # Types
-//! - Constants have the type of the place they go to: message types of a subsystem are `u8`,
+//! - Constants have the type of the field that holds them: message types of a subsystem are `u8`,
 //!   attribute types `u16`, flag words, registers, operations and keys `u32`, socket options `i32`,
 //!   hook priorities and verdicts `i32` (jump, goto and return are negative), lengths `usize`.
-//! - Struct fields are in host byte order. What the kernel declares as big-endian, and every IP
-//!   address, is a byte array (`[u8; 2]`, `[u8; 4]`, `[u8; 16]`) in network byte order.
+//! - Struct fields are in host byte order. Fields that the kernel declares as big-endian, and all IP
+//!   addresses, are byte arrays (`[u8; 2]`, `[u8; 4]`, `[u8; 16]`) in network byte order.
 //! - Every struct implements zerocopy's `FromBytes`, `IntoBytes`, `Immutable` and `KnownLayout`;
-//!   padding is spelt out in `__pad` fields. Bytes that come from a netlink attribute or from the
-//!   middle of a buffer may be less aligned than the struct: read a copy (`read_from_prefix`) or
-//!   wrap it in `zerocopy::Unalign` there.
-//! - A struct that ends in a flexible array in C is only its head here; what follows is said in
-//!   its documentation.
+//!   `__pad` fields make padding explicit. Bytes from a netlink attribute or from the middle of a
+//!   buffer may be less aligned than the struct: read a copy (`read_from_prefix`) or use
+//!   `zerocopy::Unalign`.
+//! - A struct that ends in a flexible array in C is only its fixed part here; its documentation
+//!   describes the array.
 //!
-//! # What is left out
-//! The end marks of enums and masks that grow with them (`NFTA_CHAIN_MAX`, `__NFTA_CHAIN_MAX`,
-//! `NFT_TABLE_F_MASK`, …): their values differ from one Linux release to the next, so they tell which
-//! header somebody compiled with, not what a kernel understands.
+//! # Omissions
+//! End markers of enums, and masks that grow with them (`NFTA_CHAIN_MAX`, `__NFTA_CHAIN_MAX`,
+//! `NFT_TABLE_F_MASK`, …), are omitted: their values differ between Linux releases, so they describe
+//! the headers of a build, not the abilities of a kernel.
 //!
 //! # Versions
-//! Linux 6.1 is the floor: a constant without a note is in its headers. Newer ones, up to Linux 6.18,
-//! say in their documentation which release has them first; stable branches and distributions may
-//! have got them earlier. The values are the same on every kernel that knows them. A kernel that does
-//! not refuses an unknown message, flag or key, but ignores many an unknown attribute without a word.
+//! The minimum is Linux 6.1: its headers contain all constants without a note. The documentation of
+//! newer ones, up to Linux 6.18, names the first release with them; stable branches and distributions
+//! may have backported them. The values are the same on every kernel that supports them. A kernel
+//! that does not support a message, flag or key refuses it, but silently ignores many unknown
+//! attributes.
 //!
 //! # Checks
-//! Every module has a table, [`abi::Header`], of all it declares, and [`HEADERS`] lists them all.
-//! `cargo test` builds a C program from these tables, compiles it against the installed kernel
-//! headers and compares every value, size, alignment and offset. Constants that are newer than those
-//! headers are counted; `CHAINWRIGHT_SYS_HEADERS=/path/to/include` checks against other headers.
+//! Every module has a table, [`abi::Header`], of its declarations, and [`HEADERS`] lists all tables.
+//! `cargo test` generates a C program from them, compiles it against the installed kernel headers and
+//! compares every value, size, alignment and offset. It counts the constants that are newer than
+//! those headers; `CHAINWRIGHT_SYS_HEADERS=/path/to/include` selects other headers.
 
 #![no_std]
 #![allow(non_camel_case_types)]
@@ -162,7 +164,8 @@ headers! {
     pub mod xt_u32;
     pub mod ipt_ah;
     pub mod ipt_clusterip_target;
-    // Before the target: C can declare the match's enum only while IPT_ECN_IP_MASK is no macro yet.
+    // Before the target: C can declare the match's enum only while IPT_ECN_IP_MASK is not a macro
+    // yet.
     pub mod ipt_ecn;
     pub mod ipt_ecn_target;
     pub mod ipt_log_target;

@@ -14,7 +14,7 @@ abi! {
     header "linux/netfilter.h";
 
     constants {
-        /// What a hook says about a packet; nf_tables uses the same numbers beside its own negative ones.
+        /// Verdicts of a hook function; nf_tables uses the same numbers in addition to its own negative ones.
         "#define NF_* (verdicts)": i32 {
             /// Throw the packet away.
             NF_DROP = 0;
@@ -32,7 +32,7 @@ abi! {
             NF_MAX_VERDICT = 5;
         }
 
-        /// How a verdict word is divided: the verdict below, its argument (a queue number, an error) above.
+        /// Layout of a verdict word: the verdict in the lower half, its argument (a queue number, an error) in the upper half.
         "#define NF_VERDICT_*": u32 {
             /// The verdict itself.
             NF_VERDICT_MASK = 0x0000_00ff;
@@ -46,7 +46,7 @@ abi! {
             NF_VERDICT_BITS = 16;
         }
 
-        /// Hooks of the IPv4, IPv6 and inet families: where in its way a packet is seen.
+        /// Hooks of the IPv4, IPv6 and inet families: points in the path of a packet.
         "enum nf_inet_hooks": u32 {
             NF_INET_PRE_ROUTING = 0;
             NF_INET_LOCAL_IN = 1;

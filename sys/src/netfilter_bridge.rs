@@ -18,7 +18,7 @@ abi! {
             NF_BR_NUMHOOKS = 6;
         }
 
-        /// Hook priorities of the bridge family: hooks with lower numbers see a frame first.
+        /// Hook priorities of the bridge family: hooks with lower numbers run first.
         "enum nf_br_hook_priorities": i32 {
             /// Before everything else.
             NF_BR_PRI_FIRST = i32::MIN;

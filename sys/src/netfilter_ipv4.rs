@@ -17,11 +17,11 @@ abi! {
             NF_IP_NUMHOOKS = 5;
         }
 
-        /// Hook priorities of IPv4: hooks with lower numbers see a packet first.
+        /// Hook priorities of IPv4: hooks with lower numbers run first.
         "enum nf_ip_hook_priorities": i32 {
             /// Before everything else.
             NF_IP_PRI_FIRST = i32::MIN;
-            /// The raw table when it is to see fragments.
+            /// The raw table before defragmentation.
             NF_IP_PRI_RAW_BEFORE_DEFRAG = -450;
             /// Where fragments are put together.
             NF_IP_PRI_CONNTRACK_DEFRAG = -400;
@@ -51,7 +51,7 @@ abi! {
             NF_IP_PRI_LAST = i32::MAX;
         }
 
-        /// Socket option that returns a connection's destination before it was translated (`getsockopt`).
+        /// Socket option that returns a connection's original destination, before NAT (`getsockopt`).
         "#define SO_ORIGINAL_DST": i32 {
             SO_ORIGINAL_DST = 80;
         }

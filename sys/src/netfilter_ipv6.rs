@@ -17,11 +17,11 @@ abi! {
             NF_IP6_NUMHOOKS = 5;
         }
 
-        /// Hook priorities of IPv6: hooks with lower numbers see a packet first.
+        /// Hook priorities of IPv6: hooks with lower numbers run first.
         "enum nf_ip6_hook_priorities": i32 {
             /// Before everything else.
             NF_IP6_PRI_FIRST = i32::MIN;
-            /// The raw table when it is to see fragments.
+            /// The raw table before defragmentation.
             NF_IP6_PRI_RAW_BEFORE_DEFRAG = -450;
             /// Where fragments are put together.
             NF_IP6_PRI_CONNTRACK_DEFRAG = -400;

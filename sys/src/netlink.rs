@@ -32,7 +32,7 @@ abi! {
             NLM_F_ECHO = 0x08;
             /// The listing was interrupted by a change and is not consistent.
             NLM_F_DUMP_INTR = 0x10;
-            /// The listing was filtered as asked.
+            /// The listing was filtered as requested.
             NLM_F_DUMP_FILTERED = 0x20;
         }
 
@@ -50,7 +50,7 @@ abi! {
 
         /// Flags of a request that creates (`NEW`).
         "#define NLM_F_* (new)": u16 {
-            /// Replace what exists.
+            /// Replace an existing object.
             NLM_F_REPLACE = 0x100;
             /// Fail when it exists.
             NLM_F_EXCL = 0x200;
@@ -78,13 +78,13 @@ abi! {
 
         /// Lengths of messages, in bytes.
         "#define NLMSG_* (lengths)": usize {
-            /// Every message starts at a multiple of it.
+            /// Alignment of messages.
             NLMSG_ALIGNTO = 4;
             /// Length of the header.
             NLMSG_HDRLEN = 16;
         }
 
-        /// Message types that netlink itself uses; those of the protocols start above.
+        /// Message types of netlink; the types of the protocols start above them.
         "#define NLMSG_*": u16 {
             /// To be ignored.
             NLMSG_NOOP = 0x1;
@@ -155,13 +155,13 @@ abi! {
 
         /// Lengths of attributes, in bytes.
         "#define NLA_* (lengths)": usize {
-            /// Every attribute starts at a multiple of it.
+            /// Alignment of attributes.
             NLA_ALIGNTO = 4;
             /// Length of the header.
             NLA_HDRLEN = 4;
         }
 
-        /// Kinds of payload, as the kernel names them when it tells its policy.
+        /// Types of payload in the kernel's description of its attribute policy.
         "enum netlink_attribute_type": u32 {
             NL_ATTR_TYPE_INVALID = 0;
             NL_ATTR_TYPE_FLAG = 1;
@@ -183,7 +183,7 @@ abi! {
             NL_ATTR_TYPE_UINT = 17, since (6, 7);
         }
 
-        /// Attributes in [`NLMSGERR_ATTR_POLICY`]: what the kernel accepts for an attribute.
+        /// Attributes in [`NLMSGERR_ATTR_POLICY`]: the values that the kernel accepts for an attribute.
         "enum netlink_policy_type_attr": u16 {
             NL_POLICY_TYPE_ATTR_UNSPEC = 0;
             /// `NL_ATTR_TYPE_*` (u32, host byte order).
@@ -220,13 +220,13 @@ abi! {
             field nl_family: u16,
             /// Zero.
             field nl_pad: u16,
-            /// Port id; 0 is the kernel, or asks for a free one in `bind`.
+            /// Port id; 0 is the kernel, or requests a free one in `bind`.
             field nl_pid: u32,
             /// Multicast groups 1 to 32 as bits.
             field nl_groups: u32,
         }
 
-        /// Head of every netlink message.
+        /// Header of every netlink message.
         struct nlmsghdr {
             /// Length of the message with this head, without padding, in bytes.
             field nlmsg_len: u32,
@@ -244,17 +244,17 @@ abi! {
         struct nlmsgerr {
             /// Negative error number; 0 acknowledges.
             field error: i32,
-            /// Head of the request that this answers.
+            /// Header of the request that this answers.
             field msg: nlmsghdr,
         }
 
-        /// Control message that says which group a message was sent to.
+        /// Control message with the group of a message.
         struct nl_pktinfo {
             /// Multicast group; 0 if it was sent to this socket alone.
             field group: u32,
         }
 
-        /// Head of an attribute; the payload follows.
+        /// Header of an attribute; the payload follows.
         struct nlattr {
             /// Length of the attribute with this head, without padding, in bytes.
             field nla_len: u16,
@@ -262,7 +262,7 @@ abi! {
             field nla_type: u16,
         }
 
-        /// Payload of an attribute that sets some bits and leaves the others.
+        /// Payload of an attribute that sets some bits and preserves the others.
         struct nla_bitfield32 {
             /// New values of the selected bits.
             field value: u32,

@@ -26,7 +26,7 @@ abi! {
             IP_CT_NEW_REPLY = 5;
         }
 
-        /// Bits of a connection's state as rules compare it (`ct state`); the others are `1 << (ctinfo % IP_CT_IS_REPLY + 1)`.
+        /// Bits of a connection's state for `ct state`; the others are `1 << (ctinfo % IP_CT_IS_REPLY + 1)`.
         "#define NF_CT_STATE_*": u32 {
             /// The packet belongs to no connection.
             NF_CT_STATE_INVALID_BIT = 1 << 0;

@@ -1,5 +1,5 @@
-//! `linux/netfilter/nf_conntrack_tuple_common.h`: directions of a connection and the part of a
-//! tuple that a protocol has for itself.
+//! `linux/netfilter/nf_conntrack_tuple_common.h`: directions of a connection and the
+//! protocol-specific part of a tuple.
 
 use crate::abi::abi;
 

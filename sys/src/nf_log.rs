@@ -1,4 +1,4 @@
-//! `linux/netfilter/nf_log.h`: what netfilter's logging writes beside the packet.
+//! `linux/netfilter/nf_log.h`: additional fields in netfilter's log messages.
 
 use crate::abi::abi;
 
@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/nf_log.h";
 
     constants {
-        /// Flags of the nf_tables expression `log` and of the target `LOG`: what to write as well.
+        /// Flags of the nf_tables expression `log` and of the target `LOG`: additional fields to write.
         "#define NF_LOG_*": u32 {
             /// TCP sequence numbers.
             NF_LOG_TCPSEQ = 0x01;
@@ -24,7 +24,7 @@ abi! {
             NF_LOG_MASK = 0x2f;
         }
 
-        /// Room for the prefix of a log line, in bytes, the closing NUL included.
+        /// Maximum size of the prefix of a log line, in bytes, including the closing NUL.
         "#define NF_LOG_PREFIXLEN": usize {
             NF_LOG_PREFIXLEN = 128;
         }

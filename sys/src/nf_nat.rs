@@ -1,6 +1,5 @@
-//! `linux/netfilter/nf_nat.h`: ranges of addresses and ports for translation, as the targets `SNAT`,
-//! `DNAT`, `MASQUERADE`, `REDIRECT` and `NETMAP` and the nf_tables expressions `nat`, `masq` and
-//! `redir` use them.
+//! `linux/netfilter/nf_nat.h`: ranges of addresses and ports for NAT, as used by the targets `SNAT`,
+//! `DNAT`, `MASQUERADE`, `REDIRECT` and `NETMAP` and the nf_tables expressions `nat`, `masq` and `redir`.
 
 use crate::abi::abi;
 use crate::netfilter::nf_inet_addr;

@@ -29,7 +29,7 @@ abi! {
             NFTA_MATCH_INFO = 3;
         }
 
-        /// Room for a match's or target's name, in bytes, the closing NUL included.
+        /// Maximum size of a match's or target's name, in bytes, including the closing NUL.
         "#define NFT_COMPAT_NAME_MAX": usize {
             NFT_COMPAT_NAME_MAX = 32;
         }

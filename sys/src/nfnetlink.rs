@@ -1,4 +1,4 @@
-//! `linux/netfilter/nfnetlink.h`: what all netlink messages of netfilter have in common.
+//! `linux/netfilter/nfnetlink.h`: common parts of netfilter's netlink messages.
 
 use crate::abi::abi;
 
@@ -63,7 +63,7 @@ abi! {
             NFNL_SUBSYS_HOOK = 12;
         }
 
-        /// Message types that enclose a batch; the subsystem byte is zero, the subsystem is in [`nfgenmsg::res_id`].
+        /// Message types that enclose a batch; the subsystem byte is zero, and [`nfgenmsg::res_id`] contains the subsystem.
         "#define NFNL_MSG_BATCH_*": u16 {
             /// First message of a batch.
             NFNL_MSG_BATCH_BEGIN = 0x10;
@@ -80,14 +80,14 @@ abi! {
     }
 
     structs {
-        /// Head of every netfilter message, after `nlmsghdr`.
+        /// Header of every netfilter message, after `nlmsghdr`.
         #[repr(align(2))]
         struct nfgenmsg {
             /// `NFPROTO_*`.
             field nfgen_family: u8,
             /// [`NFNETLINK_V0`].
             field version: u8,
-            /// Argument of the message, big-endian: the subsystem in a batch's begin and end, the lower half of the generation in what nf_tables sends.
+            /// Argument of the message, big-endian: the subsystem at the begin and end of a batch, the lower half of the generation in messages from nf_tables.
             field res_id: [u8; 2],
         }
     }

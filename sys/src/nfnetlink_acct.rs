@@ -1,5 +1,5 @@
-//! `linux/netfilter/nfnetlink_acct.h`: named counters (`NFNL_SUBSYS_ACCT`), which the match
-//! `nfacct` adds to.
+//! `linux/netfilter/nfnetlink_acct.h`: named counters (`NFNL_SUBSYS_ACCT`) of the match
+//! `nfacct`.
 
 use crate::abi::abi;
 
@@ -7,7 +7,7 @@ abi! {
     header "linux/netfilter/nfnetlink_acct.h";
 
     constants {
-        /// Room for a counter's name, in bytes, the closing NUL included.
+        /// Maximum size of a counter's name, in bytes, including the closing NUL.
         "#define NFACCT_NAME_MAX": usize {
             NFACCT_NAME_MAX = 32;
         }
@@ -46,13 +46,13 @@ abi! {
             NFACCT_PKTS = 2;
             /// u64, big-endian: bytes.
             NFACCT_BYTES = 3;
-            /// u32, big-endian: how many references there are to it.
+            /// u32, big-endian: reference count.
             NFACCT_USE = 4;
             /// u32, big-endian: `NFACCT_F_*`.
             NFACCT_FLAGS = 5;
             /// u64, big-endian: the quota, in packets or bytes.
             NFACCT_QUOTA = 6;
-            /// Nested `NFACCT_FILTER_*`: what a dump is limited to.
+            /// Nested `NFACCT_FILTER_*`: filter of a dump.
             NFACCT_FILTER = 7;
             /// Padding, ignored.
             NFACCT_PAD = 8;
@@ -64,7 +64,7 @@ abi! {
             NFACCT_FILTER_UNSPEC = 0;
             /// u32, big-endian: the flags to look at.
             NFACCT_FILTER_MASK = 1;
-            /// u32, big-endian: what they must be.
+            /// u32, big-endian: their required value.
             NFACCT_FILTER_VALUE = 2;
         }
     }

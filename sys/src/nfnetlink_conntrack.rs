@@ -18,7 +18,7 @@ abi! {
             IPCTNL_MSG_CT_GET_CTRZERO = 3;
             /// A dump: statistics of each processor.
             IPCTNL_MSG_CT_GET_STATS_CPU = 4;
-            /// How many entries there are.
+            /// Number of entries.
             IPCTNL_MSG_CT_GET_STATS = 5;
             /// A dump: entries that are being deleted.
             IPCTNL_MSG_CT_GET_DYING = 6;
@@ -40,7 +40,7 @@ abi! {
             CTA_PROTOINFO = 4;
             /// Nested `CTA_HELP_*`: its helper.
             CTA_HELP = 5;
-            /// Nested `CTA_NAT_*`: how the source is to be translated; only in requests.
+            /// Nested `CTA_NAT_*`: translation of the source; only in requests.
             CTA_NAT_SRC = 6;
             /// u32, big-endian: seconds until it is forgotten.
             CTA_TIMEOUT = 7;
@@ -50,11 +50,11 @@ abi! {
             CTA_COUNTERS_ORIG = 9;
             /// Nested `CTA_COUNTERS_*`: the direction of answers.
             CTA_COUNTERS_REPLY = 10;
-            /// u32, big-endian: how many references there are to it.
+            /// u32, big-endian: reference count.
             CTA_USE = 11;
             /// u32, big-endian: a number of this entry, which another one of the same tuple has not.
             CTA_ID = 12;
-            /// Nested `CTA_NAT_*`: how the destination is to be translated; only in requests.
+            /// Nested `CTA_NAT_*`: translation of the destination; only in requests.
             CTA_NAT_DST = 13;
             /// Nested `CTA_TUPLE_*`: the connection that expected it.
             CTA_TUPLE_MASTER = 14;
@@ -74,11 +74,11 @@ abi! {
             CTA_MARK_MASK = 21;
             /// Bytes: its labels, a bit each.
             CTA_LABELS = 22;
-            /// Bytes: which labels are to be changed.
+            /// Bytes: mask of labels to change.
             CTA_LABELS_MASK = 23;
             /// Nested `CTA_SYNPROXY_*`.
             CTA_SYNPROXY = 24;
-            /// Nested `CTA_FILTER_*`: what of the tuples a dump compares.
+            /// Nested `CTA_FILTER_*`: the parts of the tuples that a dump compares.
             CTA_FILTER = 25;
             /// u32, big-endian: the bits of the status that a dump compares.
             CTA_STATUS_MASK = 26;
@@ -134,7 +134,7 @@ abi! {
             CTA_PROTO_ICMPV6_CODE = 9;
         }
 
-        /// Of which protocol the state is.
+        /// The protocol of the state.
         "enum ctattr_protoinfo": u16 {
             /// Not used.
             CTA_PROTOINFO_UNSPEC = 0;
@@ -174,7 +174,7 @@ abi! {
             CTA_PROTOINFO_SCTP_VTAG_REPLY = 3;
         }
 
-        /// What passed in a direction, if `net.netfilter.nf_conntrack_acct` is set.
+        /// Counters of a direction, if `net.netfilter.nf_conntrack_acct` is set.
         "enum ctattr_counters": u16 {
             /// Not used.
             CTA_COUNTERS_UNSPEC = 0;
@@ -190,7 +190,7 @@ abi! {
             CTA_COUNTERS_PAD = 5;
         }
 
-        /// Since when an entry is there, if `net.netfilter.nf_conntrack_timestamp` is set.
+        /// Creation time of an entry, if `net.netfilter.nf_conntrack_timestamp` is set.
         "enum ctattr_tstamp": u16 {
             /// Not used.
             CTA_TIMESTAMP_UNSPEC = 0;
@@ -212,7 +212,7 @@ abi! {
             CTA_HELP_INFO = 2;
         }
 
-        /// How many entries there are.
+        /// Number of entries.
         "enum ctattr_stats_global": u16 {
             /// Not used.
             CTA_STATS_GLOBAL_UNSPEC = 0;
@@ -222,7 +222,7 @@ abi! {
             CTA_STATS_GLOBAL_MAX_ENTRIES = 2;
         }
 
-        /// What of the tuples a dump compares, since Linux 5.8.
+        /// Parts of the tuples that a dump compares, since Linux 5.8.
         "enum ctattr_filter": u16 {
             /// Not used.
             CTA_FILTER_UNSPEC = 0;

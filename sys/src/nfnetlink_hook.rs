@@ -1,4 +1,4 @@
-//! `linux/netfilter/nfnetlink_hook.h`: which functions are registered at netfilter's hooks (`NFNL_SUBSYS_HOOK`).
+//! `linux/netfilter/nfnetlink_hook.h`: functions registered at netfilter hooks (`NFNL_SUBSYS_HOOK`).
 
 use crate::abi::abi;
 
@@ -34,13 +34,13 @@ abi! {
         "enum nfnl_hook_chain_info_attributes": u16 {
             /// Not used.
             NFNLA_HOOK_INFO_UNSPEC = 0;
-            /// Payload: nested: what it is depends on the type.
+            /// Payload: nested; the attributes depend on the type.
             NFNLA_HOOK_INFO_DESC = 1;
             /// Payload: u32, big-endian: `NFNL_HOOK_TYPE_*`.
             NFNLA_HOOK_INFO_TYPE = 2;
         }
 
-        /// Attributes of [`NFNLA_HOOK_INFO_DESC`] where it is a chain or a flowtable.
+        /// Attributes of [`NFNLA_HOOK_INFO_DESC`] for a chain or a flowtable.
         "enum nfnl_hook_chain_desc_attributes": u16 {
             /// Not used.
             NFNLA_CHAIN_UNSPEC = 0;
@@ -52,7 +52,7 @@ abi! {
             NFNLA_CHAIN_NAME = 3;
         }
 
-        /// What a function belongs to.
+        /// Owner of a function.
         "enum nfnl_hook_chaintype": u32 {
             /// A base chain of nf_tables.
             NFNL_HOOK_TYPE_NFTABLES = 1;
@@ -62,7 +62,7 @@ abi! {
             NFNL_HOOK_TYPE_NFT_FLOWTABLE = 3, since (6, 17);
         }
 
-        /// Attributes of [`NFNLA_HOOK_INFO_DESC`] where it is a BPF program.
+        /// Attributes of [`NFNLA_HOOK_INFO_DESC`] for a BPF program.
         "enum nfnl_hook_bpf_attributes": u16 {
             /// Not used.
             NFNLA_HOOK_BPF_UNSPEC = 0, since (6, 4);

@@ -1,4 +1,4 @@
-//! `linux/netfilter/nfnetlink_osf.h`: fingerprints of operating systems by their TCP SYN packets
+//! `linux/netfilter/nfnetlink_osf.h`: operating system fingerprints based on TCP SYN packets
 //! (`NFNL_SUBSYS_OSF`), and the data of the match `osf`.
 
 use crate::abi::abi;
@@ -7,7 +7,7 @@ abi! {
     header "linux/netfilter/nfnetlink_osf.h";
 
     constants {
-        /// Room for a genre, a version or a subtype, in bytes, the closing NUL included.
+        /// Maximum size of a genre, a version or a subtype, in bytes, including the closing NUL.
         "#define MAXGENRELEN": usize {
             MAXGENRELEN = 32;
         }
@@ -26,7 +26,7 @@ abi! {
             NF_OSF_FLAGMASK = 0xf;
         }
 
-        /// What is written to the log.
+        /// Packets and fingerprints to log.
         "#define NF_OSF_LOGLEVEL_*": u32 {
             /// Every fingerprint that fits, and packets that none fits.
             NF_OSF_LOGLEVEL_ALL = 0;
@@ -36,7 +36,7 @@ abi! {
             NF_OSF_LOGLEVEL_ALL_KNOWN = 2;
         }
 
-        /// How the packet's time to live is compared with the fingerprint's.
+        /// Comparison of the packet's time to live with the fingerprint's.
         "#define NF_OSF_TTL_*": u32 {
             /// Both must be equal.
             NF_OSF_TTL_TRUE = 0;
@@ -74,7 +74,7 @@ abi! {
             OSFOPT_EMPTY = 255;
         }
 
-        /// How a window size or another number of a fingerprint is meant ([`nf_osf_wc::wc`]).
+        /// Interpretation of a window size or another number of a fingerprint ([`nf_osf_wc::wc`]).
         "enum nf_osf_window_size_options": u32 {
             /// As the number itself.
             OSF_WSS_PLAIN = 0;
@@ -94,7 +94,7 @@ abi! {
             OSF_ATTR_FINGER = 1;
         }
 
-        /// Messages of the subsystem; [`OSF_MSG_REMOVE`] names a fingerprint by repeating it.
+        /// Messages of the subsystem; [`OSF_MSG_REMOVE`] contains the fingerprint to remove.
         "enum nf_osf_msg_types": u8 {
             /// Adds a fingerprint.
             OSF_MSG_ADD = 0;
@@ -136,7 +136,7 @@ abi! {
             field ttl: u32,
         }
 
-        /// A fingerprint, as it is given to the kernel.
+        /// A fingerprint, as the kernel receives it.
         struct nf_osf_user_finger {
             /// Window size.
             field wss: nf_osf_wc,
@@ -160,7 +160,7 @@ abi! {
             field opt: [nf_osf_opt; 40],
         }
 
-        /// A fingerprint with the packet that it fitted.
+        /// A fingerprint with the matching packet.
         #[repr(align(4))]
         struct nf_osf_nlmsg {
             /// The fingerprint.

@@ -1,9 +1,8 @@
-//! `linux/netfilter/x_tables.h`: matches, targets, counters and names that the legacy IPv4, IPv6
-//! and ARP tables share.
+//! `linux/netfilter/x_tables.h`: matches, targets, counters and names shared by the legacy IPv4, IPv6 and ARP tables.
 //!
-//! A rule is an entry (`ipt_entry`, `ip6t_entry`, `arpt_entry`), then its matches, then one target.
-//! Each match and target starts at a multiple of [`XT_ALIGN`], and its size field counts the head,
-//! the extension's own data and the padding up to the next multiple.
+//! A rule consists of an entry (`ipt_entry`, `ip6t_entry`, `arpt_entry`), its matches, and one target. Each match and
+//! target starts at a multiple of [`XT_ALIGN`]. Its size field includes the header, the extension's own data and the
+//! padding up to the next multiple.
 
 use crate::abi::abi;
 
@@ -21,7 +20,7 @@ abi! {
             XT_TABLE_MAXNAMELEN = 32;
         }
 
-        /// Verdict of a target extension that lets the packet go on to the next rule.
+        /// Verdict of a target extension to continue with the next rule.
         "#define XT_CONTINUE": u32 {
             XT_CONTINUE = 0xffff_ffff;
         }
@@ -50,7 +49,7 @@ abi! {
     }
 
     structs {
-        /// Head of a match. The extension's data follows directly, `match_size` minus 32 bytes with its padding.
+        /// Header of a match. The extension's data follows directly, `match_size` minus 32 bytes with its padding.
         #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
         #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
         struct xt_entry_match {
@@ -62,7 +61,7 @@ abi! {
             field revision: u8 = "u.user.revision",
         }
 
-        /// Head of a target. The extension's data follows directly, `target_size` minus 32 bytes with its padding.
+        /// Header of a target. The extension's data follows directly, `target_size` minus 32 bytes with its padding.
         #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
         #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
         struct xt_entry_target {
@@ -93,15 +92,15 @@ abi! {
             pad __pad: [u8; 2],
         }
 
-        /// Argument of the `…_SO_GET_REVISION_MATCH` and `…_SO_GET_REVISION_TARGET` socket options: does the kernel know this revision?
+        /// Argument of the `…_SO_GET_REVISION_MATCH` and `…_SO_GET_REVISION_TARGET` socket options, which check whether the kernel supports this revision.
         struct xt_get_revision {
             /// Name of the match or target, NUL-terminated.
             field name: [u8; XT_EXTENSION_MAXNAMELEN],
-            /// Revision asked for.
+            /// Requested revision.
             field revision: u8,
         }
 
-        /// Has the alignment that x_tables asks for; it is not used for anything else.
+        /// Has the alignment that x_tables requires; it has no other use.
         struct _xt_align {
             /// Any byte.
             field u8: u8,
@@ -122,7 +121,7 @@ abi! {
             field bcnt: u64,
         }
 
-        /// Head of the argument of the `…_SO_SET_ADD_COUNTERS` socket options; `num_counters` times [`xt_counters`] follow, one for each entry of the table in order.
+        /// Header of the argument of the `…_SO_SET_ADD_COUNTERS` socket options; `num_counters` times [`xt_counters`] follow, one for each entry of the table in order.
         #[cfg_attr(not(target_arch = "x86"), repr(align(8)))]
         struct xt_counters_info {
             /// Name of the table, NUL-terminated.

@@ -14,11 +14,11 @@ abi! {
             XT_ADDRTYPE_INVERT_DEST = 0x0002;
             /// Look the address up only on the interface the packet came in by.
             XT_ADDRTYPE_LIMIT_IFACE_IN = 0x0004;
-            /// Look the address up only on the interface the packet goes out by.
+            /// Look the address up only on the outgoing interface.
             XT_ADDRTYPE_LIMIT_IFACE_OUT = 0x0008;
         }
 
-        /// Types of an address: bits `1 << RTN_*` of the route that it has.
+        /// Types of an address: bits `1 << RTN_*` of its route.
         "enum XT_ADDRTYPE_*": u16 {
             /// The unspecified address.
             XT_ADDRTYPE_UNSPEC = 1 << 0;
@@ -42,7 +42,7 @@ abi! {
             XT_ADDRTYPE_THROW = 1 << 9;
             /// The route translates; the kernel no longer has such routes.
             XT_ADDRTYPE_NAT = 1 << 10;
-            /// The route asks a resolver; the kernel has no such routes.
+            /// The route uses an external resolver; the kernel has no such routes.
             XT_ADDRTYPE_XRESOLVE = 1 << 11;
         }
     }
@@ -50,9 +50,9 @@ abi! {
     structs {
         /// Data of the match `addrtype`, revision 1.
         struct xt_addrtype_info_v1 {
-            /// Types of the source address, any of which matches; 0 does not look at it.
+            /// Types of the source address, any of which matches; 0 to ignore it.
             field source: u16,
-            /// Types of the destination address, any of which matches; 0 does not look at it.
+            /// Types of the destination address, any of which matches; 0 to ignore it.
             field dest: u16,
             /// `XT_ADDRTYPE_INVERT_*` and `XT_ADDRTYPE_LIMIT_*`.
             field flags: u32,
@@ -60,9 +60,9 @@ abi! {
 
         /// Data of the match `addrtype`, revision 0: IPv4.
         struct xt_addrtype_info {
-            /// Types of the source address, any of which matches; 0 does not look at it.
+            /// Types of the source address, any of which matches; 0 to ignore it.
             field source: u16,
-            /// Types of the destination address, any of which matches; 0 does not look at it.
+            /// Types of the destination address, any of which matches; 0 to ignore it.
             field dest: u16,
             /// 1 negates the types of the source.
             field invert_source: u32,

@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_AUDIT.h";
 
     constants {
-        /// What an audit record says has happened to the packet.
+        /// Action in an audit record.
         "enum XT_AUDIT_TYPE_*": u8 {
             /// It was accepted.
             XT_AUDIT_TYPE_ACCEPT = 0;
@@ -20,7 +20,7 @@ abi! {
     structs {
         /// Data of the target `AUDIT`, revision 0.
         struct xt_audit_info {
-            /// One of `XT_AUDIT_TYPE_*`; only written to the record, the packet goes on.
+            /// One of `XT_AUDIT_TYPE_*`; only written to the record, the packet continues.
             field r#type: u8 = "type",
         }
     }

@@ -7,15 +7,15 @@ abi! {
     header "linux/netfilter/xt_bpf.h";
 
     constants {
-        /// Room in the match `bpf`.
+        /// Sizes in the match `bpf`.
         "#define XT_BPF_*": usize {
             /// Most instructions of a program in the rule.
             XT_BPF_MAX_NUM_INSTR = 64;
-            /// Room for the path of a pinned program, in bytes, the closing NUL included.
+            /// Maximum size of the path of a pinned program, in bytes, including the closing NUL.
             XT_BPF_PATH_MAX = XT_BPF_MAX_NUM_INSTR * core::mem::size_of::<sock_filter>();
         }
 
-        /// Where the program comes from.
+        /// Source of the program.
         "enum xt_bpf_modes": u16 {
             /// The rule holds it, as classic BPF.
             XT_BPF_MODE_BYTECODE = 0;

@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_cgroup.h";
 
     constants {
-        /// Room for the path of a control group in revision 2, in bytes, the closing NUL included.
+        /// Maximum size of the path of a control group in revision 2, in bytes, including the closing NUL.
         "#define XT_CGROUP_PATH_MAX": usize {
             XT_CGROUP_PATH_MAX = 512;
         }

@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_CHECKSUM.h";
 
     constants {
-        /// What the target does.
+        /// Operation of the target.
         "#define XT_CHECKSUM_OP_FILL": u8 {
             /// Computes a checksum that was left to the network card.
             XT_CHECKSUM_OP_FILL = 0x01;

@@ -12,14 +12,14 @@ abi! {
             XT_CLUSTER_F_INV = 1 << 0;
         }
 
-        /// Most nodes of a cluster.
+        /// Maximum number of nodes of a cluster.
         "#define XT_CLUSTER_NODES_MAX": u32 {
             XT_CLUSTER_NODES_MAX = 32;
         }
     }
 
     structs {
-        /// Data of the match `cluster`, revision 0: it matches the connections that fall to these nodes.
+        /// Data of the match `cluster`, revision 0: it matches the connections that belong to these nodes.
         struct xt_cluster_match_info {
             /// How many nodes the cluster has, 1 to [`XT_CLUSTER_NODES_MAX`].
             field total_nodes: u32,

@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_comment.h";
 
     constants {
-        /// Room for a comment, in bytes, the closing NUL included.
+        /// Maximum size of a comment, in bytes, including the closing NUL.
         "#define XT_MAX_COMMENT_LEN": usize {
             XT_MAX_COMMENT_LEN = 256;
         }

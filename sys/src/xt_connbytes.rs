@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_connbytes.h";
 
     constants {
-        /// What of a connection is compared.
+        /// The compared quantity of a connection.
         "enum xt_connbytes_what": u8 {
             /// Its packets.
             XT_CONNBYTES_PKTS = 0;
@@ -16,11 +16,11 @@ abi! {
             XT_CONNBYTES_AVGPKT = 2;
         }
 
-        /// Which direction of a connection is counted.
+        /// The counted direction of a connection.
         "enum xt_connbytes_direction": u8 {
-            /// From the one who opened it.
+            /// From the initiator.
             XT_CONNBYTES_DIR_ORIGINAL = 0;
-            /// To the one who opened it.
+            /// To the initiator.
             XT_CONNBYTES_DIR_REPLY = 1;
             /// Both together.
             XT_CONNBYTES_DIR_BOTH = 2;
@@ -31,7 +31,7 @@ abi! {
         /// Data of the match `connbytes`, revision 0.
         #[repr(align(8))]
         struct xt_connbytes_info {
-            /// The lowest number of packets or bytes that matches, host byte order. When it is greater than `to`, what is below `to` or above `from` matches.
+            /// The lowest number of packets or bytes that matches, host byte order. If it is greater than `to`, values below `to` or above `from` match.
             field from: u64 = "count.from",
             /// The highest number of packets or bytes that matches, host byte order.
             field to: u64 = "count.to",

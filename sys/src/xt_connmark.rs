@@ -7,7 +7,7 @@ abi! {
     header "linux/netfilter/xt_connmark.h";
 
     constants {
-        /// What the target does.
+        /// Operation of the target.
         "enum XT_CONNMARK_*": u8 {
             /// The connection's mark becomes `(old & !ctmask) ^ ctmark`.
             XT_CONNMARK_SET = 0;
@@ -17,7 +17,7 @@ abi! {
             XT_CONNMARK_RESTORE = 2;
         }
 
-        /// Which way revision 2 of the target shifts.
+        /// Directions of the shift in revision 2 of the target.
         "enum D_SHIFT_*": u8 {
             /// To higher bits.
             D_SHIFT_LEFT = 0;

@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_CONNSECMARK.h";
 
     constants {
-        /// Which way the security mark is copied.
+        /// Direction of the copy of the security mark.
         "enum CONNSECMARK_*": u8 {
             /// From the packet to its connection.
             CONNSECMARK_SAVE = 1;

@@ -19,7 +19,7 @@ abi! {
             XT_CONNTRACK_STATE_UNTRACKED = 1 << 8;
         }
 
-        /// What the match compares or negates (`match_flags`, `invert_flags`).
+        /// Fields that the match compares or negates (`match_flags`, `invert_flags`).
         "enum XT_CONNTRACK_*": u16 {
             /// The state.
             XT_CONNTRACK_STATE = 1 << 0;
@@ -85,9 +85,9 @@ abi! {
             field replsrc_port: [u8; 2],
             /// Port of the destination of replies, big-endian.
             field repldst_port: [u8; 2],
-            /// `XT_CONNTRACK_*`: what to compare.
+            /// `XT_CONNTRACK_*`: fields to compare.
             field match_flags: u16,
-            /// `XT_CONNTRACK_*`: what to negate.
+            /// `XT_CONNTRACK_*`: fields to negate.
             field invert_flags: u16,
             /// `XT_CONNTRACK_STATE_*` and the state bits, any of which matches.
             field state_mask: u8,
@@ -127,9 +127,9 @@ abi! {
             field replsrc_port: [u8; 2],
             /// Port of the destination of replies, big-endian.
             field repldst_port: [u8; 2],
-            /// `XT_CONNTRACK_*`: what to compare.
+            /// `XT_CONNTRACK_*`: fields to compare.
             field match_flags: u16,
-            /// `XT_CONNTRACK_*`: what to negate.
+            /// `XT_CONNTRACK_*`: fields to negate.
             field invert_flags: u16,
             /// `XT_CONNTRACK_STATE_*` and the state bits, any of which matches.
             field state_mask: u16,
@@ -170,9 +170,9 @@ abi! {
             field replsrc_port: u16,
             /// Lowest port of the destination of replies, host byte order.
             field repldst_port: u16,
-            /// `XT_CONNTRACK_*`: what to compare.
+            /// `XT_CONNTRACK_*`: fields to compare.
             field match_flags: u16,
-            /// `XT_CONNTRACK_*`: what to negate.
+            /// `XT_CONNTRACK_*`: fields to negate.
             field invert_flags: u16,
             /// `XT_CONNTRACK_STATE_*` and the state bits, any of which matches.
             field state_mask: u16,

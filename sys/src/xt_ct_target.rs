@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_CT.h";
 
     constants {
-        /// Flags of the target `CT`; revisions 0 and 1 know only the first.
+        /// Flags of the target `CT`; revisions 0 and 1 only support the first.
         "enum XT_CT_*": u16 {
             /// Do not track the packet.
             XT_CT_NOTRACK = 1 << 0;

@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_dccp.h";
 
     constants {
-        /// What the match compares or negates (`flags`, `invflags`).
+        /// Fields that the match compares or negates (`flags`, `invflags`).
         "#define XT_DCCP_*": u16 {
             /// The source port.
             XT_DCCP_SRC_PORTS = 0x01;
@@ -28,9 +28,9 @@ abi! {
             field dpts: [u16; 2],
             /// The lowest and the highest source port, host byte order.
             field spts: [u16; 2],
-            /// `XT_DCCP_*`: what to compare.
+            /// `XT_DCCP_*`: fields to compare.
             field flags: u16,
-            /// `XT_DCCP_*`: what to negate.
+            /// `XT_DCCP_*`: fields to negate.
             field invflags: u16,
             /// Types of packet, one bit each (`1 << type`), any of which matches; host byte order.
             field typemask: u16,

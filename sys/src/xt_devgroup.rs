@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_devgroup.h";
 
     constants {
-        /// What the match compares and negates.
+        /// Fields that the match compares and negates.
         "enum xt_devgroup_flags": u32 {
             /// Compare the group of the input interface.
             XT_DEVGROUP_MATCH_SRC = 0x1;

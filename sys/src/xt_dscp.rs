@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_dscp.h";
 
     constants {
-        /// Where the code point is in the IPv4 TOS octet or the IPv6 traffic class.
+        /// Position of the code point in the IPv4 TOS octet or the IPv6 traffic class.
         "#define XT_DSCP_*": u8 {
             /// Its bits.
             XT_DSCP_MASK = 0xfc;

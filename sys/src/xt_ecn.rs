@@ -11,7 +11,7 @@ abi! {
             XT_ECN_IP_MASK = 0x03, c "(__u8)XT_ECN_IP_MASK";
         }
 
-        /// What the match compares or negates (`operation`, `invert`).
+        /// Fields that the match compares or negates (`operation`, `invert`).
         "#define XT_ECN_OP_*": u8 {
             /// The congestion field of the IP header.
             XT_ECN_OP_MATCH_IP = 0x01;
@@ -27,9 +27,9 @@ abi! {
     structs {
         /// Data of the match `ecn`, revision 0.
         struct xt_ecn_info {
-            /// `XT_ECN_OP_*`: what to compare. A TCP bit matches when it is set.
+            /// `XT_ECN_OP_*`: fields to compare. A TCP bit matches when it is set.
             field operation: u8,
-            /// `XT_ECN_OP_*`: what to negate.
+            /// `XT_ECN_OP_*`: fields to negate.
             field invert: u8,
             /// Value of the congestion field of the IP header, 0 to 3.
             field ip_ect: u8,

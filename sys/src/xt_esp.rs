@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_esp.h";
 
     constants {
-        /// What the match negates.
+        /// Fields that the match negates.
         "#define XT_ESP_INV_*": u8 {
             /// The range.
             XT_ESP_INV_SPI = 0x01;

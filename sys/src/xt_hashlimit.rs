@@ -8,22 +8,22 @@ abi! {
     header "linux/netfilter/xt_hashlimit.h";
 
     constants {
-        /// Unit of `avg` in revisions 0 and 1: this many make a second.
+        /// Units of `avg` per second in revisions 0 and 1.
         "#define XT_HASHLIMIT_SCALE": u32 {
             XT_HASHLIMIT_SCALE = 10_000;
         }
 
-        /// Unit of `avg` in revisions 2 and 3: this many make a second.
+        /// Units of `avg` per second in revisions 2 and 3.
         "#define XT_HASHLIMIT_SCALE_v2": u64 {
             XT_HASHLIMIT_SCALE_v2 = 1_000_000;
         }
 
-        /// How far lengths are shifted: bytes are counted in steps of 16.
+        /// Shift of lengths: bytes are counted in steps of 16.
         "#define XT_HASHLIMIT_BYTE_SHIFT": u32 {
             XT_HASHLIMIT_BYTE_SHIFT = 4;
         }
 
-        /// What makes two packets belong to one entry of the table, and how the rate is compared (`mode`).
+        /// Fields of the key of a table entry, and the comparison of the rate (`mode`).
         "enum XT_HASHLIMIT_*": u32 {
             /// The same destination address.
             XT_HASHLIMIT_HASH_DIP = 1 << 0;
@@ -61,7 +61,7 @@ abi! {
             field expire: u32,
         }
 
-        /// Data of the match `hashlimit`, revision 0: IPv4, in kernels long gone.
+        /// Data of the match `hashlimit`, revision 0: IPv4, in very old kernels.
         struct xt_hashlimit_info {
             /// Name of the table, NUL-terminated; rules with the same one share it.
             field name: [u8; 16],

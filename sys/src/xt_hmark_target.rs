@@ -7,7 +7,7 @@ abi! {
     header "linux/netfilter/xt_HMARK.h";
 
     constants {
-        /// Bit numbers of `xt_hmark_info.flags` (`1 << XT_HMARK_*`): which options the rule gives and what it hashes.
+        /// Bit numbers of `xt_hmark_info.flags` (`1 << XT_HMARK_*`): the given options and hashed fields.
         "enum XT_HMARK_*": u32 {
             /// A mask for the source address is given.
             XT_HMARK_SADDR_MASK = 0;
@@ -33,7 +33,7 @@ abi! {
             XT_HMARK_MODULUS = 10;
             /// An offset is given.
             XT_HMARK_OFFSET = 11;
-            /// Hash the addresses and ports of the connection rather than those of the packet.
+            /// Hash the addresses and ports of the connection instead of the packet's.
             XT_HMARK_CT = 12;
             /// Hash the addresses only.
             XT_HMARK_METHOD_L3 = 13;

@@ -6,12 +6,12 @@ abi! {
     header "linux/netfilter/xt_IDLETIMER.h";
 
     constants {
-        /// Room for a timer's label, in bytes, the closing NUL included.
+        /// Maximum size of a timer's label, in bytes, including the closing NUL.
         "#define MAX_IDLETIMER_LABEL_SIZE": usize {
             MAX_IDLETIMER_LABEL_SIZE = 28;
         }
 
-        /// Value of `idletimer_tg_info_v1.timer_type` for a timer that goes on, and wakes the machine, in suspend.
+        /// Value of `idletimer_tg_info_v1.timer_type` for a timer that runs during suspend, and wakes the host.
         "#define XT_IDLETIMER_ALARM": u8 {
             XT_IDLETIMER_ALARM = 0x01;
         }
@@ -21,7 +21,7 @@ abi! {
         /// Data of the target `IDLETIMER`, revision 0.
         #[repr(align(8))]
         struct idletimer_tg_info {
-            /// Seconds without a packet after which the timer tells user space; not zero.
+            /// Seconds without a packet after which the timer notifies user space; not zero.
             field timeout: u32,
             /// Name of the timer, NUL-terminated; rules with the same one share it.
             field label: [u8; MAX_IDLETIMER_LABEL_SIZE],
@@ -34,7 +34,7 @@ abi! {
         /// Data of the target `IDLETIMER`, revision 1: with a type of timer.
         #[repr(align(8))]
         struct idletimer_tg_info_v1 {
-            /// Seconds without a packet after which the timer tells user space; not zero.
+            /// Seconds without a packet after which the timer notifies user space; not zero.
             field timeout: u32,
             /// Name of the timer, NUL-terminated; rules with the same one share it.
             field label: [u8; MAX_IDLETIMER_LABEL_SIZE],

@@ -6,11 +6,11 @@ abi! {
     header "linux/netfilter/xt_ipcomp.h";
 
     constants {
-        /// What the match negates ([`xt_ipcomp::invflags`]).
+        /// Fields that the match negates ([`xt_ipcomp::invflags`]).
         "#define XT_IPCOMP_INV_*": u8 {
             /// The range.
             XT_IPCOMP_INV_SPI = 0x01;
-            /// All of them.
+            /// All bits.
             XT_IPCOMP_INV_MASK = 0x01;
         }
     }

@@ -7,7 +7,7 @@ abi! {
     header "linux/netfilter/xt_iprange.h";
 
     constants {
-        /// What the match compares and negates ([`xt_iprange_mtinfo::flags`]).
+        /// Fields that the match compares and negates ([`xt_iprange_mtinfo::flags`]).
         "enum IPRANGE_*": u8 {
             /// Compare the source address.
             IPRANGE_SRC = 1 << 0;

@@ -7,7 +7,7 @@ abi! {
     header "linux/netfilter/xt_ipvs.h";
 
     constants {
-        /// What the match compares or negates ([`xt_ipvs_mtinfo::bitmask`], [`xt_ipvs_mtinfo::invert`]).
+        /// Fields that the match compares or negates ([`xt_ipvs_mtinfo::bitmask`], [`xt_ipvs_mtinfo::invert`]).
         "enum XT_IPVS_*": u8 {
             /// The packet belongs to IPVS; all others take that for granted.
             XT_IPVS_IPVS_PROPERTY = 1 << 0;
@@ -23,9 +23,9 @@ abi! {
             XT_IPVS_METHOD = 1 << 5;
             /// Virtual port of the controlling connection.
             XT_IPVS_VPORTCTL = 1 << 6;
-            /// All of them.
+            /// All bits.
             XT_IPVS_MASK = 0x7f;
-            /// All that may stand once only.
+            /// All flags that may be given only once.
             XT_IPVS_ONCE_MASK = 0x7e;
         }
     }
@@ -45,9 +45,9 @@ abi! {
             field fwd_method: u8,
             /// Virtual port of the controlling connection, big-endian.
             field vportctl: [u8; 2],
-            /// `XT_IPVS_*`: what to negate.
+            /// `XT_IPVS_*`: fields to negate.
             field invert: u8,
-            /// `XT_IPVS_*`: what to compare.
+            /// `XT_IPVS_*`: fields to compare.
             field bitmask: u8,
         }
     }

@@ -14,7 +14,7 @@ abi! {
             XT_L2TP_TYPE_DATA = 1;
         }
 
-        /// What the match compares ([`xt_l2tp_info::flags`]).
+        /// Fields that the match compares ([`xt_l2tp_info::flags`]).
         "enum XT_L2TP_*": u8 {
             /// The tunnel.
             XT_L2TP_TID = 1 << 0;
@@ -38,7 +38,7 @@ abi! {
             field version: u8,
             /// `XT_L2TP_TYPE_*`.
             field r#type: u8 = "type",
-            /// `XT_L2TP_*`: what to compare.
+            /// `XT_L2TP_*`: fields to compare.
             field flags: u8,
             pad __pad: [u8; 1],
         }

@@ -13,7 +13,7 @@ abi! {
             field id: [u8; 27],
             /// 1: switch the light off for a moment when a packet comes while it is on.
             field always_blink: u8,
-            /// Milliseconds from a packet until the light goes off; 0 is at once, `u32::MAX` never.
+            /// Milliseconds from a packet until the LED is switched off; 0 for immediately, `u32::MAX` for never.
             field delay: u32,
             /// The kernel's own pointer; zero.
             field internal_data: usize,

@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_LOG.h";
 
     constants {
-        /// What the target `LOG` writes as well; the values of `NF_LOG_*`.
+        /// Additional fields to log; the values of `NF_LOG_*`.
         "#define XT_LOG_*": u8 {
             /// TCP sequence numbers.
             XT_LOG_TCPSEQ = 0x01;

@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_multiport.h";
 
     constants {
-        /// Which port the match looks at.
+        /// The port to compare.
         "enum xt_multiport_flags": u8 {
             /// The source port.
             XT_MULTIPORT_SOURCE = 0;
@@ -16,7 +16,7 @@ abi! {
             XT_MULTIPORT_EITHER = 2;
         }
 
-        /// Room for ports; a range takes two.
+        /// Maximum number of ports; a range counts as two.
         "#define XT_MULTI_PORTS": usize {
             XT_MULTI_PORTS = 15;
         }

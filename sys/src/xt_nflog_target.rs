@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_NFLOG.h";
 
     constants {
-        /// What tools fill in when a rule does not say.
+        /// Defaults of the tools.
         "#define XT_NFLOG_DEFAULT_*": u16 {
             /// The group.
             XT_NFLOG_DEFAULT_GROUP = 0x1;
@@ -36,7 +36,7 @@ abi! {
             field flags: u16,
             /// Unused; zero.
             field pad: u16,
-            /// Text that goes with each packet, NUL-terminated.
+            /// Text to send with each packet, NUL-terminated.
             field prefix: [u8; 64],
         }
     }

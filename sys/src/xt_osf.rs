@@ -21,7 +21,7 @@ abi! {
             XT_OSF_LOG = 1 << 2;
         }
 
-        /// What is written to the log.
+        /// Packets and fingerprints to log.
         "#define XT_OSF_LOGLEVEL_*": u32 {
             /// Every fingerprint that fits, and packets that none fits.
             XT_OSF_LOGLEVEL_ALL = 0;
@@ -31,7 +31,7 @@ abi! {
             XT_OSF_LOGLEVEL_ALL_KNOWN = 2;
         }
 
-        /// How the packet's time to live is compared with the fingerprint's.
+        /// Comparison of the packet's time to live with the fingerprint's.
         "#define XT_OSF_TTL_*": u32 {
             /// Both must be equal.
             XT_OSF_TTL_TRUE = 0;

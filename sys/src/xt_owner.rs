@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_owner.h";
 
     constants {
-        /// What the match compares or negates.
+        /// Fields that the match compares or negates.
         "enum XT_OWNER_*": u8 {
             /// The user.
             XT_OWNER_UID = 1 << 0;
@@ -18,7 +18,7 @@ abi! {
             XT_OWNER_SUPPL_GROUPS = 1 << 3;
         }
 
-        /// All of them.
+        /// All bits.
         "#define XT_OWNER_MASK": u8 {
             XT_OWNER_MASK = 0xf;
         }
@@ -35,9 +35,9 @@ abi! {
             field gid_min: u32,
             /// Last group id, host byte order.
             field gid_max: u32,
-            /// `XT_OWNER_*`: what to compare.
+            /// `XT_OWNER_*`: fields to compare.
             field r#match: u8 = "match",
-            /// `XT_OWNER_*`: what to negate.
+            /// `XT_OWNER_*`: fields to negate.
             field invert: u8,
             pad __pad: [u8; 2],
         }

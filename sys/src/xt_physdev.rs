@@ -6,19 +6,19 @@ abi! {
     header "linux/netfilter/xt_physdev.h";
 
     constants {
-        /// What the match compares or negates.
+        /// Fields that the match compares or negates.
         "#define XT_PHYSDEV_OP_*": u8 {
             /// The bridge port that the packet came in by.
             XT_PHYSDEV_OP_IN = 0x01;
-            /// The bridge port that it goes out by.
+            /// The outgoing bridge port.
             XT_PHYSDEV_OP_OUT = 0x02;
             /// That it is bridged, not routed.
             XT_PHYSDEV_OP_BRIDGED = 0x04;
             /// That it came in by a bridge.
             XT_PHYSDEV_OP_ISIN = 0x08;
-            /// That it goes out by a bridge.
+            /// Whether the packet leaves through a bridge.
             XT_PHYSDEV_OP_ISOUT = 0x10;
-            /// All of them.
+            /// All bits.
             XT_PHYSDEV_OP_MASK = 0x1f;
         }
     }
@@ -34,9 +34,9 @@ abi! {
             field physoutdev: [u8; 16],
             /// Which bytes of `physoutdev` count: 0xff for each that does.
             field out_mask: [u8; 16],
-            /// `XT_PHYSDEV_OP_*`: what to negate.
+            /// `XT_PHYSDEV_OP_*`: fields to negate.
             field invert: u8,
-            /// `XT_PHYSDEV_OP_*`: what to compare.
+            /// `XT_PHYSDEV_OP_*`: fields to compare.
             field bitmask: u8,
         }
     }

@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_policy.h";
 
     constants {
-        /// Room for transformations in one match.
+        /// Maximum number of transformations in one match.
         "#define XT_POLICY_MAX_ELEM": usize {
             XT_POLICY_MAX_ELEM = 4;
         }

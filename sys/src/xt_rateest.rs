@@ -22,7 +22,7 @@ abi! {
             XT_RATEEST_MATCH_PPS = 1 << 5;
         }
 
-        /// How rates are compared ([`xt_rateest_match_info::mode`]).
+        /// Comparison of rates ([`xt_rateest_match_info::mode`]).
         "enum xt_rateest_match_mode": u16 {
             /// Not at all.
             XT_RATEEST_MATCH_NONE = 0;

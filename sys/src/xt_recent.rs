@@ -7,7 +7,7 @@ abi! {
     header "linux/netfilter/xt_recent.h";
 
     constants {
-        /// What the match does ([`xt_recent_mtinfo::check_set`]).
+        /// Operation of the match ([`xt_recent_mtinfo::check_set`]).
         "enum XT_RECENT_* (actions)": u8 {
             /// Looks for the address in the list.
             XT_RECENT_CHECK = 1 << 0;
@@ -27,11 +27,11 @@ abi! {
         "#define XT_RECENT_*": u8 {
             /// Those that need a check or an update.
             XT_RECENT_MODIFIERS = 0x30;
-            /// All of them.
+            /// All bits.
             XT_RECENT_VALID_FLAGS = 0x3f;
         }
 
-        /// Which address the match looks at ([`xt_recent_mtinfo::side`]).
+        /// The address to use ([`xt_recent_mtinfo::side`]).
         "enum XT_RECENT_* (sides)": u8 {
             /// The source.
             XT_RECENT_SOURCE = 0;
@@ -39,7 +39,7 @@ abi! {
             XT_RECENT_DEST = 1;
         }
 
-        /// Room for a list's name, in bytes, the closing NUL included.
+        /// Maximum size of a list's name, in bytes, including the closing NUL.
         "enum XT_RECENT_NAME_LEN": usize {
             XT_RECENT_NAME_LEN = 200;
         }
@@ -52,7 +52,7 @@ abi! {
             field seconds: u32,
             /// How many packets must have been seen, host byte order; 0 for any number.
             field hit_count: u32,
-            /// `XT_RECENT_*`: what to do.
+            /// `XT_RECENT_*`: the operation.
             field check_set: u8,
             /// 1 negates.
             field invert: u8,
@@ -69,7 +69,7 @@ abi! {
             field seconds: u32,
             /// How many packets must have been seen, host byte order; 0 for any number.
             field hit_count: u32,
-            /// `XT_RECENT_*`: what to do.
+            /// `XT_RECENT_*`: the operation.
             field check_set: u8,
             /// 1 negates.
             field invert: u8,

@@ -9,7 +9,7 @@ abi! {
     header "linux/netfilter/xt_sctp.h";
 
     constants {
-        /// What the match compares or negates.
+        /// Fields that the match compares or negates.
         "#define XT_SCTP_*": u32 {
             /// Source ports.
             XT_SCTP_SRC_PORTS = 0x01;
@@ -17,16 +17,16 @@ abi! {
             XT_SCTP_DEST_PORTS = 0x02;
             /// Chunks.
             XT_SCTP_CHUNK_TYPES = 0x04;
-            /// All of them.
+            /// All bits.
             XT_SCTP_VALID_FLAGS = 0x07;
         }
 
-        /// Room for chunk flags.
+        /// Maximum number of chunk flags.
         "#define XT_NUM_SCTP_FLAGS": usize {
             XT_NUM_SCTP_FLAGS = 4;
         }
 
-        /// How the packet's chunks are compared ([`xt_sctp_info::chunk_match_type`]).
+        /// Comparison of the packet's chunks ([`xt_sctp_info::chunk_match_type`]).
         "#define SCTP_CHUNK_MATCH_*": u32 {
             /// Any of the types is there.
             SCTP_CHUNK_MATCH_ANY = 0x01;
@@ -62,9 +62,9 @@ abi! {
             field flag_info: [xt_sctp_flag_info; XT_NUM_SCTP_FLAGS],
             /// How many elements of `flag_info` count, host byte order.
             field flag_count: i32,
-            /// `XT_SCTP_*`: what to compare.
+            /// `XT_SCTP_*`: fields to compare.
             field flags: u32,
-            /// `XT_SCTP_*`: what to negate.
+            /// `XT_SCTP_*`: fields to negate.
             field invflags: u32,
         }
     }

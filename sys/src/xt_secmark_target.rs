@@ -6,13 +6,13 @@ abi! {
     header "linux/netfilter/xt_SECMARK.h";
 
     constants {
-        /// The security module that the mark is for.
+        /// The security module of the mark.
         "#define SECMARK_MODE_SEL": u8 {
             /// SELinux.
             SECMARK_MODE_SEL = 0x01;
         }
 
-        /// Room for a security context, in bytes, the closing NUL included.
+        /// Maximum size of a security context, in bytes, including the closing NUL.
         "#define SECMARK_SECCTX_MAX": usize {
             SECMARK_SECCTX_MAX = 256;
         }
@@ -30,7 +30,7 @@ abi! {
             field secctx: [u8; SECMARK_SECCTX_MAX],
         }
 
-        /// Data of the target `SECMARK`, revision 1: what the kernel fills in is last.
+        /// Data of the target `SECMARK`, revision 1: the kernel's own field is last.
         struct xt_secmark_target_info_v1 {
             /// [`SECMARK_MODE_SEL`].
             field mode: u8,

@@ -52,7 +52,7 @@ abi! {
             field flags: u8,
         }
 
-        /// Data of the match `set`, revisions 1 and 2 (which knows `IPSET_RETURN_NOMATCH`).
+        /// Data of the match `set`, revisions 1 and 2 (which supports `IPSET_RETURN_NOMATCH`).
         struct xt_set_info_match_v1 {
             /// The set.
             field match_set: xt_set_info,
@@ -74,7 +74,7 @@ abi! {
             field del_set: xt_set_info,
             /// `IPSET_FLAG_*` of messages, host byte order.
             field flags: u32,
-            /// Time until the element goes away, in seconds, host byte order; `u32::MAX` for the set's own.
+            /// Timeout of the element, in seconds, host byte order; `u32::MAX` for the set's default.
             field timeout: u32,
         }
 
@@ -94,7 +94,7 @@ abi! {
             pad __pad2: [u8; 4],
         }
 
-        /// Data of the target `SET`, revision 3: takes mark, class and queue from a set.
+        /// Data of the target `SET`, revision 3: reads mark, class and queue from a set.
         struct xt_set_info_target_v3 {
             /// The set to add to.
             field add_set: xt_set_info,
@@ -104,7 +104,7 @@ abi! {
             field map_set: xt_set_info,
             /// `IPSET_FLAG_*` of messages, host byte order.
             field flags: u32,
-            /// Time until the element goes away, in seconds, host byte order; `u32::MAX` for the set's own.
+            /// Timeout of the element, in seconds, host byte order; `u32::MAX` for the set's default.
             field timeout: u32,
         }
 

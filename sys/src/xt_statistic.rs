@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_statistic.h";
 
     constants {
-        /// How packets are chosen ([`xt_statistic_info::mode`]).
+        /// Selection of packets ([`xt_statistic_info::mode`]).
         "enum xt_statistic_mode": u16 {
             /// At random.
             XT_STATISTIC_MODE_RANDOM = 0;

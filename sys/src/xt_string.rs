@@ -24,7 +24,7 @@ abi! {
     }
 
     structs {
-        /// Data of the match `string`, revision 1; revision 0 knows only [`XT_STRING_FLAG_INVERT`].
+        /// Data of the match `string`, revision 1; revision 0 only supports [`XT_STRING_FLAG_INVERT`].
         #[repr(align(8))]
         struct xt_string_info {
             /// Where in the packet the search starts, in bytes, host byte order.

@@ -1,5 +1,5 @@
-//! `linux/netfilter/xt_SYNPROXY.h`: the target `SYNPROXY`. The header only gives these names to what
-//! `linux/netfilter/nf_synproxy.h` declares.
+//! `linux/netfilter/xt_SYNPROXY.h`: the target `SYNPROXY`. The header only defines these names for
+//! the declarations in `linux/netfilter/nf_synproxy.h`.
 
 use crate::abi::abi;
 

@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_TCPMSS.h";
 
     constants {
-        /// Value of `xt_tcpmss_info.mss` that stands for what the path's MTU leaves.
+        /// Value of `xt_tcpmss_info.mss` that stands for the path's MTU minus the headers.
         "#define XT_TCPMSS_CLAMP_PMTU": u16 {
             XT_TCPMSS_CLAMP_PMTU = 0xffff;
         }

@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_tcpudp.h";
 
     constants {
-        /// What the match `tcp` negates ([`xt_tcp::invflags`]).
+        /// Fields that the match `tcp` negates ([`xt_tcp::invflags`]).
         "#define XT_TCP_INV_*": u8 {
             /// The source ports.
             XT_TCP_INV_SRCPT = 0x01;
@@ -16,17 +16,17 @@ abi! {
             XT_TCP_INV_FLAGS = 0x04;
             /// The option.
             XT_TCP_INV_OPTION = 0x08;
-            /// All of them.
+            /// All bits.
             XT_TCP_INV_MASK = 0x0f;
         }
 
-        /// What the matches `udp` and `udplite` negate ([`xt_udp::invflags`]).
+        /// Fields that the matches `udp` and `udplite` negate ([`xt_udp::invflags`]).
         "#define XT_UDP_INV_*": u8 {
             /// The source ports.
             XT_UDP_INV_SRCPT = 0x01;
             /// The destination ports.
             XT_UDP_INV_DSTPT = 0x02;
-            /// All of them.
+            /// All bits.
             XT_UDP_INV_MASK = 0x03;
         }
     }

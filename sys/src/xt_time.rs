@@ -10,7 +10,7 @@ abi! {
         "enum XT_TIME_* (flags)": u8 {
             /// Times are in the kernel's time zone, not UTC.
             XT_TIME_LOCAL_TZ = 1 << 0;
-            /// A time of day that starts after its end goes on into the next day.
+            /// A time of day that starts after its end continues into the next day.
             XT_TIME_CONTIGUOUS = 1 << 1;
         }
 

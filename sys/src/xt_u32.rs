@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/xt_u32.h";
 
     constants {
-        /// Steps from a place in the packet to a value ([`xt_u32_location_element::nextop`]).
+        /// Steps from an offset in the packet to a value ([`xt_u32_location_element::nextop`]).
         "enum xt_u32_ops": u8 {
             /// The value and the number, bit by bit.
             XT_U32_AND = 0;
@@ -18,7 +18,7 @@ abi! {
             XT_U32_AT = 3;
         }
 
-        /// One less than the room for tests, for steps and for ranges.
+        /// One less than the capacity for tests, steps and ranges.
         "#define XT_U32_MAXSIZE": usize {
             XT_U32_MAXSIZE = 10;
         }

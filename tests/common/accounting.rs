@@ -1,4 +1,4 @@
-//! Counters of nfnetlink_acct, which the match `nfacct` names.
+//! Counters of nfnetlink_acct, which the match `nfacct` refers to.
 
 use chainwright::netlink::{
     Acknowledgement, MessageWriter, Messages, NfGenMsg, RECEIVE_BUFFER, Socket,
@@ -10,13 +10,13 @@ use chainwright_testing::Sandbox;
 
 use super::sandbox;
 
-/// What kube-proxy's rules count with.
+/// The counters in kube-proxy's rules.
 pub(crate) const OF_KUBE_PROXY: [&str; 2] = [
     "ct_state_invalid_dropped_pkts",
     "localhost_nps_accepted_pkts",
 ];
 
-/// Makes a counter in a sandbox (`NFNL_MSG_ACCT_NEW`); the tool for that is rare.
+/// Creates a counter in a sandbox (`NFNL_MSG_ACCT_NEW`); the tool for that is rare.
 #[track_caller]
 pub(crate) fn add(sandbox: &Sandbox, name: &str) {
     sandbox.run(|| make_counter(name)).unwrap();
@@ -47,7 +47,7 @@ fn make_counter(name: &str) {
     assert_eq!(acknowledgement.errno, None, "counter {name}");
 }
 
-/// A sandbox with those that kube-proxy names.
+/// Creates a sandbox with kube-proxy's counters.
 #[track_caller]
 pub(crate) fn prepared() -> Sandbox {
     let sandbox = sandbox();

@@ -1,10 +1,10 @@
-//! A legacy rule that iptables has no words for.
+//! A legacy rule that iptables cannot express.
 
 use chainwright::legacy::{Connection, Draft, Error, Family, HeaderBuf, Hook, NewTarget};
 use chainwright_testing::Sandbox;
 
-/// Makes ARP's table `filter` in the sandbox, with a rule in its chain `INPUT` that drops everything; `false`
-/// if this kernel has no such tables.
+/// Creates ARP's table `filter` in the sandbox, with a rule in its chain `INPUT` that drops everything;
+/// `false` if this kernel has no such tables.
 pub(crate) fn drop_all(sandbox: &Sandbox) -> bool {
     let work = || -> Result<(), Error> {
         let connection = Connection::open(Family::Arp)?;

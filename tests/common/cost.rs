@@ -1,4 +1,4 @@
-//! What a work costs, and whether that grows with its size and no faster.
+//! Measures the cost of an operation, and checks that it grows no faster than the input.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use allocation_counter::measure;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
-/// What a work costs.
+/// The cost of an operation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cost {
-    /// Processor time of this thread in user space: the kernel's own is the kernel's.
+    /// CPU time of this thread in user space, without the kernel's.
     pub(crate) time: Duration,
-    /// Memory at its most, in bytes.
+    /// Peak memory in bytes.
     pub(crate) memory: u64,
 }
 
-/// What it costs to do this.
+/// Measures the cost of a function.
 pub(crate) fn cost(work: impl FnOnce()) -> Cost {
     let used = || {
         let usage = getrusage(UsageWho::RUSAGE_THREAD).unwrap();
@@ -29,7 +29,7 @@ pub(crate) fn cost(work: impl FnOnce()) -> Cost {
     }
 }
 
-/// The least time of some, since others work on this machine; the memory of the first.
+/// The shortest time, because other programs use this machine; the memory of the first.
 pub(crate) fn least(costs: &[Cost]) -> Cost {
     Cost {
         time: costs.iter().map(|cost| cost.time).min().unwrap(),
@@ -37,7 +37,7 @@ pub(crate) fn least(costs: &[Cost]) -> Cost {
     }
 }
 
-/// Checks that four times as much costs at most seven times as much.
+/// Checks that a fourfold input costs at most seven times as much.
 #[track_caller]
 pub(crate) fn assert_grows_with_its_size(what: &str, once: Cost, four_times: Cost) {
     assert_time_grows_with_its_size(what, once, four_times);
@@ -49,7 +49,7 @@ pub(crate) fn assert_grows_with_its_size(what: &str, once: Cost, four_times: Cos
     );
 }
 
-/// The same of the time alone.
+/// The same for the time only.
 #[track_caller]
 pub(crate) fn assert_time_grows_with_its_size(what: &str, once: Cost, four_times: Cost) {
     let floor = Duration::from_millis(20);

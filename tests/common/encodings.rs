@@ -1,5 +1,5 @@
-//! The corpus of encodings in `tests/data/encodings/`: which bytes each version of iptables-nft
-//! leaves in nf_tables for a rule. The format is described in that directory's `README.md`.
+//! The corpus of encodings in `tests/data/encodings/`: the bytes that each version of iptables-nft
+//! leaves in nf_tables for a rule. That directory's `README.md` describes the format.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -11,7 +11,7 @@ use chainwright::nft::Family;
 /// The version whose reading of all encodings is recorded.
 pub(crate) const READER: &str = "1.8.9";
 
-/// Where the corpus is.
+/// The directory of the corpus.
 pub(crate) fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/encodings")
 }
@@ -19,12 +19,12 @@ pub(crate) fn directory() -> PathBuf {
 /// A rule of the list, for one family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// Its number in the list; both families of a line have the same.
+    /// Its number in the list, the same for both families of a line.
     pub(crate) number: u32,
     /// `IP` or `IP6`.
     pub(crate) family: Family,
     pub(crate) table: String,
-    /// What was given to `iptables-restore`: `-A CHAIN …`.
+    /// The input for `iptables-restore`: `-A CHAIN …`.
     pub(crate) rule: String,
 }
 
@@ -35,29 +35,29 @@ impl Line {
     }
 }
 
-/// What one version wrote for one rule.
+/// The encoding of one rule by one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Written {
-    /// The payload of `NFTA_RULE_EXPRESSIONS`; empty if there was none.
+    /// The payload of `NFTA_RULE_EXPRESSIONS`; empty if the attribute is missing.
     pub(crate) expressions: Vec<u8>,
-    /// The payload of `NFTA_RULE_USERDATA`; empty if there was none.
+    /// The payload of `NFTA_RULE_USERDATA`; empty if the attribute is missing.
     pub(crate) userdata: Vec<u8>,
     /// The line that `iptables-nft-save` 1.8.9 prints for it; `None` if it cannot.
     pub(crate) read: Option<String>,
-    /// The line that says what the bytes say, in the words of 1.8.9: `read`, but where `misread.txt`
-    /// corrects it.
+    /// The line with the full meaning of the bytes, in the syntax of 1.8.9: `read`, unless
+    /// `misread.txt` corrects it.
     pub(crate) expected: Option<String>,
     /// The line that the same version's `iptables-nft-save` prints; `None` if it cannot.
     pub(crate) saved: Option<String>,
 }
 
-/// The number of a rule and its family as in the files, 4 or 6.
+/// The number of a rule and its family, 4 or 6, as in the files.
 pub(crate) type Key = (u32, u8);
 
-/// One version's cases; `None` where the version, or the kernel, refused the rule.
+/// One version's cases; `None` if the version or the kernel refused the rule.
 pub(crate) type Cases = BTreeMap<Key, Option<Written>>;
 
-/// All of it.
+/// The whole corpus.
 #[derive(Debug)]
 pub(crate) struct Corpus {
     /// In the order of the list.
@@ -67,12 +67,12 @@ pub(crate) struct Corpus {
 }
 
 impl Corpus {
-    /// Reads the corpus; says what is wrong and where.
+    /// Reads the corpus. An error contains the file.
     pub(crate) fn load(directory: &Path) -> Result<Self, String> {
         Self::load_versions(directory, |_| true)
     }
 
-    /// Reads these versions' files, and what belongs to all.
+    /// Reads the files of these versions, and those for all versions.
     pub(crate) fn load_versions(
         directory: &Path,
         wanted: impl Fn(&str) -> bool,
@@ -112,7 +112,7 @@ impl Corpus {
         Ok(Self { lines, versions })
     }
 
-    /// All that was written: version, rule, bytes.
+    /// Lists all encodings: version, rule, bytes.
     pub(crate) fn written(&self) -> impl Iterator<Item = (&str, &Line, &Written)> {
         self.versions.iter().flat_map(|(version, cases)| {
             self.lines.iter().filter_map(move |line| {
@@ -123,12 +123,12 @@ impl Corpus {
     }
 }
 
-/// How the files name a line.
+/// The key of a line in the files.
 pub(crate) fn key(line: &Line) -> Key {
     (line.number, if line.family == Family::IP6 { 6 } else { 4 })
 }
 
-/// A version as numbers: 1.8.10 is newer than 1.8.9.
+/// A version as numbers, so that 1.8.10 is newer than 1.8.9.
 pub(crate) fn ordinal(version: &str) -> Vec<u32> {
     version
         .split('.')
@@ -140,17 +140,17 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Where statements of `nft`'s are.
+/// The file with the statements for `nft`.
 pub(crate) const NATIVE: &str = "native.txt";
 
-/// What a version reads of bytes.
+/// How a version reads bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Put {
     /// The line that its save prints, with one blank between words.
     Line(String),
-    /// Nothing: it does not show the table.
+    /// Nothing: it does not print the table.
     Hidden,
-    /// It gives up, with this exit code.
+    /// It fails with this exit code.
     Failed(i32),
 }
 
@@ -164,7 +164,7 @@ impl fmt::Display for Put {
     }
 }
 
-/// The readings of one version that are said: by rule and writer.
+/// The recorded readings of one version, by rule and writer.
 pub(crate) type Readings = BTreeMap<(Key, String), Put>;
 
 /// Parses `read-VERSION.txt`.
@@ -193,7 +193,7 @@ pub(crate) fn parse_readings(text: &str) -> Result<Readings, String> {
     Ok(readings)
 }
 
-/// Parses `native.txt`. The rule is `-A CHAIN STATEMENT`, but for the first word.
+/// Parses `native.txt`. Each line becomes a rule `-A CHAIN STATEMENT`.
 pub(crate) fn parse_native(text: &str) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -271,7 +271,7 @@ pub(crate) fn parse_rules(text: &str) -> Result<Vec<Line>, String> {
     Ok(lines)
 }
 
-/// The families that these digits stand for.
+/// The families for these digits.
 fn families(digits: &str) -> Option<&'static [Family]> {
     match digits {
         "4" => Some(&[Family::IP]),
@@ -313,11 +313,11 @@ fn correct(
     Ok(())
 }
 
-/// What a version's file says of one rule, before it is completed from other files.
+/// The entry for one rule in a version's file, before it is completed from other files.
 #[derive(Debug)]
 enum Entry {
     Refused,
-    /// As the version of this name wrote it.
+    /// The same as in this version's file.
     Same(String),
     /// Expressions and user data.
     Bytes(Vec<u8>, Vec<u8>),
@@ -394,7 +394,7 @@ fn resolve(
                 _ => return Err(wrong("refers to what is not there")),
             },
         };
-        // What the reader prints: said here, said for the same bytes, or as for its own.
+        // The reader's output: given here, given for the same bytes, or that for its own encoding.
         let own = || match files.get(READER)?.get(&key)? {
             (Entry::Bytes(..), read, _) => read.clone(),
             _ => None,
@@ -417,10 +417,10 @@ fn resolve(
     Ok(cases)
 }
 
-/// How many zero bytes are worth a number.
+/// Shortest run of zero bytes that is written as a number.
 const RUN: usize = 4;
 
-/// Bytes as the files hold them: hexadecimal digits, and `[N]` for N zero bytes; `-` for none.
+/// Bytes in the files' format: hexadecimal digits, and `[N]` for N zero bytes; `-` for none.
 pub(crate) fn pack(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "-".to_owned();
@@ -440,7 +440,7 @@ pub(crate) fn pack(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of what [`pack`] gives.
+/// Decodes the result of [`pack`].
 pub(crate) fn unpack(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     if text == "-" {

@@ -1,4 +1,5 @@
-//! Tables of iptables in a sandbox, for either backend and family: by the library and the real tools.
+//! Tables of iptables in a sandbox, for either backend and family, accessed with the library and the
+//! real tools.
 
 use chainwright::Retry;
 use chainwright::iptables::nft::Profile;
@@ -18,7 +19,7 @@ pub(crate) const ALL: [(Backend, Family); 4] = [
     (Backend::Legacy, Family::Ipv6),
 ];
 
-/// `iptables-nft`, `ip6tables-legacy-save`, …
+/// Name of a tool: `iptables-nft`, `ip6tables-legacy-save`, …
 pub(crate) fn tool(backend: Backend, family: Family, what: &str) -> String {
     let ip = match family {
         Family::Ipv4 => "iptables",
@@ -31,7 +32,7 @@ pub(crate) fn tool(backend: Backend, family: Family, what: &str) -> String {
     format!("{ip}-{backend}{what}")
 }
 
-/// Without a lock, and in the form of the installed tools.
+/// Opens a handle without a lock, for the profile of the installed tools.
 #[track_caller]
 pub(crate) fn open(sandbox: &Sandbox, backend: Backend) -> Iptables {
     let opened = sandbox.run(|| Iptables::open(backend)).unwrap().unwrap();
@@ -40,7 +41,7 @@ pub(crate) fn open(sandbox: &Sandbox, backend: Backend) -> Iptables {
         .with_profile(Profile::V1_8_8)
 }
 
-/// What our own save prints, with counters, without comments.
+/// The output of the library's save, with counters, without comments.
 #[track_caller]
 pub(crate) fn our_save(sandbox: &Sandbox, backend: Backend, family: Family) -> String {
     let mut text = Vec::new();
@@ -52,13 +53,13 @@ pub(crate) fn our_save(sandbox: &Sandbox, backend: Backend, family: Family) -> S
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// What the real tool's save prints, with counters, without comments.
+/// The output of the real tool's save, with counters, without comments.
 #[track_caller]
 pub(crate) fn real_save(tools: &Tools<'_>, backend: Backend, family: Family) -> String {
     tools.save(&tool(backend, family, "-save -c"))
 }
 
-/// Everything that the kernel has of a backend's tables, counters and handles included.
+/// The complete kernel state of a backend's tables, including counters and handles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum State {
     Nft { generation: u32, listing: String },

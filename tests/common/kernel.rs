@@ -1,6 +1,6 @@
-//! Kernels that lack something: they are asked by trying it, never by their number. Where one refuses, a test
-//! checks that the refusal names what is lacking and that nothing was changed, and says so in a line that
-//! `integration-vm` puts into its table.
+//! Kernels without some features: tests detect these by trying, never by version number. If a kernel refuses
+//! something, a test checks that the refusal names the missing feature and that nothing was changed, and prints that
+//! in a line that `integration-vm` puts in its table.
 
 use std::error::Error;
 use std::os::fd::AsRawFd;
@@ -18,11 +18,12 @@ use chainwright::nft::{
 
 use super::{connect, report, sandbox};
 
-/// How an error says it.
+/// The prefix in errors.
 pub(crate) const LACKS: &str = "this kernel lacks ";
 
-/// Commits what a kernel may be too old for: one of these features, by the library's names. `false` if it was
-/// refused with words that say so, and nothing was changed; any other failure is the test's.
+/// Commits a transaction that may need one of these features (named as in the library), which an old kernel lacks.
+/// `false` if the kernel refused it with an error that names the feature, and nothing was changed; any other failure
+/// fails the test.
 #[track_caller]
 #[must_use = "where it is lacking the test goes another way"]
 pub(crate) fn commit_if_known(
@@ -41,7 +42,7 @@ pub(crate) fn commit_if_known(
     }
 }
 
-/// Checks an error that must be about what the kernel lacks, one of these, and says it.
+/// Checks that an error names one of these features as missing, and prints it.
 #[track_caller]
 fn is_lacking(error: &CommitError, features: &[&str]) {
     assert_eq!(error.outcome, Outcome::NothingApplied, "{error}");
@@ -57,8 +58,8 @@ fn is_lacking(error: &CommitError, features: &[&str]) {
     println!("{LACKS}{feature}");
 }
 
-/// Commits what a kernel may be built without, whatever its number. `false` if it was refused with these words
-/// and nothing was changed; any other failure is the test's.
+/// Commits a transaction for which a kernel of any version may have been built without support. `false` if it was
+/// refused with these words and nothing was changed; any other failure fails the test.
 #[track_caller]
 #[must_use = "where it is lacking the test goes another way"]
 pub(crate) fn commit_if_built(
@@ -70,8 +71,8 @@ pub(crate) fn commit_if_built(
     commit_if_taken(nft, tx, &format!("{what}: it is built without"), words)
 }
 
-/// Commits what some kernels refuse by a rule of their own, of which the message alone tells nothing. `false` if
-/// it was refused with these words and nothing was changed; any other failure is the test's.
+/// Commits a transaction that some kernels refuse for reasons that the error does not show. `false` if it was refused
+/// with these words and nothing was changed; any other failure fails the test.
 #[track_caller]
 #[must_use = "where it is lacking the test goes another way"]
 pub(crate) fn commit_if_taken(
@@ -92,8 +93,8 @@ pub(crate) fn commit_if_taken(
     false
 }
 
-/// Commits what an ordinary user's send buffer may be too small for (`net.core.wmem_max`: 208 KiB, and 4 MiB since
-/// Linux 6.17). `false` if it was refused with words that say so; nothing was sent then.
+/// Commits a transaction for which the send buffer of a user without privileges may be too small (`net.core.wmem_max`:
+/// 208 KiB, and 4 MiB since Linux 6.17). `false` if it was refused with that error; nothing was sent then.
 #[track_caller]
 #[must_use = "where it does not fit the test goes another way"]
 pub(crate) fn commit_if_it_fits(nft: &mut Connection, tx: &mut Transaction) -> bool {
@@ -113,14 +114,14 @@ pub(crate) fn commit_if_it_fits(nft: &mut Connection, tx: &mut Transaction) -> b
     }
 }
 
-/// Whether sets can have an element for all that no other one is for; asked once.
+/// Whether sets support a catch-all element; determined once.
 pub(crate) fn catches_all() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     *KNOWN.get_or_init(|| has(&mut connect(&sandbox()), "catch-all elements"))
 }
 
-/// Whether the kernel gives network namespaces numbers (Linux 5.14), so that all connections of one know its
-/// generations; asked once.
+/// Whether the kernel numbers network namespaces (Linux 5.14), so that all connections of one share its generations;
+/// determined once.
 pub(crate) fn numbers_namespaces() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     *KNOWN.get_or_init(|| {
@@ -130,7 +131,7 @@ pub(crate) fn numbers_namespaces() -> bool {
         assert_eq!(asked() == asked(), known);
         if !known {
             println!(
-                "{LACKS}numbers of network namespaces, there since Linux 5.14: a generation is known again only by \
+                "{LACKS}numbers of network namespaces, available since Linux 5.14: a generation is known again only by \
                  the connection that told it"
             );
         }
@@ -138,12 +139,12 @@ pub(crate) fn numbers_namespaces() -> bool {
     })
 }
 
-/// Whether the kernel tells the number of a socket's namespace (`SO_NETNS_COOKIE`).
+/// Whether the kernel returns the number of a socket's namespace (`SO_NETNS_COOKIE`).
 fn has_cookie(nft: &Connection) -> bool {
     let mut cookie = 0_u64;
     let mut length = size_of::<u64>() as libc::socklen_t;
-    // SAFETY: the descriptor is open for as long as `nft`, and the pointers are those of a live u64 and of its length,
-    // which the kernel writes no more than.
+    // SAFETY: the descriptor is open for as long as `nft`, and the pointers refer to a live u64 and to its length; the
+    // kernel writes at most that many bytes.
     let result = unsafe {
         libc::getsockopt(
             nft.as_raw_fd(),
@@ -156,16 +157,15 @@ fn has_cookie(nft: &Connection) -> bool {
     result == 0 && cookie != 0
 }
 
-/// Checks that a generation is the same as one that was told over another connection, as far as this kernel lets
-/// that be known.
+/// Checks that a generation equals one from another connection, as far as this kernel allows comparing them.
 #[track_caller]
 pub(crate) fn is_same_generation(one: Generation, other: Generation) {
     assert_eq!(one.number(), other.number());
     assert!(one == other || !numbers_namespaces());
 }
 
-/// Whether the kernel has what the header of a ruleset names: it is asked in a table that is deleted again, in a
-/// transaction of its own, because what one deletes some kernels do not check.
+/// Whether the kernel supports the feature in a ruleset's header. Tries it in a table that a separate transaction
+/// deletes again, because some kernels do not check what the same transaction deletes.
 #[track_caller]
 pub(crate) fn has(nft: &mut Connection, feature: &str) -> bool {
     let known = takes(nft, feature);
@@ -260,7 +260,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
                 nft,
                 &mut tx,
                 "`fib … iif oif` in the hook input",
-                "the kernel does not do this here",
+                "not supported by the kernel here",
             );
         }
         "intervals counted as one" => {
@@ -271,7 +271,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
                 tx.add_elements(&set.set_id(), [Element::new(&[10, 0, 0, 1]), end])
                     .unwrap();
             });
-            let what = "a count of intervals, there since Linux 6.14: it counts their two ends";
+            let what = "a count of intervals, available since Linux 6.14: it counts their two ends";
             return commit_if_taken(nft, &mut tx, what, "the set is full");
         }
         "two elements of a small set" => {
@@ -287,7 +287,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
                 nft,
                 &mut tx,
                 what,
-                "an element with this key is there already",
+                "an element with this key already exists",
             );
         }
         "look-ups in maps without their values" => {
@@ -298,8 +298,8 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
                 let look = Lookup::set(Register::R1, "s");
                 tx.add(&rule().with(&load).with(&look)).unwrap();
             });
-            let what = "look-ups in maps without their values, there since Linux 6.5";
-            let words = "before Linux 6.5 a look-up in a map must take the value";
+            let what = "look-ups in maps without their values, available since Linux 6.5";
+            let words = "before Linux 6.5 a lookup in a map must use the value";
             return commit_if_taken(nft, &mut tx, what, words);
         }
         "byteorder of less than a unit" => {
@@ -328,20 +328,20 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
             });
             let what = "rules that write into packets, for an ordinary user in a namespace of their own: it \
                         keeps them for who has CAP_NET_ADMIN in the first user namespace";
-            let words = "in the first one for a rule that writes into packets";
+            let words = "initial one for a rule that writes into packets";
             return commit_if_taken(nft, &mut tx, what, words);
         }
         other => panic!("no test asks for `{other}`"),
     };
-    // The names are the library's own, but for one that says it shorter.
+    // The names are those of the library, except for one shorter one.
     let name = match feature {
-        "devices to come" => "hooks on devices that are not there yet",
+        "devices to come" => "hooks on devices that do not exist yet",
         same => same,
     };
     commit_if_known(nft, &mut tx, &[name])
 }
 
-/// The value, or `None` where the request was refused with words that say that the kernel lacks it.
+/// The value, or `None` if the request was refused with an error that names a missing feature.
 #[track_caller]
 #[must_use = "where it is lacking the test goes another way"]
 pub(crate) fn if_known<T, E: Error>(result: Result<T, E>) -> Option<T> {

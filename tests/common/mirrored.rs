@@ -1,4 +1,4 @@
-//! What a mirror shows, compared with a listing.
+//! Compares the content of a mirror with a listing.
 
 use super::kernel;
 use chainwright::nft::live::Mirror;
@@ -8,8 +8,8 @@ use chainwright_sys::nf_tables::{
     NFTA_SET_ELEM_EXPIRATION, NFTA_TABLE_USE,
 };
 
-/// All that a snapshot shows and events tell, a line for each object, in order; of sets in that of their
-/// elements' bytes.
+/// Everything in a snapshot that events also report, one line per object, in order; elements sorted by
+/// their bytes.
 pub(crate) fn shown(snapshot: &Snapshot) -> Vec<String> {
     snapshot
         .tables()
@@ -17,7 +17,8 @@ pub(crate) fn shown(snapshot: &Snapshot) -> Vec<String> {
         .collect()
 }
 
-/// A line for each object of a table, with all its bytes; or without what no event tells.
+/// One line for each object of a table, with all its bytes if `whole`, otherwise without what events do
+/// not report.
 pub(crate) fn lines(table: &SnapshotTable<'_>, whole: bool) -> Vec<String> {
     let mut lines = Vec::new();
     let attributes = |bytes: chainwright::netlink::Attributes<'_>, without: &[u16]| {
@@ -74,7 +75,7 @@ pub(crate) fn lines(table: &SnapshotTable<'_>, whole: bool) -> Vec<String> {
     lines
 }
 
-/// The mirror shows what is there, and which generation that is.
+/// Checks that the mirror has the current content and generation.
 #[track_caller]
 pub(crate) fn is_current(mirror: &Mirror, nft: &mut Connection, what: &str) {
     let ours = mirror.snapshot();
@@ -100,13 +101,13 @@ pub(crate) fn is_current(mirror: &Mirror, nft: &mut Connection, what: &str) {
         (Some(ours), Some(theirs)) => kernel::is_same_generation(ours, theirs),
         other => panic!("{what}: {other:?}"),
     }
-    // What is found by its name is what stands there.
+    // A look-up by name finds the object with that name.
     for table in fresh.tables() {
         let (family, name) = (table.table().family(), table.table().name());
         let ours = mirror.snapshot().table(family, name).expect("it is there");
         for chain in table.chains() {
             let found = ours.chain(chain.chain().name()).expect("it is there");
-            // Of one name there can be several: a chain that is renamed beside one that is made.
+            // Two chains can have one name: a renamed one and a new one.
             let same = table.chains().map(|other| other.chain());
             let mut same = same.filter(|other| other.name() == chain.chain().name());
             let is_one = same.any(|other| other.handle() == found.chain().handle());

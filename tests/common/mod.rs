@@ -1,4 +1,4 @@
-//! What the integration tests share. Each program uses a part of it.
+//! Shared by the integration tests. Each program uses a part of it.
 #![allow(dead_code, reason = "each program uses its own part of this module")]
 
 pub(crate) mod accounting;
@@ -32,7 +32,7 @@ use chainwright::nft::{
 };
 use chainwright_testing::Sandbox;
 
-/// Returns a path below the workspace's directory, of which each package with tests is a part.
+/// Returns a path below the workspace's directory, which contains every package with tests.
 pub(crate) fn in_workspace(path: impl AsRef<Path>) -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut directories = package.ancestors();
@@ -40,13 +40,12 @@ pub(crate) fn in_workspace(path: impl AsRef<Path>) -> PathBuf {
     root.expect("tests/needs is there").join(path)
 }
 
-/// Why this process could not get what sandboxes take.
+/// Why this process cannot create sandboxes.
 static NO_SANDBOXES: OnceLock<String> = OnceLock::new();
 
-/// Runs before `main`: the test harness starts threads, and with more than one thread an ordinary
-/// user's process cannot become root in a user namespace any more.
-// SAFETY: on Linux std works before main; this uses files, memory and standard error only, and
-// starts no thread.
+/// Runs before `main`: the test harness starts threads, and a process of a user without privileges can become root in a
+/// user namespace only while it has a single thread.
+// SAFETY: on Linux std works before main; this uses only files, memory and standard error, and starts no thread.
 #[ctor::ctor(unsafe)]
 fn become_namespace_root() {
     if let Err(error) = chainwright_testing::become_namespace_root() {
@@ -56,7 +55,7 @@ fn become_namespace_root() {
     }
 }
 
-/// A new sandbox; where there can be none the test fails with the reason.
+/// Creates a sandbox; if that is impossible, the test fails with the reason.
 #[track_caller]
 pub(crate) fn sandbox() -> Sandbox {
     if let Some(reason) = NO_SANDBOXES.get() {
@@ -65,7 +64,7 @@ pub(crate) fn sandbox() -> Sandbox {
     Sandbox::new().unwrap_or_else(|error| panic!("no sandbox: {}", report(&error)))
 }
 
-/// A connection to the nf_tables of a sandbox.
+/// Opens a connection to the nf_tables of a sandbox.
 #[track_caller]
 pub(crate) fn connect(sandbox: &Sandbox) -> Connection {
     sandbox
@@ -74,7 +73,7 @@ pub(crate) fn connect(sandbox: &Sandbox) -> Connection {
         .unwrap_or_else(|error| panic!("no connection: {}", report(&error)))
 }
 
-/// A monitor of the nf_tables of a sandbox.
+/// Opens a monitor of the nf_tables of a sandbox.
 #[track_caller]
 pub(crate) fn watch(sandbox: &Sandbox) -> Monitor {
     watch_with(sandbox, MonitorOptions::default())
@@ -103,8 +102,8 @@ pub(crate) fn rules_of(
     rules
 }
 
-/// A chain without a name, of the one rule that jumps to it: by this number, which other operations of its transaction
-/// know it by.
+/// A bound chain of the rule that jumps to it, with the number by which other operations of its transaction refer to
+/// it.
 pub(crate) fn bound_chain(family: Family, table: &'static str, id: u32) -> Chain<'static> {
     Chain {
         name: None,
@@ -114,7 +113,7 @@ pub(crate) fn bound_chain(family: Family, table: &'static str, id: u32) -> Chain
     }
 }
 
-/// A rule in the chain that has this number.
+/// A rule in the chain with this number.
 pub(crate) fn rule_of_bound_chain(family: Family, table: &'static str, id: u32) -> Rule<'static> {
     Rule {
         chain: None,
@@ -138,7 +137,7 @@ pub(crate) fn committed(nft: &mut Connection, fill: impl FnOnce(&mut Transaction
     commit(nft, &tx);
 }
 
-/// Waits until nobody owns any table: a socket may be closed a moment after its process's end.
+/// Waits until no table has an owner: a socket may be closed a moment after its process ends.
 #[track_caller]
 pub(crate) fn orphaned(nft: &mut Connection) {
     for _ in 0..10_000 {
@@ -153,14 +152,14 @@ pub(crate) fn orphaned(nft: &mut Connection) {
     panic!("the tables are still owned");
 }
 
-/// Lets a tick of the kernel's clock pass. Only then does Linux 6.18 forget which start in a tree of intervals was named
-/// last, by a transaction that failed, too; until then it takes no end of another interval.
+/// Waits for a tick of the kernel's clock. Only then does Linux 6.18 forget which start in an interval tree was added
+/// last, even by a failed transaction; until then it refuses the end of another interval.
 pub(crate) fn tick() {
     // The slowest clock ticks 100 times a second.
     std::thread::sleep(std::time::Duration::from_millis(15));
 }
 
-/// An error and what caused it, as one line.
+/// An error and its causes as one line.
 pub(crate) fn report(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -171,13 +170,12 @@ pub(crate) fn report(error: &dyn Error) -> String {
     text
 }
 
-/// A number that an environment variable gives, for runs of full length.
+/// The number in an environment variable, which selects runs of full length.
 pub(crate) fn from_env(name: &str, usual: usize) -> usize {
     std::env::var(name).map_or(usual, |given| given.parse().unwrap())
 }
 
-/// Does something when it is dropped, also when a test fails: stops the threads that a
-/// `thread::scope` would wait for.
+/// Runs a function when it is dropped, even when a test fails: stops threads that `thread::scope` would wait for.
 pub(crate) struct OnDrop<F: FnMut()>(pub(crate) F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {

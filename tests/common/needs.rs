@@ -1,8 +1,8 @@
-//! The programs that tests run: each stands in `tests/needs`, from which `tests/setup` installs it.
+//! The programs that tests run: `tests/needs` lists each, and `tests/setup` installs it.
 
 use std::path::PathBuf;
 
-/// What the tests need, and the package that it comes with.
+/// The programs that the tests need, and the packages that contain them.
 const NEEDS: &str = include_str!("../needs");
 
 /// The needs and their packages.
@@ -14,8 +14,8 @@ fn needs() -> impl Iterator<Item = (&'static str, &'static str)> {
         .map(|(need, package)| (need, package.trim()))
 }
 
-/// The package that a program comes with. The forms of iptables (`ip6tables-nft-restore`, …) come
-/// together.
+/// The package that contains a program. One package contains all variants of iptables
+/// (`ip6tables-nft-restore`, …).
 fn package(program: &str) -> Option<&'static str> {
     let named = |name: &str| needs().find(|(need, _)| *need == name);
     let (_, package) = named(program).or_else(|| {
@@ -32,7 +32,7 @@ fn package(program: &str) -> Option<&'static str> {
     Some(package)
 }
 
-/// Finds a program; `/usr/sbin` is not in every ordinary user's path.
+/// Finds a program; `/usr/sbin` is not in every user's path.
 #[track_caller]
 pub(crate) fn find(program: &str) -> PathBuf {
     let Some(package) = package(program) else {
@@ -48,7 +48,7 @@ pub(crate) fn find(program: &str) -> PathBuf {
         })
 }
 
-/// The directory in which a package of Debian's is unpacked, and not installed.
+/// The directory in which a Debian package is unpacked, without being installed.
 #[track_caller]
 pub(crate) fn unpacked(package: &str) -> PathBuf {
     let root = super::in_workspace("");

@@ -1,4 +1,4 @@
-//! Packets that go out while something else happens.
+//! Sends packets during another operation.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,8 +9,8 @@ use chainwright_testing::Sandbox;
 use super::OnDrop;
 use super::tools::Tools;
 
-/// Sends UDP datagrams to port 9 of a sandbox's loopback device, one after the other, while `work` runs,
-/// which begins when the first hundred are out and can read how many there are. How many there were.
+/// Sends UDP datagrams to port 9 of a sandbox's loopback device, one after the other, while `work` runs.
+/// `work` starts when the first hundred are sent, and can read their number. Returns the total number.
 #[track_caller]
 pub(crate) fn while_sending(sandbox: &Sandbox, work: impl FnOnce(&AtomicU64)) -> u64 {
     Tools::new(sandbox).run("ip link set lo up");

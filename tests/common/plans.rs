@@ -1,14 +1,14 @@
-//! Rulesets to plan between, as `nft` takes them, and what a plan says.
+//! Rulesets for plans, in `nft`'s language, and the text of plans.
 
 use chainwright_testing::Sandbox;
 
 use super::sandbox;
 use super::tools::Tools;
 
-/// A sandbox with this ruleset.
+/// Creates a sandbox with this ruleset.
 pub(crate) fn with(text: &str) -> Sandbox {
     let sandbox = sandbox();
-    // nft wants the end of a statement before a brace.
+    // nft requires the end of a statement before a brace.
     let text = text.replace(" }", "\n}");
     Tools::new(&sandbox)
         .takes("nft -f -", &text)
@@ -16,7 +16,7 @@ pub(crate) fn with(text: &str) -> Sandbox {
     sandbox
 }
 
-/// Without handles and the numbers of operations, which say nothing here.
+/// Removes handles and the numbers of operations, which do not matter here.
 pub(crate) fn operations(plan: &str) -> Vec<String> {
     let line = |line: &str| {
         let end = line.find(" handle ").or_else(|| line.find(" #"));

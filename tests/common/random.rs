@@ -1,4 +1,4 @@
-//! Numbers that look random, and can be had again.
+//! Reproducible pseudo-random numbers.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    /// The same numbers in each run; others where the environment has another seed, which is printed.
+    /// The same numbers in each run, unless the environment sets another seed. Prints the seed.
     pub(crate) fn new() -> Self {
         let seed = std::env::var("SEED").map_or(1, |seed| seed.parse().unwrap());
         println!("SEED={seed}");
@@ -25,13 +25,13 @@ impl Random {
         (self.next() % end.max(1) as u64) as usize
     }
 
-    /// A duration below this one.
+    /// A random duration below this one.
     pub(crate) fn within(&mut self, end: Duration) -> Duration {
         let part = (self.next() >> 32) as u32;
         end.mul_f64(f64::from(part) / f64::from(u32::MAX))
     }
 
-    /// Once in so many times.
+    /// True once in this many times on average.
     pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

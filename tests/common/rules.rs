@@ -14,8 +14,8 @@ pub(crate) struct Section {
     pub(crate) families: String,
     pub(crate) table: String,
     pub(crate) chain: String,
-    /// `nft` or `legacy`, if they are for one of them only; `first-user-namespace`, if the kernel takes
-    /// them there only.
+    /// `nft` or `legacy` for rules of only one backend; `first-user-namespace` if the kernel accepts
+    /// them only there.
     pub(crate) only: Option<String>,
     /// Line number and text of each rule.
     pub(crate) rules: Vec<(usize, String)>,
@@ -25,7 +25,7 @@ pub(crate) struct Section {
 #[derive(Debug, Default)]
 pub(crate) struct File {
     pub(crate) path: PathBuf,
-    /// Commands that make what the rules need.
+    /// Commands that create what the rules need.
     pub(crate) setup: Vec<String>,
     pub(crate) sections: Vec<Section>,
 }
@@ -34,7 +34,7 @@ pub(crate) fn directory() -> PathBuf {
     super::in_workspace("tests/rules")
 }
 
-/// The rule of a line, as a text to be restored has it: texts that are too long are cut.
+/// Parses the rule in a line as a restore does: texts that are too long are cut.
 pub(crate) fn parse(family: Family, line: &str) -> Result<Rule, ParseError> {
     let line = format!("-A user {line}");
     let mut found = Vec::new();
@@ -42,7 +42,7 @@ pub(crate) fn parse(family: Family, line: &str) -> Result<Rule, ParseError> {
     Ok(Command::parse(family, &found, |_| false)?.spec.rule)
 }
 
-/// All files, or those whose path holds what `CHAINWRIGHT_TEST_RULES` says.
+/// All files, or those whose path contains the value of `CHAINWRIGHT_TEST_RULES`.
 pub(crate) fn files() -> Vec<File> {
     let wanted = std::env::var("CHAINWRIGHT_TEST_RULES").unwrap_or_default();
     let mut paths = Vec::new();
@@ -101,7 +101,7 @@ fn read(path: &Path) -> File {
 }
 
 impl File {
-    /// What the sections say for one family and backend, with those of one chain joined.
+    /// The sections for one family and backend, with those of one chain joined.
     pub(crate) fn sections(&self, family: Family, backend: &str) -> Vec<Section> {
         let digit = if family == Family::Ipv4 { '4' } else { '6' };
         let mut joined: BTreeMap<(&str, &str), Section> = BTreeMap::new();
@@ -140,8 +140,8 @@ impl File {
     }
 }
 
-/// Whether network namespaces that are made here belong to the first user namespace: as they do for
-/// root, and not for an ordinary user.
+/// Whether new network namespaces belong to the initial user namespace: they do for root, and not for a
+/// user without privileges.
 pub(crate) fn in_first_user_namespace() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap();
     map.split_whitespace().nth(2) == Some("4294967295")

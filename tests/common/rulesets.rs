@@ -1,4 +1,4 @@
-//! The rulesets of `rulesets/`, and what `nft` says of one.
+//! The rulesets in `rulesets/`, and `nft`'s listing of them.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use chainwright_testing::Sandbox;
 use super::tools::Tools;
 use super::{accounting, connect, kernel, sandbox};
 
-/// A ruleset of `rulesets/`: its text, and what its header says.
+/// A ruleset in `rulesets/`: its text, with the header.
 pub(crate) struct Ruleset {
     pub(crate) name: String,
     pub(crate) text: String,
@@ -32,7 +32,7 @@ impl Ruleset {
         paths.into_iter().map(read).collect()
     }
 
-    /// What stands behind this word in the header's lines.
+    /// The text after this word in the header's lines.
     pub(crate) fn header<'s>(&'s self, word: &'s str) -> impl Iterator<Item = &'s str> {
         self.text
             .lines()
@@ -44,14 +44,14 @@ impl Ruleset {
             })
     }
 
-    /// Loads it into a new sandbox; `None` if the kernel lacks what it is about.
+    /// Loads it into a new sandbox; `None` if the kernel lacks its feature.
     #[track_caller]
     pub(crate) fn load(&self) -> Option<Sandbox> {
         self.try_load()
             .unwrap_or_else(|refusal| panic!("{}: {refusal}", self.name))
     }
 
-    /// The same, with what `nft` says if it is not taken.
+    /// The same, with `nft`'s message if it is refused.
     #[track_caller]
     pub(crate) fn try_load(&self) -> Result<Option<Sandbox>, String> {
         let Some(sandbox) = self.prepare() else {
@@ -61,13 +61,13 @@ impl Ruleset {
         Ok(Some(sandbox))
     }
 
-    /// Whether lists of elements stand inside rules, in an order that is the kernel's.
+    /// Whether rules contain lists of elements in the kernel's order.
     pub(crate) fn has_any_order(&self) -> bool {
         self.header("volatile")
             .any(|what| what.starts_with("element-order"))
     }
 
-    /// A sandbox that it can be loaded into; `None` if the kernel lacks what it is about.
+    /// A sandbox into which it can be loaded; `None` if the kernel lacks its feature.
     #[track_caller]
     pub(crate) fn prepare(&self) -> Option<Sandbox> {
         let sandbox = sandbox();
@@ -82,17 +82,17 @@ impl Ruleset {
         known.then_some(sandbox)
     }
 
-    /// Loads it; the error is what `nft` says if it is not taken.
+    /// Loads it; the error is `nft`'s message.
     #[track_caller]
     pub(crate) fn load_into(&self, sandbox: &Sandbox) -> Result<(), String> {
         Tools::new(sandbox).takes("nft -f -", &self.text)
     }
 }
 
-/// How many rules are loaded at once: what nft sends must fit into a socket's usual buffer.
+/// Number of rules to load at once: nft's messages must fit into a socket's default buffer.
 pub(crate) const PIECE: usize = 150;
 
-/// The rules of `data/nft/rules.nft` in a sandbox, and how many they are.
+/// Loads the rules of `data/nft/rules.nft` into a sandbox, and returns their number.
 #[track_caller]
 pub(crate) fn rules_of_every_expression() -> (Sandbox, usize) {
     let rules = TypedRules::new();
@@ -101,11 +101,11 @@ pub(crate) fn rules_of_every_expression() -> (Sandbox, usize) {
     (sandbox, rules.rules.len())
 }
 
-/// The rules of `data/nft/rules.nft` as they are typed.
+/// The rules of `data/nft/rules.nft` as commands.
 pub(crate) struct TypedRules {
-    /// The tables and chains that they stand in.
+    /// Their tables and chains.
     pub(crate) frame: String,
-    /// A command each.
+    /// One command each.
     pub(crate) rules: Vec<String>,
 }
 
@@ -132,13 +132,14 @@ impl TypedRules {
         this
     }
 
-    /// The texts that make all of them, each so short that what nft sends fits into a socket's usual buffer.
+    /// Texts that together create all of them, each short enough for nft's messages to fit into a socket's default
+    /// buffer.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = String> {
         let pieces = self.rules.chunks(PIECE).map(<[String]>::concat);
         [self.frame.clone()].into_iter().chain(pieces)
     }
 
-    /// Loads them by `nft`.
+    /// Loads them with `nft`.
     #[track_caller]
     pub(crate) fn load_into(&self, sandbox: &Sandbox) {
         let tools = Tools::new(sandbox);
@@ -148,7 +149,7 @@ impl TypedRules {
     }
 }
 
-/// What `nft` says of a ruleset, without what passes or depends on the order of a hash table.
+/// `nft`'s listing of a ruleset, without what changes over time or depends on the order of a hash table.
 pub(crate) fn listing(sandbox: &Sandbox) -> Listing {
     listing_in(sandbox, false)
 }
@@ -156,7 +157,7 @@ pub(crate) fn listing(sandbox: &Sandbox) -> Listing {
 pub(crate) fn listing_in(sandbox: &Sandbox, any_order: bool) -> Listing {
     let tools = Tools::new(sandbox);
     let both = tools.run("nft --debug=netlink list ruleset");
-    // The bytecode comes first, and no line of it begins with the word.
+    // The bytecode comes first, and none of its lines begins with this word.
     let (bytecode, text) = match both.find("\ntable ") {
         Some(end) if !both.starts_with("table ") => both.split_at(end + 1),
         _ => ("", &both[..]),
@@ -167,7 +168,7 @@ pub(crate) fn listing_in(sandbox: &Sandbox, any_order: bool) -> Listing {
     }
 }
 
-/// Waits until the kernel has collected all elements that count connections and have none, where a ruleset has such.
+/// If the ruleset has elements that count connections, waits until the kernel has collected all that count none.
 pub(crate) fn wait_for_collection(ruleset: &Ruleset, sandbox: &Sandbox) {
     if !ruleset
         .header("volatile")
@@ -193,9 +194,8 @@ pub(crate) struct Listing {
     pub(crate) bytecode: String,
 }
 
-/// `expires 29d23h59m59s992ms` becomes `expires …`; lists of elements are put into an order, as nft
-/// itself puts only some kinds of keys into one. `any_order` is for rulesets in which such lists stand
-/// inside rules: the words of each line are sorted.
+/// Replaces `expires 29d23h59m59s992ms` with `expires …`, and sorts lists of elements, because nft sorts only some
+/// kinds of keys. `any_order` is for rulesets with such lists inside rules: it sorts the words of each line.
 pub(crate) fn without_remainders(text: &str, any_order: bool) -> String {
     let mut words = Vec::new();
     let mut passing = false;
@@ -233,8 +233,8 @@ pub(crate) fn without_remainders(text: &str, any_order: bool) -> String {
     out
 }
 
-/// A rule's handle and that of the rule before it are the kernel's to give; elements of a hash table
-/// come in its order, which differs from one table to the next.
+/// The kernel assigns a rule's handle and that of the rule before it. Elements of a hash table come in its order,
+/// which differs between tables.
 pub(crate) fn without_handles(bytecode: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut elements = Vec::new();
@@ -275,12 +275,12 @@ pub(crate) fn same(before: &Listing, after: &Listing) -> Result<(), String> {
     Ok(())
 }
 
-/// A file of `data/`.
+/// Reads a file in `data/`.
 pub(crate) fn data(name: &str) -> String {
     std::fs::read_to_string(directory("data").join(name)).expect("it is there")
 }
 
-/// The rulesets of `data/` that a client wrote into nf_tables.
+/// The rulesets in `data/` that a client wrote to nf_tables.
 pub(crate) const OF_CLIENTS: [&str; 4] = [
     "kube-proxy-1.20-4-services.save",
     "kube-proxy-1.20-300-services.save",
@@ -288,7 +288,7 @@ pub(crate) const OF_CLIENTS: [&str; 4] = [
     "kube-proxy-1.36-nftables.nft",
 ];
 
-/// One of them, loaded by the client's tool.
+/// Loads one of them with the client's tool.
 #[track_caller]
 pub(crate) fn loaded_data(name: &str) -> Sandbox {
     let sandbox = accounting::prepared();
@@ -300,7 +300,7 @@ pub(crate) fn loaded_data(name: &str) -> Sandbox {
     sandbox
 }
 
-/// A directory of the tests.
+/// The path of a directory of the tests.
 pub(crate) fn directory(name: &str) -> PathBuf {
     super::in_workspace("tests").join(name)
 }

@@ -1,5 +1,5 @@
-//! The process that is started and killed: this test binary, run again. One of its tests does the task, writes `b` when
-//! it begins and `e` when it has ended.
+//! A process that is started and killed: this test binary, run again. One of its tests runs the task, and writes `b`
+//! when it begins and `e` when it has ended.
 
 use std::io::{PipeReader, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -8,26 +8,26 @@ use std::time::{Duration, Instant};
 
 use chainwright_testing::Sandbox;
 
-/// What the process that is to be killed is to do; its words.
+/// The variable with the victim's task.
 const TASK: &str = "CHAINWRIGHT_TEST_TASK";
 
-/// The victim's task, if this process is one.
+/// The task, if this process is the victim.
 pub(crate) fn task() -> Option<String> {
     std::env::var_os(TASK).map(|task| task.into_string().unwrap())
 }
 
-/// Tells whoever started the victim.
+/// Sends a letter to the process that started the victim.
 pub(crate) fn say(letter: &[u8]) {
     std::io::stderr().write_all(letter).unwrap();
 }
 
-/// The victim has done its task. Closing the socket waits for the kernel's clean-up, which is no part of it.
+/// Ends the victim after its task. Skips closing the socket, which would wait for the kernel's clean-up.
 pub(crate) fn end() -> ! {
     say(b"e");
     std::process::exit(0);
 }
 
-/// A running victim that has begun.
+/// A running victim that has begun its task.
 pub(crate) struct Victim {
     child: Child,
     letters: PipeReader,
@@ -35,7 +35,7 @@ pub(crate) struct Victim {
 }
 
 impl Victim {
-    /// Starts the test `victim`, by its full name.
+    /// Starts the test `victim`, given its full name.
     #[track_caller]
     pub(crate) fn start(sandbox: &Sandbox, victim: &str, task: &str) -> Self {
         let (letters, writer) = std::io::pipe().unwrap();
@@ -69,7 +69,7 @@ impl Victim {
         victim
     }
 
-    /// Waits until it has ended; whether it came to the end of its task.
+    /// Waits until it has ended. Returns whether it completed its task.
     #[track_caller]
     pub(crate) fn end(mut self) -> bool {
         let mut rest = String::new();
@@ -82,7 +82,7 @@ impl Victim {
         }
     }
 
-    /// Kills it so long after it began.
+    /// Kills it this long after it began. Returns whether it had completed its task.
     #[track_caller]
     pub(crate) fn kill(mut self, after: Duration) -> bool {
         // Sleeping is too coarse for the last part.
@@ -90,7 +90,7 @@ impl Victim {
         while self.begun.elapsed() < after {
             std::hint::spin_loop();
         }
-        self.child.kill().unwrap(); // SIGKILL; nothing happens to one that has ended
+        self.child.kill().unwrap(); // SIGKILL; has no effect on a process that has ended
         self.end()
     }
 }

@@ -1,8 +1,8 @@
-//! What `iptables-save -c` prints, taken apart.
+//! Parses the output of `iptables-save -c`.
 
 use super::tools::words;
 
-/// What kube-proxy 1.20 left for some 300 Services, as `iptables-save` prints it.
+/// The rules of kube-proxy 1.20 for some 300 Services, as `iptables-save` prints them.
 pub(crate) const KUBE_PROXY: &str = include_str!("../data/kube-proxy-1.20-300-services.save");
 
 /// Every part of an IPv6 rule: addresses with all kinds of masks, interfaces, protocols, matches,
@@ -38,7 +38,7 @@ COMMIT
 /// Packets and bytes.
 pub(crate) type Counters = (u64, u64);
 
-/// What a rule does with a packet, in a form that both backends and the tools can be compared in.
+/// The target of a rule, in a form that allows comparing both backends and the tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     /// Nothing.
@@ -47,7 +47,7 @@ pub(crate) enum Target {
     Verdict(String),
     /// A chain of the same table.
     Jump(String),
-    /// A chain of the same table, for good.
+    /// A chain of the same table, without return.
     Goto(String),
     /// An extension.
     Extension(String),
@@ -63,7 +63,7 @@ pub(crate) struct SavedTable {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SavedChain {
     pub(crate) name: String,
-    /// `None` for a chain that somebody made.
+    /// `None` for a user-defined chain.
     pub(crate) policy: Option<String>,
     pub(crate) counters: Counters,
     pub(crate) rules: Vec<SavedRule>,
@@ -74,7 +74,7 @@ pub(crate) struct SavedRule {
     pub(crate) line: String,
     pub(crate) counters: Counters,
     pub(crate) target: Target,
-    /// The names behind `-m`, in order.
+    /// The names after `-m`, in order.
     pub(crate) matches: Vec<String>,
 }
 
@@ -144,8 +144,8 @@ fn parse_counters(text: &str) -> Counters {
         .unwrap_or_else(|| panic!("not counters: {text}"))
 }
 
-/// Gives every rule and every policy of a saved ruleset counters of its own, none of them 0, so that
-/// a counter that goes to another rule is noticed.
+/// Gives every rule and policy of a saved ruleset distinct counters, none of them 0, so that a
+/// counter assigned to another rule is noticed.
 pub(crate) fn with_counters(save: &str) -> String {
     let mut counted = String::new();
     for (number, line) in save.lines().enumerate() {

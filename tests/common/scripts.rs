@@ -1,4 +1,4 @@
-//! Scripts: how they are carried out, and how what they make is compared with what nft makes.
+//! Applies scripts, and compares the result with nft's.
 
 use chainwright::nft::{Connection, PlanOptions, Scope};
 use chainwright_lang::{Error, Script};
@@ -7,7 +7,8 @@ use chainwright_testing::Sandbox;
 use super::rulesets::{Listing, data, directory, listing_in, same};
 use super::{connect, report};
 
-/// What nft 1.0.6 makes something else of than it says, what is compared instead (nothing: the line is left out), and why.
+/// Text that nft 1.0.6 turns into something else, its replacement for the comparison (empty: the line is omitted), and
+/// why.
 const ELSE: &[(&str, &str, &str)] = &[
     (
         "tcp dport 22 counter tcp sport 5",
@@ -36,7 +37,7 @@ const ELSE: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// A text without that; in how many lines it was.
+/// Replaces such text. Returns the result and the number of affected lines.
 pub(crate) fn without_else(text: &str) -> (String, usize) {
     let mut count = 0;
     let lines = text.split_inclusive('\n').map(|line| {
@@ -53,7 +54,7 @@ pub(crate) fn without_else(text: &str) -> (String, usize) {
     (text, count)
 }
 
-/// Chains without names have numbers, which differ from one kernel's life to the next.
+/// Names of anonymous chains contain numbers, which continue to grow while the kernel runs.
 fn nameless(listing: &Listing) -> Listing {
     let nameless = |text: &str| {
         let mut parts = text.split("__chain");
@@ -70,7 +71,7 @@ fn nameless(listing: &Listing) -> Listing {
     }
 }
 
-/// What nft says of both must be the same.
+/// Checks that nft's listings of both are the same.
 pub(crate) fn compare(theirs: &Sandbox, ours: &Sandbox, any_order: bool) -> Result<(), String> {
     compare_listings(theirs, ours, any_order)?;
     compare_objects(theirs, ours)
@@ -85,13 +86,13 @@ pub(crate) fn compare_listings(
     same(&listed(theirs), &listed(ours))
 }
 
-/// Whether nft lists the same text of both, whatever the bytecode is.
+/// Whether nft lists the same text for both, whatever the bytecode is.
 pub(crate) fn is_same_text(one: &Sandbox, other: &Sandbox) -> bool {
     let text = |sandbox: &Sandbox| nameless(&listing_in(sandbox, false)).text;
     text(one) == text(other)
 }
 
-/// What nft does not list must be the same, too: user data, flags, sizes.
+/// Compares what nft does not list: user data, flags, sizes.
 pub(crate) fn compare_objects(theirs: &Sandbox, ours: &Sandbox) -> Result<(), String> {
     let snapshot = |sandbox: &Sandbox| connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
     let mut options = PlanOptions::default();
@@ -106,7 +107,7 @@ pub(crate) fn compare_objects(theirs: &Sandbox, ours: &Sandbox) -> Result<(), St
     }
 }
 
-/// The instructions of all rules, without the numbers of sets that have no names.
+/// The instructions of all rules, without the numbers of anonymous sets.
 pub(crate) fn instructions(sandbox: &Sandbox) -> Vec<String> {
     let snapshot = connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
     let mut all = Vec::new();
@@ -129,13 +130,13 @@ pub(crate) fn instructions(sandbox: &Sandbox) -> Vec<String> {
     all
 }
 
-/// Carries a text out.
+/// Applies a text.
 pub(crate) fn apply(sandbox: &Sandbox, nft: &mut Connection, text: &str) -> Result<(), String> {
     let script = Script::parse("rules.nft", text).map_err(|error| error.to_string())?;
     carry_out(sandbox, nft, script)
 }
 
-/// Carries a script out.
+/// Applies a script.
 pub(crate) fn carry_out(
     sandbox: &Sandbox,
     nft: &mut Connection,
@@ -146,7 +147,7 @@ pub(crate) fn carry_out(
         true => Some(nft.snapshot(Scope::all()).expect("a ruleset")),
         false => None,
     };
-    // Interfaces are those of the sandbox.
+    // Interface names refer to the sandbox.
     let change = sandbox
         .run(|| {
             script
@@ -165,8 +166,8 @@ pub(crate) fn carry_out(
     Ok(())
 }
 
-/// What is said of each text of a file, which has it between a line `=== what it is` and a line `---`, and what is said of
-/// it behind that; how many they are. With `CHAINWRIGHT_WRITE_WRONG=1` what is said is written there.
+/// Compares the errors for each text of a file: a text is between a line `=== what it is` and a line `---`, followed by
+/// its error. Returns the number of texts. With `CHAINWRIGHT_WRITE_WRONG=1` it writes the actual errors to the file.
 pub(crate) fn compare_errors(file: &str, say: impl Fn(&str) -> Option<Error>) -> usize {
     let path = directory("data").join(file);
     let text = data(file);

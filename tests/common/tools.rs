@@ -1,8 +1,8 @@
-//! The real tools, run inside a sandbox: the oracles that the library is compared with.
+//! The real tools, run inside a sandbox, with which the library is compared.
 //!
-//! They work for an ordinary user as well, because a sandbox's user is root of its own user
-//! namespace. But the tools there cannot force their send buffers, so that what they load must come
-//! in pieces that fit into the default one (`net.core.wmem_default`, 208 KiB).
+//! They also work for a user without privileges, because that user is root in the sandbox's user namespace. But there
+//! the tools cannot force their send buffers, so their input must be split into pieces that fit into the default buffer
+//! (`net.core.wmem_default`, 208 KiB).
 
 use std::io::{self, Write};
 use std::process::{Command, Output, Stdio};
@@ -12,15 +12,15 @@ use tempfile::NamedTempFile;
 
 use super::needs::find;
 
-/// How many rules go into one piece: the longest that kube-proxy writes take 800 bytes.
+/// Number of rules in one piece: kube-proxy's longest rules take 800 bytes.
 const RULES: usize = 150;
-/// How many bytes of an nft script go into one piece.
+/// Number of bytes of an nft script in one piece.
 const SCRIPT: usize = 16 * 1024;
 
 /// The tools of one sandbox.
 pub(crate) struct Tools<'s> {
     sandbox: &'s Sandbox,
-    /// What the legacy tools lock: the usual file is root's.
+    /// The lock of the legacy tools: the usual file belongs to root.
     lock: NamedTempFile,
 }
 
@@ -31,7 +31,7 @@ impl<'s> Tools<'s> {
         Self { sandbox, lock }
     }
 
-    /// Runs a program with this standard input, whatever comes of it.
+    /// Runs a program with this standard input, and returns its output and status.
     #[track_caller]
     fn output(&self, line: &str, input: &[u8]) -> Output {
         let words = words(line);
@@ -51,13 +51,13 @@ impl<'s> Tools<'s> {
             .expect("the sandbox can be entered")
     }
 
-    /// Runs a command, which must succeed, and gives its standard output.
+    /// Runs a command, which must succeed, and returns its standard output.
     #[track_caller]
     pub(crate) fn run(&self, line: &str) -> String {
         self.run_with(line, "")
     }
 
-    /// Runs a command on this input, which must succeed, and gives its standard output.
+    /// Runs a command with this input, which must succeed, and returns its standard output.
     #[track_caller]
     pub(crate) fn run_with(&self, line: &str, input: &str) -> String {
         let output = self.output(line, input.as_ref());
@@ -70,7 +70,7 @@ impl<'s> Tools<'s> {
         String::from_utf8(output.stdout).expect("the tools write UTF-8")
     }
 
-    /// Whether a command succeeds; any status but 0 and 1 is a failure of the test.
+    /// Whether a command succeeds; any status except 0 and 1 fails the test.
     #[track_caller]
     pub(crate) fn succeeds(&self, line: &str) -> bool {
         let output = self.output(line, b"");
@@ -85,7 +85,7 @@ impl<'s> Tools<'s> {
         }
     }
 
-    /// Whether a command takes this input, and what it says if it does not.
+    /// Runs a command with this input. An error contains its message.
     #[track_caller]
     pub(crate) fn takes(&self, line: &str, input: impl AsRef<[u8]>) -> Result<(), String> {
         let output = self.output(line, input.as_ref());
@@ -95,8 +95,7 @@ impl<'s> Tools<'s> {
         Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
-    /// What `iptables-nft-save -c` and the like print, without the comment lines, which hold the
-    /// time.
+    /// The output of commands such as `iptables-nft-save -c`, without the comment lines, which contain the time.
     #[track_caller]
     pub(crate) fn save(&self, line: &str) -> String {
         let text = self.run(line);
@@ -104,7 +103,7 @@ impl<'s> Tools<'s> {
         lines.map(|line| format!("{line}\n")).collect()
     }
 
-    /// What `nft -j` prints, as the list of objects that it is.
+    /// The output of `nft -j`, as a list of objects.
     #[track_caller]
     pub(crate) fn nft_json(&self, what: &str) -> Vec<serde_json::Value> {
         let text = self.run(&format!("nft -j {what}"));
@@ -115,14 +114,14 @@ impl<'s> Tools<'s> {
         }
     }
 
-    /// Loads the output of `iptables-save -c` with `iptables-nft-restore`, its counters included.
+    /// Loads the output of `iptables-save -c`, including counters, with `iptables-nft-restore`.
     #[track_caller]
     pub(crate) fn load_iptables_nft(&self, save: &str) {
         let pieces = pieces(save).concat();
         self.run_with("iptables-nft-restore --noflush --counters", &pieces);
     }
 
-    /// Loads what `nft list ruleset` printed with `nft -f`.
+    /// Loads the output of `nft list ruleset` with `nft -f`.
     #[track_caller]
     pub(crate) fn load_nft(&self, ruleset: &str) {
         for script in nft_pieces(ruleset) {
@@ -131,10 +130,11 @@ impl<'s> Tools<'s> {
     }
 }
 
-/// The output of `nft list ruleset` in pieces of a size that an ordinary user can load: first all chains without rules.
+/// Splits the output of `nft list ruleset` into pieces that a user without privileges can load: first all chains
+/// without rules.
 pub(crate) fn nft_pieces(ruleset: &str) -> Vec<String> {
     let (mut skeleton, mut pieces) = (String::new(), vec![String::new()]);
-    // The lines of a table, and of what is in it, are told apart by their indentation.
+    // Indentation distinguishes the lines of a table from those of its content.
     let (mut table, mut block) = ("", String::new());
     for line in ruleset.lines() {
         let depth = line.len() - line.trim_start_matches('\t').len();
@@ -164,7 +164,7 @@ pub(crate) fn nft_pieces(ruleset: &str) -> Vec<String> {
     pieces
 }
 
-/// The output of `iptables-save` in pieces of a size that an ordinary user can load.
+/// Splits the output of `iptables-save` into pieces that a user without privileges can load.
 pub(crate) fn pieces(save: &str) -> Vec<String> {
     let mut pieces = vec![String::new()];
     let (mut table, mut rules) = ("", 0);
@@ -202,7 +202,7 @@ fn chain_skeleton(block: &str) -> Option<String> {
     Some(format!("{name}\n{kept}}}\n"))
 }
 
-/// Runs a command on this standard input to its end.
+/// Runs a command with this standard input until it ends.
 pub(crate) fn run_on(command: &mut Command, input: &[u8]) -> io::Result<Output> {
     let mut child = command
         .stdin(Stdio::piped())
@@ -210,15 +210,15 @@ pub(crate) fn run_on(command: &mut Command, input: &[u8]) -> io::Result<Output> 
         .stderr(Stdio::piped())
         .spawn()?;
     let mut stdin = child.stdin.take().expect("it is a pipe");
-    // Output may come before all input is read.
+    // The program may write output before it has read all input.
     std::thread::scope(|scope| {
-        // A program that stops reading says so by its status.
+        // If the program stops reading, its status shows that.
         scope.spawn(move || stdin.write_all(input));
         child.wait_with_output()
     })
 }
 
-/// Splits a line into words as a shell does: at blanks outside double quotes.
+/// Splits a line into words like a shell: at blanks outside double quotes.
 pub(crate) fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = None::<String>;

@@ -1,6 +1,6 @@
-//! Transactions that the kernel takes, and others: of few names, so that they meet.
+//! Random transactions, valid and invalid. They use few names, so that they collide.
 //!
-//! As long as there are kinds of objects and ways of getting one wrong.
+//! The file is long because there are many kinds of objects and of errors.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl<'r> Writer<'r> {
         Self::of(random, now, family, table)
     }
 
-    /// Of this table.
+    /// Creates a generator for this table.
     pub(crate) fn of(
         random: &'r mut Random,
         now: &'r Snapshot,
@@ -53,7 +53,7 @@ impl<'r> Writer<'r> {
         }
     }
 
-    /// Some operations.
+    /// Writes some operations.
     pub(crate) fn write(&mut self, tx: &mut Transaction) {
         if self.now.table(self.family, self.table).is_none() && !self.random.once_in(10) {
             self.begin(tx);
@@ -109,7 +109,7 @@ impl<'r> Writer<'r> {
         tx.append(&operations).unwrap();
     }
 
-    /// A chain of one rule, with a rule in it, and perhaps without the one that it is of.
+    /// A bound chain with a rule in it, possibly without the rule that it belongs to.
     fn on_bound_chain(&mut self, tx: &mut Transaction) {
         let id = 40 + self.random.below(3) as u32;
         let mut chain = bound_chain(self.family, self.table, id);
@@ -140,7 +140,7 @@ impl<'r> Writer<'r> {
         }
     }
 
-    /// A set of ranges of two values, and elements of it.
+    /// A set of ranges with two fields, and elements of it.
     pub(crate) fn on_ranges(&mut self, tx: &mut Transaction) {
         let fields = [(DataType::IPV4_ADDR, 4), (DataType::INET_SERVICE, 2)];
         let mut set = Set::new(self.family, self.table, "r", DataType::IPV4_ADDR, 4);
@@ -174,7 +174,7 @@ impl<'r> Writer<'r> {
         }
     }
 
-    /// A set that rules add to, and such a rule.
+    /// A set that rules add elements to, and such a rule.
     fn on_updated_set(&mut self, tx: &mut Transaction) {
         let mut set = Set::new(self.family, self.table, "u", DataType::IPV4_ADDR, 4);
         set = set.with_timeout(None).with_flags(SetFlags::EVAL);
@@ -209,7 +209,7 @@ impl<'r> Writer<'r> {
         }
     }
 
-    /// A map to counters, an element of it, and a rule that names a counter or looks one up.
+    /// A map to counters, an element of it, and a rule that refers to a counter or looks one up.
     fn on_map_of_objects(&mut self, tx: &mut Transaction) {
         let mut map = Set::new(self.family, self.table, "m", DataType::IPV4_ADDR, 4);
         map = map.with_objects(ObjectType::COUNTER);
@@ -282,7 +282,7 @@ impl<'r> Writer<'r> {
         .unwrap();
     }
 
-    /// A chain's name, mostly of one that is there.
+    /// A chain's name, mostly that of an existing chain.
     fn chain_name(&mut self) -> &'static str {
         let name = self.random.pick(&CHAINS);
         let is_there = self
@@ -310,7 +310,7 @@ impl<'r> Writer<'r> {
         name
     }
 
-    /// A set's name, mostly of one that is there.
+    /// A set's name, mostly that of an existing set.
     fn set_name(&mut self) -> &'static str {
         let name = self.random.pick(&SETS);
         let is_there = self.there().is_some_and(|table| table.set(name).is_some());
@@ -399,7 +399,7 @@ impl<'r> Writer<'r> {
         }
     }
 
-    /// A rule of expressions as the kernel lists them.
+    /// A rule with expressions as the kernel lists them.
     fn rule(&mut self, name: &'static str, tx: &mut Transaction) -> Rule<'static> {
         let mut rule = Rule::new(self.family, self.table, name);
         if self.random.once_in(2) {

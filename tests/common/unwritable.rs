@@ -1,5 +1,5 @@
-//! Threads that cannot change a legacy table, so that who would change one in them, even into what it is already,
-//! fails: of a replacement that leaves all as it was nothing is seen afterwards.
+//! Threads that cannot change a legacy table. Any attempt to change one fails, even if the table would stay the same:
+//! such a replacement leaves no visible trace.
 
 use std::io;
 
@@ -8,7 +8,7 @@ const LEVELS: [i32; 2] = [libc::IPPROTO_IP, libc::IPPROTO_IPV6];
 /// `IPT_SO_SET_REPLACE` and `IPT_SO_SET_ADD_COUNTERS` of `linux/netfilter_ipv4/ip_tables.h`; ip6tables' are the same.
 const OPTIONS: [u32; 2] = [64, 65];
 
-/// Does this on a thread of its own for which the kernel replaces no table and sets no counters (`EPERM`).
+/// Runs a function on a separate thread for which the kernel replaces no table and sets no counters (`EPERM`).
 #[track_caller]
 pub(crate) fn with_unwritable_tables<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| {
@@ -21,7 +21,7 @@ pub(crate) fn with_unwritable_tables<R: Send>(work: impl FnOnce() -> R + Send) -
     .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// A program for each system call of the thread: it lets all through but those options.
+/// A filter program for the thread's system calls: it allows everything except those options.
 fn filter() -> Vec<libc::sock_filter> {
     const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     const EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
@@ -34,7 +34,7 @@ fn filter() -> Vec<libc::sock_filter> {
     };
     let low_half = if cfg!(target_endian = "little") { 0 } else { 4 };
     let arguments = std::mem::offset_of!(libc::seccomp_data, args) as u32 + low_half;
-    // (A jump is over so many of those that follow.)
+    // A jump skips this many of the following statements.
     vec![
         statement(LOAD, 0, 0, 0),
         statement(EQUAL, libc::SYS_setsockopt as u32, 0, 6),
@@ -49,13 +49,13 @@ fn filter() -> Vec<libc::sock_filter> {
     ]
 }
 
-/// Gives the calling thread, and those that it starts, the filter for good.
+/// Installs the filter permanently for the calling thread and its children.
 fn install(filter: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: filter.len() as u16,
         filter: filter.as_ptr().cast_mut(),
     };
-    // SAFETY: `program` points to the filter, which the kernel only reads; the other takes numbers.
+    // SAFETY: `program` points to the filter, which the kernel only reads; the other calls take numbers.
     let results = unsafe {
         let no_privileges = libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         let installed = libc::prctl(

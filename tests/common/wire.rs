@@ -1,4 +1,4 @@
-//! What nft sends for a text, taken from its calls, what we would send for the same, and how both are compared.
+//! Compares the messages that nft sends for a text, taken from its system calls, with those that the library sends.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -13,9 +13,9 @@ use super::connect;
 use super::needs::find;
 use super::tools::Tools;
 
-/// The messages that nft sends for a text, `BATCH_BEGIN` and `BATCH_END` among them, one behind the other; nothing if there is
-/// nothing to be done, and an error if it refuses the text itself. They are carried out. What it asks for before is not among
-/// them.
+/// The messages that nft sends for a text, including `BATCH_BEGIN` and `BATCH_END`, one after the other; empty if there
+/// is nothing to do, and an error if nft refuses the text itself. The kernel executes them. Requests that nft sends
+/// before are left out.
 #[track_caller]
 pub(crate) fn sent_by_nft(sandbox: &Sandbox, text: &str) -> Result<Vec<u8>, String> {
     let trace = NamedTempFile::new().expect("a file");
@@ -30,12 +30,12 @@ pub(crate) fn sent_by_nft(sandbox: &Sandbox, text: &str) -> Result<Vec<u8>, Stri
     let sent = sent(&std::fs::read_to_string(trace.path()).expect("it is written"));
     match (sent.is_empty(), taken) {
         (true, Err(refusal)) => Err(refusal),
-        // What the kernel refuses was sent.
+        // The messages were sent even if the kernel refuses them.
         _ => Ok(sent),
     }
 }
 
-/// The bytes in lines like ` | 00000  14 00 00 00 10 0a 01 00  00 00 00 00 00 00 00 00  ................ |`.
+/// The bytes in lines such as ` | 00000  14 00 00 00 10 0a 01 00  00 00 00 00 00 00 00 00  ................ |`.
 fn sent(trace: &str) -> Vec<u8> {
     let lines = trace.lines().filter_map(|line| line.strip_prefix(" | "));
     let bytes = lines.flat_map(|line| {
@@ -48,7 +48,7 @@ fn sent(trace: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The messages that we would send for a text, likewise.
+/// The messages that the library sends for a text.
 pub(crate) fn sent_by_us(sandbox: &Sandbox, text: &str) -> Result<Vec<u8>, String> {
     let script = Script::parse("rules.nft", text).map_err(|error| error.to_string())?;
     let script = script.with_time_zone("UTC").expect("it is known");
@@ -56,7 +56,7 @@ pub(crate) fn sent_by_us(sandbox: &Sandbox, text: &str) -> Result<Vec<u8>, Strin
         true => Some(connect(sandbox).snapshot(Scope::all()).expect("a ruleset")),
         false => None,
     };
-    // Interfaces are those of the sandbox.
+    // Interface names refer to the sandbox.
     sandbox
         .run(|| {
             let change = script.transaction(now.as_ref());
@@ -69,7 +69,7 @@ pub(crate) fn sent_by_us(sandbox: &Sandbox, text: &str) -> Result<Vec<u8>, Strin
         .expect("it can be entered")
 }
 
-/// Message types, of which those of nf_tables have its number in their upper half.
+/// Message types; those of nf_tables have its subsystem number in the upper half.
 const BATCH_BEGIN: u16 = 0x10;
 const NEW_CHAIN: u16 = 0xa03;
 const NEW_RULE: u16 = 0xa06;
@@ -79,19 +79,19 @@ const NESTED: u16 = 0x8000;
 /// `NLM_F_ACK`
 const ACKNOWLEDGED: u16 = 4;
 
-/// What of two lists of messages is not compared, and how often it was met.
+/// The parts of two lists of messages that are not compared, and how often they occurred.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Passed {
-    /// Batches of which we say the generation that they are for.
+    /// Batches for which the library gives the required generation.
     pub(crate) generations: usize,
-    /// Instructions, and lists of elements, in which nft gives its own number of a set that is there already.
+    /// Instructions and lists of elements in which nft gives its own number for an existing set.
     pub(crate) known_sets: usize,
 }
 
-/// What stands in the place of an attribute's value, if it stays.
+/// Returns the replacement of an attribute's value, or `None` to omit it.
 type Replace<'r> = &'r mut dyn FnMut(&mut Numbers, &[u8]) -> Option<Vec<u8>>;
 
-/// What the numbers in one side's messages mean: the how many-th set or chain of the batch.
+/// The meaning of the numbers in one side's messages: the index of the set or chain in the batch.
 #[derive(Default)]
 struct Numbers {
     sets: HashMap<Vec<u8>, u32>,
@@ -100,21 +100,21 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// A set's number, if it is of this batch.
+    /// A set's number, if the set belongs to this batch.
     fn set(&mut self, number: &[u8]) -> Option<Vec<u8>> {
         let known = self.sets.get(number);
         self.passed.known_sets += usize::from(known.is_none());
         known.map(|number| number.to_be_bytes().to_vec())
     }
 
-    /// A chain's number, of which all are of this batch.
+    /// A chain's number; all chains with numbers belong to this batch.
     fn chain(&mut self, number: &[u8]) -> Option<Vec<u8>> {
         let next = self.chains.len() as u32;
         let known = self.chains.entry(number.to_vec()).or_insert(next);
         Some(known.to_be_bytes().to_vec())
     }
 
-    /// An attribute list in which the values at these paths are replaced; one that becomes `None` is left out.
+    /// Replaces the values at these paths in an attribute list; those that become `None` are omitted.
     fn at(&mut self, bytes: &[u8], path: &[u16], with: Replace<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         for attribute in Attributes::new(bytes) {
@@ -157,7 +157,7 @@ impl Numbers {
     }
 }
 
-/// Attributes with zeros between them.
+/// Attributes with zeros as padding.
 fn padded(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     for attribute in Attributes::new(bytes) {
@@ -173,15 +173,16 @@ fn padded(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The messages of one side as they are compared, and what of them is not. All bytes are, but for
-/// - whether they ask for an acknowledgement: nft asks for none, we do so of the first and last operation and of the end of
-///   the batch, so that what becomes of it is known from every kernel;
-/// - the generation that a batch is for: nft says none, we do where a text was read beside what is there;
-/// - what stands between attributes that are no multiple of four bytes long: of nft's it is not always zeros;
-/// - what the messages' sequence numbers are: both count them, but nft also what it does not send, the elements of a meter;
-/// - the numbers of sets and chains without names: nft counts all that it has read, from a text or from the kernel, we count
-///   those of a batch. Which of the batch is meant is compared. For nft a set that is there already has a number, too, which
-///   means nothing to the kernel; it is left out.
+/// Converts the messages of one side to a comparable form, and counts the ignored parts. All bytes are compared except
+/// - requests for acknowledgements: nft requests none, the library does so for the first and last operation and for the
+///   end of the batch, so that every kernel reports the result;
+/// - the required generation of a batch: nft gives none, the library does if a text depends on the existing ruleset;
+/// - padding after attributes whose length is no multiple of four: nft's is not always zeros;
+/// - sequence numbers: both count messages, but nft also counts some that it does not send, for the elements of a
+///   meter;
+/// - the numbers of anonymous sets and chains: nft counts everything that it has read, from a text or from the kernel,
+///   the library counts those of a batch. Their index in the batch is compared. nft also numbers existing sets, which
+///   has no meaning to the kernel; that number is omitted.
 pub(crate) fn compared(sent: &[u8]) -> (Vec<Vec<u8>>, Passed) {
     let mut numbers = Numbers::default();
     let mut out = Vec::new();

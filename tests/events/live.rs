@@ -1,6 +1,6 @@
-//! What the monitor tells is what was committed, and what it cannot tell it says.
+//! The monitor reports what was committed, and reports a loss for what it cannot show.
 //!
-//! One file, because every test of it commits and then listens, with the same few helpers.
+//! All of it is in one file, because every test commits and then listens, with the same few helpers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::UdpSocket;
@@ -67,10 +67,10 @@ fn said(change: &Change) -> Vec<String> {
     change.events().map(|event| event.to_string()).collect()
 }
 
-/// What names an object, whatever it is called later: its kind, family, table (and of an element the set), and
+/// Identifies an object regardless of its later name: its kind, family, table (and for an element the set), and
 /// handle or key.
 type Key = (&'static str, Family, BString, BString);
-/// Objects and what they are.
+/// Objects and their properties.
 type Objects = BTreeMap<Key, String>;
 
 fn element_key(
@@ -89,7 +89,7 @@ fn element_key(
     )
 }
 
-/// Keys and what they are of what an event is about, in a form in which listings are, too.
+/// The keys and properties of an event's object, in the same form as for listings.
 fn objects(event: &EventObject<'_>) -> Vec<(Key, String)> {
     let key = |kind, family, table: &[u8], handle: u64| {
         (
@@ -135,7 +135,7 @@ fn objects(event: &EventObject<'_>) -> Vec<(Key, String)> {
     }
 }
 
-/// Applies an event. With a set its elements go, and are not told of.
+/// Applies an event. Removing a set removes its elements, without events for them.
 #[track_caller]
 fn apply(known: &mut Objects, event: &Event<'_>) {
     if let Ok(EventObject::Set(set)) = event.object()
@@ -154,8 +154,8 @@ fn apply(known: &mut Objects, event: &Event<'_>) {
     }
 }
 
-/// Takes out the anonymous chains that no rule jumps to any more, and their rules: they go with the rule that
-/// did, and are not told of.
+/// Removes anonymous chains that no rule jumps to any more, and their rules: the kernel removes them with the last
+/// jump, without events.
 fn without_unbound(known: &mut Objects) {
     loop {
         let names = known.iter().filter_map(|((kind, ..), what)| {
@@ -178,7 +178,7 @@ fn without_unbound(known: &mut Objects) {
     }
 }
 
-/// All that is there.
+/// Lists all existing objects.
 fn listed(nft: &mut Connection) -> Objects {
     let mut all = Vec::new();
     let filter = Scope::all;
@@ -223,7 +223,7 @@ fn listed(nft: &mut Connection) -> Objects {
     all
 }
 
-/// Receives all changes that were committed and applies them; how many there were.
+/// Receives all committed changes and applies them. Returns their number.
 #[track_caller]
 fn follow(monitor: &mut Monitor, nft: &mut Connection, known: &mut Objects) -> usize {
     let now = nft.generation().unwrap().number();
@@ -239,7 +239,7 @@ fn follow(monitor: &mut Monitor, nft: &mut Connection, known: &mut Objects) -> u
     changes
 }
 
-/// Every kind of object that this kernel has, as nft makes and flushes it.
+/// Covers every kind of object that this kernel supports, as nft creates and flushes it.
 #[test]
 fn what_is_told_of_every_ruleset_is_what_is_listed() {
     let mut kinds = BTreeSet::new();
@@ -288,7 +288,7 @@ fn who_changed_what() {
     is_same_generation(made.generation(), nft.generation().unwrap());
     assert_eq!(made.generation(), monitor.told());
     assert_eq!(made.process_id(), Some(std::process::id()));
-    // (Older kernels number the tables of all namespaces as one.)
+    // Older kernels number the tables of all namespaces together.
     let table = handle(&mut nft, "t");
     assert_eq!(
         said(&made),
@@ -298,7 +298,7 @@ fn who_changed_what() {
             "add rule ip t c handle 2"
         ]
     );
-    // What nothing was done by is nobody's change.
+    // A commit without an effect is no change.
     committed(&mut nft, |tx| {
         tx.add(&Table::new(IP, "t")).unwrap();
     });
@@ -343,7 +343,7 @@ fn renamed_changed_replaced_and_moved() {
     };
     assert_eq!((chain.handle(), chain.policy()), (2, Some(Policy::DROP)));
 
-    // Where rules go: behind the first, before the last, to the beginning, to the end.
+    // Positions of rules: after the first, before the last, at the beginning, at the end.
     let rules_of = |change: &Change| -> Vec<_> {
         let rules = change.events().map(|event| match event.object() {
             Ok(EventObject::Rule(rule)) => {
@@ -357,7 +357,7 @@ fn renamed_changed_replaced_and_moved() {
     let rules = |monitor: &mut Monitor| rules_of(&change(monitor));
     tools.run("nft add rule ip t d position 3 counter");
     let first = change(&mut monitor);
-    // Whether the kernel says it, not whether it is read.
+    // Whether the kernel sends it, not whether the library reads it.
     let message = first.events().next().unwrap().message();
     let position = message.attributes().unwrap().find(NFTA_RULE_POSITION);
     let knows_places = position.is_some();
@@ -367,7 +367,7 @@ fn renamed_changed_replaced_and_moved() {
     };
     if !knows_places {
         println!(
-            "{}the place of a rule in the event that tells of it, there since Linux 5.15",
+            "{}the place of a rule in the event that tells of it, available since Linux 5.15",
             kernel::LACKS
         );
     }
@@ -389,7 +389,7 @@ fn renamed_changed_replaced_and_moved() {
     let before = if new == 5 { 3 } else { 5 };
     assert_eq!((position, append), place(Some(before), true));
 
-    // A table in place of another of its name, in one transaction.
+    // Replaces a table with another of the same name, in one transaction.
     let mut nft = connect(&sandbox);
     let old = handle(&mut nft, "t");
     committed(&mut nft, |tx| {
@@ -437,7 +437,7 @@ fn elements_are_told_by_their_keys() {
     assert_eq!(words, expected.map(String::from).into());
 }
 
-/// What comes after a loss is whole, and begins where the loss ends.
+/// Items after a loss are complete, and start where the loss ends.
 #[test]
 fn what_does_not_fit_is_said_to_be_lost() {
     let sandbox = sandbox();
@@ -471,7 +471,7 @@ fn what_does_not_fit_is_said_to_be_lost() {
             is_same_generation(told.after, start);
         }
         assert_eq!(monitor.try_receive().unwrap(), None);
-        // A small one fits.
+        // A small transaction fits.
         committed(&mut nft, |tx| {
             tx.add(&Chain::new(IP, "t", format!("small{round}")))
                 .unwrap();
@@ -479,7 +479,7 @@ fn what_does_not_fit_is_said_to_be_lost() {
         let small = change(&mut monitor);
         assert_eq!(small.generation().number(), told.through.number() + 1);
         assert_eq!(small.events().len(), 1);
-        // Many small ones without a look do not.
+        // Many small ones that are not received in between do not.
         for number in 0..100 {
             committed(&mut nft, |tx| {
                 tx.add(&Chain::new(IP, "t", format!("many{round}-{number}")))
@@ -489,7 +489,7 @@ fn what_does_not_fit_is_said_to_be_lost() {
     }
 }
 
-/// As many as a large cluster's ruleset has, in one transaction, while nobody receives.
+/// As many objects as in a large cluster's ruleset, in one transaction, while nothing is received.
 #[test]
 fn a_large_transaction_overruns_nothing() {
     let sandbox = sandbox();
@@ -504,7 +504,7 @@ fn a_large_transaction_overruns_nothing() {
     if !kernel::commit_if_it_fits(&mut nft, &mut tx) {
         return;
     }
-    // An ordinary user's receive buffer is as large as net.core.rmem_max allows.
+    // net.core.rmem_max limits the receive buffer of a user without privileges.
     if monitor.receive_buffer() < MonitorOptions::default().receive_buffer {
         let told = lost(&mut monitor);
         assert!(matches!(told.cause, Cause::Dropped(_)), "{told}");
@@ -547,7 +547,7 @@ fn of_a_transaction_beyond_the_limit_is_told_who() {
     assert_eq!(change(&mut monitor).events().len(), 1);
 }
 
-/// The kernel's message for an event has a fixed size. A larger rule is no event, and is not passed over.
+/// The kernel's message for an event has a fixed size. A larger rule causes no event, but is not ignored.
 #[test]
 fn a_rule_that_fits_no_event_is_said_to_be_lost() {
     let sandbox = sandbox();
@@ -588,8 +588,7 @@ fn what_four_writers_do_never_mixes() {
                 let name = format!("t{writer}");
                 for number in 0..COMMITS {
                     committed(&mut nft, |tx| {
-                        // As many events as it is the writer's number, and large enough for several
-                        // datagrams.
+                        // The number of events depends on the writer, and is large enough for several datagrams.
                         tx.add(&Table::new(IP, &*name)).unwrap();
                         for chain in 0..(writer + 1) * 60 {
                             tx.add(&Chain::new(IP, &*name, format!("c{number}-{chain}")))
@@ -634,7 +633,7 @@ fn what_four_writers_do_never_mixes() {
     assert_eq!(monitor.try_receive().unwrap(), None);
 }
 
-/// A monitor that is opened in the middle of others' work begins with a whole transaction.
+/// A monitor that is opened while others write starts with a complete transaction.
 #[test]
 fn a_beginning_is_whole() {
     let sandbox = sandbox();
@@ -761,7 +760,7 @@ fn changes_are_a_stream() {
     let runtime = { runtime }.enable_all().build().unwrap();
     runtime.block_on(async {
         let mut stream = monitor.into_stream().unwrap();
-        // What is given up while it waits loses nothing.
+        // A cancelled wait loses nothing.
         let none = tokio::time::timeout(Duration::from_millis(20), stream.next()).await;
         assert!(none.is_err());
         let start = stream.told().number();
@@ -788,8 +787,8 @@ fn changes_are_a_stream() {
     });
 }
 
-/// Who has `CAP_NET_ADMIN` may send to every socket of the namespace, and to groups. A monitor and a connection take
-/// only what the kernel sends.
+/// A process with `CAP_NET_ADMIN` may send to every socket of the namespace, and to groups. A monitor and a
+/// connection accept only what the kernel sends.
 #[test]
 fn what_another_socket_sends_is_not_told() {
     let sandbox = sandbox();
@@ -815,7 +814,7 @@ fn what_another_socket_sends_is_not_told() {
         })
         .unwrap()
         .unwrap();
-    // The same once more, but of the next generation: with all else as it was, it would be a change.
+    // The same again, but for the next generation: everything else is unchanged, so it would be a change.
     let mut forged = made.as_bytes().to_vec();
     let generation = made.generation().number().to_be_bytes();
     let ends: Vec<usize> = (0..forged.len() - 4)
@@ -827,7 +826,7 @@ fn what_another_socket_sends_is_not_told() {
     for (to, groups) in [(port, 0), (0, group), (nft.port(), 0)] {
         let address = NetlinkAddr::new(to, groups);
         let sent = sendto(forger.as_raw_fd(), &forged, &address, MsgFlags::empty());
-        // What goes to port 0 goes to the kernel as well, which takes no notice of what is no request.
+        // Messages to port 0 also reach the kernel, which ignores what is no request.
         assert_eq!(sent, Ok(forged.len()), "to {to}, {groups}");
     }
     assert_eq!(monitor.try_receive().unwrap(), None);

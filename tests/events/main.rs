@@ -1,4 +1,4 @@
-//! Events of nf_tables, mirrors of the ruleset, and the ruleset in memory that stands in for a kernel.
+//! Events of nf_tables, mirrors of the ruleset, and the in-memory ruleset that replaces a kernel.
 
 #[path = "../common/mod.rs"]
 mod common;

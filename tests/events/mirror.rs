@@ -1,6 +1,6 @@
-//! A mirror shows what a listing would, whatever is committed.
+//! A mirror shows the same as a listing, whatever is committed.
 //!
-//! One file: all of it makes a change and compares the mirror with a listing.
+//! All of it is in one file, because every test makes a change and compares the mirror with a listing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ fn every_ruleset_is_shown_as_it_comes_and_goes() {
         ruleset.load_into(&sandbox).unwrap();
         assert!(!updated(&mut mirror).is_empty(), "{}", ruleset.name);
         is_current(&mirror, &mut nft, &ruleset.name);
-        // Twice: what is there already is changed, or stays.
+        // Twice: existing objects are changed, or stay.
         if ruleset.load_into(&sandbox).is_ok() {
             updated(&mut mirror);
             is_current(&mirror, &mut nft, &ruleset.name);
@@ -68,7 +68,7 @@ fn every_ruleset_is_shown_as_it_comes_and_goes() {
     }
 }
 
-/// What came in before something could not be read is given out by the update after that.
+/// Changes received before a failed read are returned by the next update.
 #[test]
 fn nothing_that_came_in_is_lost_to_an_error() {
     let sandbox = sandbox();
@@ -81,7 +81,8 @@ fn nothing_that_came_in_is_lost_to_an_error() {
         let handle = nft.chain(Family::IP, "t", "old").unwrap().unwrap().handle();
         let mut mirror = Mirror::open(Connection::open().unwrap(), &Scope::all()).unwrap();
 
-        // A chain more is applied; of a new name the table is read anew, which without the capability fails.
+        // An added chain is applied; for a new name the table is read again, which fails without the
+        // capability.
         let chain = Chain::new(Family::IP, "t", "more");
         let mut renamed = Chain::new(Family::IP, "t", "new");
         renamed.handle = Some(handle);
@@ -109,7 +110,7 @@ fn nothing_that_came_in_is_lost_to_an_error() {
     assert_eq!(told, made);
 }
 
-/// Names and handles of what is there, to be changed.
+/// Names and handles of existing objects, to be changed.
 struct There {
     tables: Vec<(Family, String)>,
     chains: Vec<(usize, String, u64)>,
@@ -173,7 +174,7 @@ fn rule_with(random: &mut Random, there: &There, table: usize, chain: &str) -> R
     rule
 }
 
-/// One operation, of any kind; what the kernel refuses of it is no matter.
+/// One operation of any kind; the kernel may refuse it.
 fn add_operation(tx: &mut Transaction, random: &mut Random, there: &There) {
     let name = |random: &mut Random, kind: &str| format!("{kind}{}", random.below(6));
     let count = there.tables.len();
@@ -279,7 +280,7 @@ fn add_operation(tx: &mut Transaction, random: &mut Random, there: &There) {
                 .unwrap();
         }
         20 if !chains.is_empty() => {
-            // A set of the rule's own.
+            // An anonymous set of the rule.
             let chain = random.of(&chains).1.clone();
             let set = Set::anonymous(
                 family,
@@ -326,18 +327,18 @@ fn add_operation(tx: &mut Transaction, random: &mut Random, there: &There) {
     }
 }
 
-/// `MIRROR_COMMITS=100000` is the long run.
+/// Use `MIRROR_COMMITS=100000` for the long run.
 fn commits() -> usize {
     std::env::var("MIRROR_COMMITS").map_or(1_000, |count| count.parse().unwrap())
 }
 
-/// Changes of every kind, several in each transaction; whatever the kernel takes of them is shown.
+/// Changes of every kind, several in each transaction; the mirror shows those that the kernel accepts.
 #[test]
 fn whatever_is_committed_is_shown() {
     shows_what_is_committed(commits(), ElementsOf::all());
 }
 
-/// The same where elements are left out.
+/// The same with elements left out.
 #[test]
 fn whatever_is_committed_is_shown_but_for_what_is_left_out() {
     let choices = (0..ElementsOf::all().bits()).map(ElementsOf::from_bits_retain);
@@ -363,7 +364,7 @@ fn shows_what_is_committed(commits: usize, elements: ElementsOf) {
                 continue;
             }
         }
-        // Several transactions at once, too.
+        // Also several transactions at once.
         if random.once_in(3) {
             told += updated(&mut mirror).len();
             is_current(&mirror, &mut nft, &format!("after {done}: {tx:?}"));
@@ -374,7 +375,7 @@ fn shows_what_is_committed(commits: usize, elements: ElementsOf) {
     println!("{done} commits, {refused} refused, {told} told");
 }
 
-/// Two writers who hardly ever pause, each in a table of its own and in one that both share.
+/// Two writers that hardly ever pause, each in its own table and in a shared one.
 #[test]
 fn beside_writers_that_hardly_pause_it_is_of_one_generation() {
     const WRITERS: [&str; 2] = ["w0", "w1"];
@@ -397,14 +398,14 @@ fn beside_writers_that_hardly_pause_it_is_of_one_generation() {
                             let mut rule = Rule::new(family, table, writer);
                             rule.userdata = Some(round.to_be_bytes().to_vec().into());
                             tx.add(&rule).unwrap();
-                            // Chains come and go, too.
+                            // Chains are added and removed, too.
                             let more = Chain::new(family, table, format!("{writer}-{}", round % 3));
                             tx.add(&more).unwrap();
                             tx.delete(&more).unwrap();
                             tx.add(&more).unwrap();
                         }
                     });
-                    // A mirror is read in a gap.
+                    // A mirror is read during a pause.
                     if round % 16 == 15 {
                         thread::sleep(Duration::from_millis(1));
                     }
@@ -424,12 +425,12 @@ fn beside_writers_that_hardly_pause_it_is_of_one_generation() {
         {
             thread::yield_now();
         }
-        // They may be quicker than the mirror: what is lost then is read anew.
+        // The writers may be faster than the mirror: lost events make it read again.
         let options = MonitorOptions {
             receive_buffer: 16 << 20,
             ..MonitorOptions::default()
         };
-        // To read what never rests takes a gap, and patience on a busy machine.
+        // Reading a ruleset that constantly changes takes a pause, and time on a busy machine.
         let patient = connect(&sandbox).with_retry(Retry::within(Duration::from_secs(120)));
         let mut mirror = Mirror::open_with(patient, &Scope::all(), options).unwrap();
         let (mut generations, mut changes, mut lost) = (BTreeSet::new(), 0, 0);
@@ -442,7 +443,7 @@ fn beside_writers_that_hardly_pause_it_is_of_one_generation() {
             }
             let snapshot = mirror.snapshot();
             generations.insert(snapshot.generation().unwrap().number());
-            // What a writer did in one transaction is there, or it is not.
+            // A writer's transaction is visible completely or not at all.
             for writer in WRITERS {
                 let numbers = |family, table| -> Vec<_> {
                     let rules = snapshot.chain(family, table, writer);
@@ -468,7 +469,7 @@ fn beside_writers_that_hardly_pause_it_is_of_one_generation() {
     is_current(&mirror, &mut nft, "in the end");
 }
 
-/// A receive buffer that is too small on purpose.
+/// With a receive buffer that is deliberately too small.
 #[test]
 fn what_is_lost_is_read_anew_and_said() {
     let sandbox = sandbox();
@@ -529,7 +530,7 @@ fn a_mirror_of_one_table_shows_nothing_else() {
     assert_eq!(mirror.snapshot().tables().len(), 0);
 }
 
-/// What events leave open: new names, devices.
+/// Changes that events do not describe completely: new names, devices.
 #[test]
 fn what_events_leave_open_is_read_anew() {
     let sandbox = sandbox();
@@ -557,7 +558,7 @@ fn what_events_leave_open_is_read_anew() {
         if let Err(refusal) = tools.takes("nft -f -", command) {
             let is_devices = command.contains("devices") && refusal.contains("File exists");
             assert!(is_devices, "{command}: {refusal}");
-            let what = "more devices for a netdev chain, there since Linux 6.4";
+            let what = "more devices for a netdev chain, available since Linux 6.4";
             println!("{}{what}", kernel::LACKS);
         }
         updated(&mut mirror);
@@ -582,7 +583,7 @@ fn what_events_leave_open_is_read_anew() {
     is_current(&mirror, &mut nft, "flowtables");
 }
 
-/// Found by the model: of elements the kernel lists only timeouts that are not the set's.
+/// Found by the model: the kernel lists an element's timeout only if it differs from the set's.
 #[test]
 fn the_timeout_of_a_set_changes() {
     let sandbox = sandbox();
@@ -603,7 +604,7 @@ fn the_timeout_of_a_set_changes() {
     is_current(&mirror, &mut nft, "another timeout");
 }
 
-/// What an earlier event leaves open is read when the chain has another name already.
+/// A chain is read for an earlier event when it already has another name.
 #[test]
 fn a_chain_with_another_name_by_then_is_not_lost() {
     let sandbox = sandbox();
@@ -647,7 +648,7 @@ fn a_mirror_waits_and_can_be_read_anew() {
     };
     assert_eq!(change.events().next().unwrap().table().unwrap(), "t");
     assert_eq!(mirror.snapshot().generation(), Some(change.generation()));
-    // The mirror's own connection commits, too, and knows its generations.
+    // The mirror's own connection commits, too, and knows the generations.
     let mut tx = Transaction::new();
     tx.add(&Chain::new(Family::IP, "t", "c")).unwrap();
     tx.expect_generation(change.generation());
@@ -657,7 +658,7 @@ fn a_mirror_waits_and_can_be_read_anew() {
     assert_eq!(updated(&mut mirror), []);
 }
 
-/// Sets that change a lot take no more memory for it.
+/// Sets that change often take no more memory.
 #[test]
 fn what_is_gone_takes_no_memory() {
     let sandbox = sandbox();
@@ -697,14 +698,14 @@ fn what_is_gone_takes_no_memory() {
     is_current(&mirror, &mut nft, "elements");
     let (bytes, memory) = (mirror.snapshot().byte_length(), mirror.snapshot().memory());
     println!("{listed} bytes listed, {bytes} kept, {memory} of memory");
-    // Memory comes in pieces of 4 MiB.
+    // Memory is allocated in pieces of 4 MiB.
     assert!(
         bytes < 2 * listed && memory < 2 * listed + (8 << 20),
         "{listed} {bytes} {memory}"
     );
 }
 
-/// What a mirror does not cover it does not take for missing.
+/// A plan does not treat objects outside the mirror's scope as missing.
 #[test]
 fn a_plan_about_more_than_the_mirror_shows_asks_the_kernel() {
     let sandbox = sandbox();

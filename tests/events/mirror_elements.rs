@@ -1,5 +1,5 @@
-//! A mirror that is asked again and again for the way to the same ruleset looks only at the elements that were
-//! touched, and finds what a plan finds that looks at all of a fresh snapshot.
+//! A mirror that plans repeatedly for the same ruleset reads only the elements that were touched, and gives the same
+//! plan as a fresh snapshot, whose elements are all read.
 
 use std::collections::BTreeSet;
 use std::os::fd::AsRawFd;
@@ -23,7 +23,7 @@ use chainwright_testing::Sandbox;
 
 const IP: Family = Family::IP;
 const HOUR: Duration = Duration::from_secs(3600);
-/// From how many keys is chosen: so few that the same go and come again.
+/// Number of keys: few, so that the same ones are removed and added again.
 const KEYS: usize = 60;
 
 /// A set of each kind.
@@ -53,7 +53,7 @@ fn set(name: &'static str) -> Set<'static> {
     }
 }
 
-/// The elements of one of its keys, or ranges, with one of several values.
+/// The elements of one key, or range, with one of several values.
 fn elements(name: &str, key: usize, value: usize) -> Vec<Element<'static>> {
     let address = |number: usize| (0x0a00_0000 + number as u32).to_be_bytes().to_vec();
     let data = vec![192, 0, 2, value as u8];
@@ -65,7 +65,7 @@ fn elements(name: &str, key: usize, value: usize) -> Vec<Element<'static>> {
         "verdicts" if value == 0 => vec![one.with_verdict(Verdict::Drop)],
         "verdicts" => vec![one.with_verdict(Verdict::Goto(format!("c{value}").into()))],
         "tree" | "tree_map" => {
-            // They may touch one another.
+            // They may be adjacent.
             let start = 4 * key;
             let end = start + [2, 3, 4, 4][value];
             let [start, end] = Element::interval(address(start), address(end));
@@ -82,7 +82,7 @@ fn elements(name: &str, key: usize, value: usize) -> Vec<Element<'static>> {
         "passing" | "dynamic" if value > 0 => vec![one.with_timeout(HOUR * value as u32)],
         "plain" => {
             let mut one = one;
-            // Another comment is another element.
+            // An element with another comment is a different element.
             one.userdata = (value > 0).then(|| vec![0, 2, b'0' + value as u8, 0].into());
             vec![one]
         }
@@ -101,7 +101,7 @@ fn add(tx: &mut Transaction, random: &mut Random, name: &'static str, most: usiz
     }
 }
 
-/// The table with some elements, of those that rules add none.
+/// A table with some elements, but none of those that rules add.
 fn state(random: &mut Random) -> Arc<Snapshot> {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
@@ -115,13 +115,13 @@ fn state(random: &mut Random) -> Arc<Snapshot> {
         }
     });
     for name in SETS.into_iter().filter(|&name| name != "dynamic") {
-        // No more than `sized` has room for.
+        // No more than `sized` can contain.
         committed(&mut nft, |tx| add(tx, random, name, 24));
     }
     Arc::new(nft.snapshot(Scope::all()).unwrap())
 }
 
-/// Changes elements as somebody might who does not know what is desired.
+/// Changes elements like a program that ignores the desired state.
 fn spoil(nft: &mut Connection, random: &mut Random) {
     for _ in 0..1 + random.below(4) {
         let now = nft.snapshot(Scope::all()).unwrap();
@@ -129,7 +129,7 @@ fn spoil(nft: &mut Connection, random: &mut Random) {
         let id = SetId::new(IP, "t", name);
         let there = now.table(IP, "t").and_then(|table| table.set(name));
         let there: Vec<_> = there.iter().flat_map(|set| set.elements()).collect();
-        // Of a range in a tree it may be one end alone.
+        // For a range in a tree this may be only one end.
         let some: Vec<_> = there
             .iter()
             .filter(|_| random.once_in(4))
@@ -140,12 +140,12 @@ fn spoil(nft: &mut Connection, random: &mut Random) {
             0..=3 => add(&mut tx, random, name, 6),
             4 | 5 if !some.is_empty() => _ = tx.delete_elements(&id, some).unwrap(),
             6 if !some.is_empty() => {
-                // The same go and come again.
+                // Removes and adds the same ones.
                 tx.delete_elements(&id, some.clone()).unwrap();
                 tx.add_elements(&id, some.into_iter().map(fresh)).unwrap();
             }
             7 | 8 => {
-                // Others come in place of these.
+                // Replaces these by others.
                 let key = random.below(KEYS);
                 let gone = (0..4).find_map(|value| {
                     let gone = elements(name, key, value);
@@ -161,7 +161,7 @@ fn spoil(nft: &mut Connection, random: &mut Random) {
             }
             9 => _ = tx.flush_set(&id).unwrap(),
             10 => {
-                // A set of the same name is another one.
+                // Replaces the set by another one of the same name.
                 tx.delete(&Set::named(IP, "t", name)).unwrap();
                 tx.add(&set(name)).unwrap();
                 add(&mut tx, random, name, 12);
@@ -171,12 +171,12 @@ fn spoil(nft: &mut Connection, random: &mut Random) {
                 tx.add(&chain).unwrap();
             }
         }
-        // What it does not take leaves all as it was.
+        // A refused transaction changes nothing.
         let _ = nft.commit(&tx);
     }
 }
 
-/// Without what only the kernel gives: the rest of a timeout, counters.
+/// Removes what only the kernel sets: the rest of a timeout, counters.
 fn fresh(mut element: Element<'_>) -> Element<'_> {
     element.expiration = None;
     element.expression = None;
@@ -190,7 +190,7 @@ fn is_named_as(one: &ElementRef<'_>, other: &Element<'_>) -> bool {
     one.key == other.key && one.key_end == other.key_end && end(&one) == end(other)
 }
 
-/// The operations of a plan, each element by itself, in an order that does not depend on the listing's.
+/// The operations of a plan, one per element, in an order that is independent of the listing's.
 fn operations(plan: &Plan) -> Vec<String> {
     let mut operations = Vec::new();
     let bytes = plan.transaction().as_bytes();
@@ -209,18 +209,18 @@ fn operations(plan: &Plan) -> Vec<String> {
     operations
 }
 
-/// What makes the mirror's connection fail, and then it is another one.
+/// Makes the mirror's connection fail and be replaced.
 fn fail_once(sandbox: &Sandbox, nft: &mut Connection, mirror: &mut Mirror) {
-    // Without numbers of namespaces another connection is not known to be of the same.
+    // Without numbers of namespaces it is unknown whether another connection belongs to the same one.
     if !numbers_namespaces() {
         return;
     }
     let nothing = std::fs::File::open("/dev/null").unwrap();
     let descriptor = mirror.connection().as_raw_fd();
-    // SAFETY: both descriptors are open, and the second one stays its owner's; only what it is of is another.
+    // SAFETY: both descriptors are open, and the second one keeps its owner; only the file behind it changes.
     let result = unsafe { libc::dup2(nothing.as_raw_fd(), descriptor) };
     assert_eq!(result, descriptor);
-    // A new name is what a mirror reads a table anew for.
+    // A new name makes the mirror read a table again.
     committed(nft, |tx| {
         tx.add(&Chain::new(IP, "t", "one")).unwrap();
     });
@@ -240,7 +240,7 @@ fn fail_once(sandbox: &Sandbox, nft: &mut Connection, mirror: &mut Mirror) {
     });
 }
 
-/// `MIRROR_PLANS=5000` is the long run.
+/// Use `MIRROR_PLANS=5000` for the long run.
 fn rounds() -> usize {
     std::env::var("MIRROR_PLANS").map_or(400, |count| count.parse().unwrap())
 }
@@ -250,7 +250,7 @@ fn a_plan_by_touched_elements_is_one_by_all() {
     plans_are_the_same(ElementsOf::all(), rounds());
 }
 
-/// The same where those are not read that rules add.
+/// The same without the elements that rules add.
 #[test]
 fn so_it_is_without_dynamic_elements() {
     plans_are_the_same(ElementsOf::all() - ElementsOf::DYNAMIC, rounds() / 3);
@@ -264,7 +264,7 @@ fn plans_are_the_same(of: ElementsOf, rounds: usize) {
     exact.remove_dynamic_elements = true;
     let choices = match of.is_all() {
         true => vec![PlanOptions::default(), exact],
-        // To remove what it does not know it cannot plan.
+        // It cannot plan to remove what it has not read.
         false => vec![PlanOptions::default()],
     };
     let read = SnapshotOptions { elements: of };
@@ -280,7 +280,7 @@ fn plans_are_the_same(of: ElementsOf, rounds: usize) {
             1 => options = random.pick(&choices),
             2 => drop(mirror.read_anew().unwrap()),
             3 if of.is_all() => {
-                // What is there is what is desired: of the mirror's own parts.
+                // The current state is desired, so snapshot and mirror share parts.
                 mirror.update().unwrap();
                 desired = Arc::new(mirror.snapshot().clone());
             }
@@ -300,7 +300,7 @@ fn plans_are_the_same(of: ElementsOf, rounds: usize) {
         assert_eq!(operations(&plan), operations(&whole), "round {round}");
         assert_eq!(plan.replaced, whole.replaced, "round {round}");
         planned += u32::from(!plan.is_empty());
-        // What is not committed is still to be done; of some only a part is.
+        // What is not committed remains to be done; some plans are committed only in part.
         if random.once_in(2) {
             let done = mirror.connection().commit(plan.transaction());
             done.unwrap_or_else(|error| panic!("round {round}: {}\n{plan}", report(&error)));
@@ -316,7 +316,8 @@ fn plans_are_the_same(of: ElementsOf, rounds: usize) {
     assert!(planned as usize > rounds / 8 && changed as usize > rounds / 16);
 }
 
-/// What a plan takes goes with what was touched: of a map four times as large it takes no more, as a plan by all does.
+/// The cost of a plan depends on the touched elements: for a map four times as large it is the same, unlike that of a
+/// plan that reads everything.
 #[test]
 fn a_plan_takes_no_more_of_a_larger_map() {
     const TOUCHED: u32 = 50;
@@ -332,7 +333,7 @@ fn a_plan_takes_no_more_of_a_larger_map() {
             tx.add(&map).unwrap();
         });
         let keys: Vec<u32> = (0..elements).collect();
-        // An ordinary user's transactions are limited.
+        // Transactions of a user without privileges are limited.
         for keys in keys.chunks(2000) {
             let some = keys.iter().map(|&key| element(key, 1));
             committed(&mut nft, |tx| {
@@ -342,7 +343,7 @@ fn a_plan_takes_no_more_of_a_larger_map() {
         let mut mirror = Mirror::open(connect(&sandbox), &Scope::all()).unwrap();
         let desired = Arc::new(mirror.snapshot().clone());
         let mut costs = Vec::new();
-        // The first one looks at all, and the first one of touched elements notes where they are.
+        // The first plan reads everything, and the first one after touched elements records their positions.
         for value in 2..6 {
             let touched = || (0..TOUCHED).map(|number| number * (elements / TOUCHED));
             committed(&mut nft, |tx| {
@@ -377,7 +378,7 @@ fn a_plan_takes_no_more_of_a_larger_map() {
         [last, whole].map(|taken| taken.bytes_total)
     };
     let ([few, all_of_few], [many, all_of_many]) = (planned(10_000), planned(40_000));
-    // That it is counted at all is seen of the plan by all.
+    // The plan that reads everything proves that the measurement works.
     assert!(
         2 * all_of_many > 3 * all_of_few,
         "{all_of_few} {all_of_many}"

@@ -1,6 +1,7 @@
-//! The model and the kernel are given the same transactions: they answer the same, and then hold the same.
+//! The model and the kernel get the same transactions: both must give the same answers and end in the same state.
 //!
-//! `MODEL_TRANSACTIONS` says how many (500 by default), `SEED` which: without one they are the same each time.
+//! `MODEL_TRANSACTIONS` sets their number (500 by default), `SEED` selects them: without it they are the same each
+//! time.
 
 use crate::common::accounting;
 use crate::common::mirrored::{is_current, lines};
@@ -26,7 +27,7 @@ use chainwright_sys::nf_tables::{
 use chainwright_testing::FakeKernel;
 use chainwright_testing::Sandbox;
 
-/// What of an answer is to be the same: of each operation that failed the error number.
+/// The parts of an answer that must be equal: the error number of each failed operation.
 fn answer(result: Result<(), CommitError>) -> Vec<(Option<usize>, String)> {
     let Err(error) = result else {
         return Vec::new();
@@ -40,11 +41,11 @@ fn answer(result: Result<(), CommitError>) -> Vec<(Option<usize>, String)> {
         .collect()
 }
 
-/// All that is there, byte for byte but for what passes.
+/// The complete state, byte for byte, except for what changes over time.
 fn shown(snapshot: &Snapshot) -> Vec<String> {
-    // Of a set what it is made of, of an element the time that it has left.
+    // The parts of a set; the remaining time of an element.
     let passing = [
-        // (Linux 6.18 counts a table's uses down too often when transactions fail.)
+        // Linux 6.18 decrements a table's use count too often when transactions fail.
         ("table", format!("{NFTA_TABLE_USE}=[")),
         (" set", format!("{NFTA_SET_TYPE}=[")),
         ("  element", format!("{NFTA_SET_ELEM_EXPIRATION}=[")),
@@ -54,7 +55,7 @@ fn shown(snapshot: &Snapshot) -> Vec<String> {
             let mut passing = passing.iter();
             passing.any(|(kind, start)| line.starts_with(kind) && attribute.starts_with(start))
         };
-        // Chains without a name are numbered across all namespaces: what names one is only said to do so.
+        // Anonymous chains are numbered across all namespaces: only the presence of such a name is compared.
         let names_unnamed = |attribute: &str| attribute.contains("5f, 5f, 63, 68, 61, 69, 6e");
         let attributes = line.split_inclusive(']').map(|attribute| {
             let kind = attribute.split('=').next().unwrap();
@@ -74,7 +75,7 @@ fn shown(snapshot: &Snapshot) -> Vec<String> {
         .collect()
 }
 
-/// The operations, a line of hexadecimal digits for each.
+/// The operations, one line of hexadecimal digits for each.
 fn bytes(tx: &Transaction) -> String {
     let operations = Messages::new(tx.as_bytes()).map(|message| {
         let message = message.unwrap();
@@ -84,7 +85,7 @@ fn bytes(tx: &Transaction) -> String {
     operations.collect()
 }
 
-/// An event in words. Chains without a name are numbered across all namespaces.
+/// The text of an event. Anonymous chains are numbered across all namespaces.
 fn unnamed(event: &Event<'_>) -> String {
     let event = event.to_string();
     match event.find("__chain") {
@@ -93,7 +94,7 @@ fn unnamed(event: &Event<'_>) -> String {
     }
 }
 
-/// What the sender of a transaction is told: the generation, and of each operation what it added.
+/// The sender's result of a transaction: the generation, and what each operation added.
 fn echoed(committed: &Committed) -> (Option<u32>, Vec<(usize, String)>, Vec<usize>) {
     let additions = committed.additions();
     (
@@ -105,14 +106,14 @@ fn echoed(committed: &Committed) -> (Option<u32>, Vec<(usize, String)>, Vec<usiz
     )
 }
 
-/// What a monitor is told, one transaction after the other.
+/// The events that a monitor receives, one transaction after the other.
 fn events(monitor: &mut Monitor) -> Vec<String> {
     let mut told = Vec::new();
     while let Some(item) = monitor.try_receive().unwrap() {
         match item {
             Item::Change(change) => {
                 let mut events: Vec<_> = change.events().map(|event| unnamed(&event)).collect();
-                // In which order a set is emptied is its own business.
+                // The order in which a set is emptied does not matter.
                 let is_element = |event: &String| event.starts_with("delete element");
                 events
                     .chunk_by_mut(|one, next| is_element(one) && is_element(next))
@@ -127,7 +128,7 @@ fn events(monitor: &mut Monitor) -> Vec<String> {
 }
 
 struct Pair {
-    /// How many transactions were compared, and what was there after the last.
+    /// Number of compared transactions, and the state after the last one.
     compared: usize,
     before: Vec<String>,
     kernel: Connection,
@@ -135,7 +136,7 @@ struct Pair {
     of_kernel: Monitor,
     of_model: Monitor,
     mirror: Mirror,
-    /// Whether what a transaction adds was to be echoed: every other time.
+    /// Whether an echo was requested, in every other transaction.
     asks_echo: bool,
 }
 
@@ -156,7 +157,7 @@ impl Pair {
         }
     }
 
-    /// The next handles are the same, also after a transaction that failed.
+    /// The next handles are the same, even after a failed transaction.
     #[track_caller]
     fn compare_handles(&mut self, tx: &Transaction) {
         let now = self.model.snapshot(Scope::all()).unwrap();
@@ -231,7 +232,7 @@ impl Pair {
         );
         self.compare_handles(tx);
         self.mirror.update().unwrap();
-        // What a transaction leaves behind that failed, no event tells: the size that it gave a set.
+        // No event reports what a failed transaction leaves behind: the size that it gave a set.
         let leaves_size = tx.as_bytes().windows(6).any(|bytes| bytes == b"dynset");
         if leaves_size && !answered.is_empty() {
             self.mirror.read_anew().unwrap();
@@ -239,7 +240,8 @@ impl Pair {
         is_current(&self.mirror, &mut self.model, "the model's mirror");
         self.compared += 1;
         self.before = held;
-        // The kernel may know in the next transaction what this one named of a tree, if no tick is between them.
+        // In the next transaction the kernel may remember an element of a tree from this one, unless a tick lies
+        // between.
         let elements = [
             NFT_MSG_NEWSETELEM,
             NFT_MSG_DELSETELEM,
@@ -252,15 +254,15 @@ impl Pair {
     }
 }
 
-/// A ruleset of a real tool, loaded by that.
+/// A ruleset of a real tool, loaded with that tool.
 struct Loaded {
     name: String,
     by_tool: Sandbox,
-    /// One that is as that was before.
+    /// A sandbox in the initial state of the first.
     empty: Sandbox,
 }
 
-/// The rulesets of `rulesets/` and `data/` that this kernel takes.
+/// The rulesets in `rulesets/` and `data/` that this kernel accepts.
 fn loaded() -> impl Iterator<Item = Loaded> {
     let rulesets = Ruleset::all().into_iter().filter_map(|ruleset| {
         let loaded = Loaded {
@@ -278,7 +280,7 @@ fn loaded() -> impl Iterator<Item = Loaded> {
     rulesets.chain(data)
 }
 
-/// A table without its handle: the kernel gave some to tables that were there to see what it can do.
+/// Removes a table's handle: checks of the kernel's features used some handles.
 fn unnumbered(line: String) -> String {
     match line.split_once(&format!(" {NFTA_TABLE_HANDLE}=[")) {
         Some((before, after)) if line.starts_with("table") => {
@@ -289,8 +291,8 @@ fn unnumbered(line: String) -> String {
     }
 }
 
-/// What the kernel and the model list of a ruleset that both were given in the same transactions is the same to the
-/// byte, and what the tool's own transactions made differs in nothing that a plan would change.
+/// After the same transactions, the kernel and the model list a ruleset with the same bytes, and it differs from the
+/// tool's own ruleset in nothing that a plan would change.
 #[test]
 fn real_rulesets_are_listed_as_by_the_kernel() {
     let (mut rulesets, mut rules) = (0, 0);
@@ -382,7 +384,7 @@ fn it_answers_and_holds_what_the_kernel_does() {
         .unwrap();
 }
 
-/// Ranges may hold others whole: of those that a key is in the one that was added first counts.
+/// Ranges may contain others: if several contain a key, the one that was added first counts.
 #[test]
 fn ranges_of_several_values_hold_others() {
     crate::common::sandbox()
@@ -432,7 +434,7 @@ fn ranges_of_several_values_hold_others() {
         .unwrap();
 }
 
-/// Seldom met by chance.
+/// Random tests rarely find this.
 #[test]
 fn a_table_that_wakes_up_takes_no_base_chain_at_once() {
     let sandbox = crate::common::sandbox();
@@ -465,8 +467,7 @@ fn a_table_that_wakes_up_takes_no_base_chain_at_once() {
     }
 }
 
-/// A chain of one rule's own, with a rule in it that has such a chain again, and so on; and the deletion of the first
-/// rule.
+/// Bound chains nested in one another to this depth; and the deletion of the first rule.
 fn nested(depth: u32) -> [Transaction; 2] {
     let mut add = Transaction::new();
     add.add(&Table::new(Family::IP, "t")).unwrap();
@@ -509,7 +510,8 @@ fn chains_of_rules_have_no_such_chains() {
     }
 }
 
-/// Chains for hardware: with a device that has none, without one, and at a hook that is no device's.
+/// Chains for hardware offload: with a device that does not support it, without a device, and at a hook without
+/// devices.
 #[test]
 fn no_device_carries_chains_out() {
     let sandbox = crate::common::sandbox();
@@ -536,7 +538,7 @@ fn no_device_carries_chains_out() {
     assert!(refused > 20, "{refused}");
 }
 
-/// One that comes in the name that another gets in the same transaction: both have it then.
+/// A chain is created with the name that another one gets in the same transaction: then both have it.
 #[test]
 fn two_chains_of_one_name() {
     let sandbox = crate::common::sandbox();
@@ -558,7 +560,7 @@ fn two_chains_of_one_name() {
         };
         tx.add(&renamed).unwrap().add(&chain("new")).unwrap();
         nft.commit(&tx).unwrap();
-        // Which of them is meant by the name?
+        // Which of them does the name refer to?
         let mut tx = Transaction::new();
         let mut jump = Rule::new(Family::IP, "t", "from");
         jump.push(&Immediate::jump("new"));
@@ -572,8 +574,8 @@ fn two_chains_of_one_name() {
     assert_eq!(answers[0], answers[1]);
 }
 
-/// Sets without a name of their own get the first number that is free, also of one that goes in the same transaction, or
-/// that another set has for its name.
+/// Anonymous sets get the lowest free number, even that of one that is deleted in the same transaction, or that another
+/// set has in its name.
 #[test]
 fn names_of_anonymous_sets() {
     let sandbox = crate::common::sandbox();
@@ -627,8 +629,8 @@ fn names_of_anonymous_sets() {
     assert!(named > 20, "{named}");
 }
 
-/// Bounds of intervals that come and go by themselves, two in a transaction, in every state that a few of them can be
-/// in: which the kernel takes depends on what it was named before.
+/// Bounds of intervals that are added and deleted individually, two in a transaction, in every state of a few of them:
+/// which ones the kernel accepts depends on earlier operations.
 #[test]
 fn halves_of_intervals() {
     let sandbox = crate::common::sandbox();
@@ -670,7 +672,7 @@ fn halves_of_intervals() {
                     name(&named[1..], deletes[1]);
                 }
             }
-            // Ends first: so none is taken for another interval's.
+            // Ends first, so that none is treated as that of another interval.
             let absent = [1, 3, 0, 2].into_iter().filter(|at| !there.contains(at));
             let absent: Vec<_> = absent.map(|at| bounds[at].clone()).collect();
             let names_start = absent.iter().any(|bound| bound.flags.is_none());
@@ -706,7 +708,7 @@ fn halves_of_intervals() {
     assert!(differ.is_empty(), "{}: {}", differ.len(), differ.join("\n"));
 }
 
-/// Two of so many, each to be added or deleted, in one message where that can be, and in two.
+/// Every pair of two, each added or deleted, in one message if possible, and in two.
 fn every_two(number: usize) -> impl Iterator<Item = (usize, usize, [bool; 2], bool)> {
     (0..number * number * 8).filter_map(move |at| {
         let (pair, way) = (at / 8, at % 8);
@@ -718,11 +720,11 @@ fn every_two(number: usize) -> impl Iterator<Item = (usize, usize, [bool; 2], bo
     })
 }
 
-/// A set that grows, or shrinks, is not copied for each of its elements.
+/// A set that grows or shrinks is not copied for each element.
 #[test]
 fn large_sets_grow_in_place() {
     const ELEMENTS: u32 = 100_000;
-    /// Some of what it is made of, and of its message and answer; a copy of the set takes two thousand times that.
+    /// Bytes for one element with its message and answer; a copy of the set takes two thousand times as many.
     const BYTES_OF_ONE: u64 = 4096;
     let mut nft = FakeKernel::new().connect().unwrap();
     let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4).with_size(ELEMENTS);
@@ -736,7 +738,7 @@ fn large_sets_grow_in_place() {
     for (tx, count) in [(&add, ELEMENTS), (&delete, 0)] {
         let allocated = measure(|| nft.commit(tx).unwrap());
         println!("{allocated:?}");
-        // It is counted where the model works.
+        // Allocations are counted in the thread that runs the model.
         assert!(allocated.count_total > u64::from(ELEMENTS) / 2);
         assert!(allocated.bytes_total < BYTES_OF_ONE * u64::from(ELEMENTS));
         let set = nft.set(Family::IP, "t", "s").unwrap().unwrap();

@@ -1,5 +1,5 @@
-//! Everything at once: writers, a snapshotter, a mirror, a reconciler. What is shown is of one generation, what
-//! is committed is lost by nobody, and what nobody declared stays as it is.
+//! Everything at once: writers, a snapshotter, a mirror, a reconciler. Every snapshot shows one generation, no
+//! commit is lost, and undeclared objects stay unchanged.
 //!
 //! `STRESS_SECONDS=60` and `RECONCILES=1000` are the full lengths.
 
@@ -24,14 +24,14 @@ use chainwright_testing::Sandbox;
 
 const IP: Family = Family::IP;
 const INET: Family = Family::INET;
-/// Each has a table of its own, of this name, and parts of these names in the one that all share.
+/// Each writer has its own table of this name, and objects of these names in the shared one.
 const WRITERS: [&str; 4] = ["w0", "w1", "w2", "w3"];
 const SHARED: &str = "shared";
-/// Where all count their commits together: whoever adds one has read how many there are.
+/// The chain in which all count their commits together: a writer that adds one has read the number before.
 const COUNT: &str = "count";
-/// The reconciler's.
+/// The reconciler's table.
 const KEPT: &str = "kept";
-/// Enough for a machine on which much else runs.
+/// Long enough for a busy machine.
 const PATIENT: Retry = Retry::within(Duration::from_secs(300));
 
 fn number(name: &str, usual: u32) -> u32 {
@@ -41,7 +41,7 @@ fn number(name: &str, usual: u32) -> u32 {
 // ---------------------------------------------------------------------------------------------
 // The writers.
 
-/// The same stamp in a chain's rule and in a set's element.
+/// Writes the same stamp to a chain's rule and a set's element.
 fn stamp(tx: &mut Transaction, family: Family, table: &'static str, names: [&str; 2], stamp: u32) {
     let [chain, set] = names;
     tx.add(&Chain::new(family, table, chain)).unwrap();
@@ -71,8 +71,8 @@ fn stamps(snapshot: &Snapshot, family: Family, table: &str, names: [&str; 2]) ->
     rules.chain(elements).collect()
 }
 
-/// What every commit of a writer's keeps: the same stamp twice in the shared table and four times in its own, or
-/// that is not there. Gives the stamp.
+/// Checks the invariant of a writer's commits: the same stamp twice in the shared table, and four times in the
+/// writer's own table if that exists. Returns the stamp.
 #[track_caller]
 fn stamp_of(snapshot: &Snapshot, writer: &str) -> Option<u32> {
     let shared = stamps(snapshot, INET, SHARED, [writer, writer]);
@@ -94,12 +94,12 @@ fn stamp_of(snapshot: &Snapshot, writer: &str) -> Option<u32> {
     Some(first)
 }
 
-/// One round of a writer's.
+/// One round of a writer.
 fn write(nft: &mut Connection, writer: &'static str, round: u32) {
     committed(nft, |tx| {
         let own = Table::new(IP, writer);
         match round % 32 {
-            // Its table goes; and is there again with the next round.
+            // Deletes its table, which returns in the next round.
             31 => _ = tx.delete(&own).unwrap(),
             kind => {
                 tx.add(&own).unwrap();
@@ -110,7 +110,7 @@ fn write(nft: &mut Connection, writer: &'static str, round: u32) {
                 }
                 stamp(tx, IP, writer, ["a", "s"], round);
                 stamp(tx, IP, writer, ["b", "t"], round);
-                // Chains come and go, too.
+                // Chains are added and removed, too.
                 let more = Chain::new(IP, writer, format!("{}", round % 5));
                 tx.add(&more).unwrap();
                 tx.add(&Rule::new(IP, writer, "a").with(&Immediate::jump("b")))
@@ -123,7 +123,7 @@ fn write(nft: &mut Connection, writer: &'static str, round: u32) {
             }
         }
         stamp(tx, INET, SHARED, [writer, writer], round);
-        // What the reconciler keeps is spoilt.
+        // Damages the reconciler's table.
         if round.is_multiple_of(29) {
             let foreign = Chain::new(IP, KEPT, format!("{writer}-{}", round % 4));
             tx.add(&foreign).unwrap();
@@ -132,8 +132,8 @@ fn write(nft: &mut Connection, writer: &'static str, round: u32) {
     });
 }
 
-/// One more is counted, by who read how many there are: under a guard, which has it begin anew when another was
-/// quicker.
+/// Increments the count after reading it, under a guard, which makes it start again if another writer was
+/// faster.
 fn count(nft: &mut Connection) {
     loop {
         let mut guard = nft.guard(&[Scope::table(IP, COUNT)]).unwrap();
@@ -152,7 +152,7 @@ fn count(nft: &mut Connection) {
     }
 }
 
-/// How many were counted; `None` if that changed while it was read.
+/// The count; `None` if it changed while it was read.
 fn counted(nft: &mut Connection) -> Option<u32> {
     let mut counted = None;
     let rules = nft.rules(Scope::table(IP, COUNT)).unwrap();
@@ -166,7 +166,7 @@ fn counted(nft: &mut Connection) -> Option<u32> {
 // ---------------------------------------------------------------------------------------------
 // The reconciler.
 
-/// One of the states of the table that it keeps.
+/// One of the desired states of the reconciler's table.
 fn kept(state: u32) -> Snapshot {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
@@ -228,7 +228,7 @@ fn all_at_once() {
     let begun = Instant::now();
     let (stop, writing) = (AtomicBool::new(false), AtomicBool::new(true));
     let mut figures = Figures::default();
-    // What the writers stamped last, in their order.
+    // The writers' last stamps, in their order.
     let mut last = Vec::new();
     let mut mirror = thread::scope(|scope| {
         let _stop = OnDrop(|| stop.store(true, Ordering::Relaxed));
@@ -240,7 +240,7 @@ fn all_at_once() {
                     round += 1;
                     write(&mut nft, writer, round);
                     count(&mut nft);
-                    // Others have a turn.
+                    // Gives others a turn.
                     thread::sleep(Duration::from_micros(500));
                 }
                 round
@@ -260,7 +260,7 @@ fn all_at_once() {
                 let snapshot = snapshot.unwrap_or_else(|error| panic!("{}", report(&error)));
                 assert!(snapshot.generation().is_some());
                 let now = WRITERS.map(|writer| stamp_of(&snapshot, writer));
-                // No older than the one before it.
+                // No older than the previous one.
                 assert!(before.iter().zip(&now).all(|(before, now)| before <= now));
                 before = now;
                 snapshots += 1;
@@ -280,7 +280,7 @@ fn all_at_once() {
             }
             (reconciliations, operations)
         });
-        // They may be quicker than the mirror: what is lost then is read anew.
+        // The writers may be faster than the mirror: lost events make it read again.
         let options = MonitorOptions {
             receive_buffer: 16 << 20,
             ..MonitorOptions::default()
@@ -292,7 +292,7 @@ fn all_at_once() {
             for writer in WRITERS {
                 stamp_of(mirror.snapshot(), writer);
             }
-            // Whoever panicked is waited for below.
+            // Threads that panicked are joined below.
             if snapshotter.is_finished() || reconciler.is_finished() {
                 break;
             }
@@ -304,14 +304,14 @@ fn all_at_once() {
         (figures.reconciliations, figures.operations) = reconciler.join().unwrap();
         mirror
     });
-    // Nothing was lost: each writer's last stamp is there, and all that was counted.
+    // Nothing was lost: each writer's last stamp exists, and the count is complete.
     let now = nft.snapshot(Scope::all()).unwrap();
     for (&writer, &round) in WRITERS.iter().zip(&last) {
         assert_eq!(stamp_of(&now, writer), Some(round), "{writer}");
         figures.rounds.add_assign(round);
     }
     assert_eq!(counted(&mut nft), Some(figures.rounds));
-    // Nor by a reconciliation, after which its table is as desired.
+    // A reconciliation loses nothing either; afterwards its table is as desired.
     let desired = &states[figures.reconciliations as usize % states.len()];
     nft.reconcile(desired, PlanOptions::default()).unwrap();
     let now = nft.snapshot(Scope::table(IP, KEPT)).unwrap();
@@ -328,7 +328,7 @@ fn all_at_once() {
     assert!(figures.snapshots > 0 && figures.reconciliations > 0);
 }
 
-/// Has the mirror take in what there is; how much that was.
+/// Makes the mirror receive pending changes. Returns their number.
 fn take_in(mirror: &mut Mirror, figures: &mut Figures) -> usize {
     let updates = mirror.update();
     let updates = updates.unwrap_or_else(|error| panic!("{}", report(&error)));
@@ -343,9 +343,9 @@ fn take_in(mirror: &mut Mirror, figures: &mut Figures) -> usize {
 }
 
 // ---------------------------------------------------------------------------------------------
-// What was not declared.
+// Undeclared objects.
 
-/// Tables of others, of every family that needs no device and with objects of every kind.
+/// Other tables, of every family that needs no device and with objects of every kind.
 const FOREIGN: &str = "
 table ip nat {
     set hosts { type ipv4_addr; flags interval; elements = { 192.0.2.0/25, 198.51.100.1 }; }
@@ -367,7 +367,7 @@ table arp filter { chain input { type filter hook input priority 0; arp operatio
 table bridge b { chain forward { type filter hook forward priority 0; } }
 ";
 
-/// Every object of the other tables, to the last byte, handles and all.
+/// Every object of the other tables, with all bytes, including handles.
 fn foreign(nft: &mut Connection) -> Vec<String> {
     let snapshot = nft.snapshot(Scope::all()).unwrap();
     let foreign = snapshot.tables().filter(|table| {
@@ -377,7 +377,7 @@ fn foreign(nft: &mut Connection) -> Vec<String> {
     foreign.flat_map(|table| lines(&table, true)).collect()
 }
 
-/// Changes the declared table as somebody might who does not know of it.
+/// Changes the declared table like a program that ignores the declaration.
 fn spoil(nft: &mut Connection, random: &mut Random) {
     let now = nft.snapshot(Scope::table(IP, KEPT)).unwrap();
     let Some(table) = now.tables().next() else {
@@ -407,18 +407,18 @@ fn spoil(nft: &mut Connection, random: &mut Random) {
             }
             _ => _ = tx.delete(&Table::new(IP, KEPT)).unwrap(),
         }
-        // What it does not take leaves all as it was.
+        // A refused transaction changes nothing.
         let _ = nft.commit(&tx);
     }
 }
 
-/// Of tables that were not declared, whatever their names, nothing is touched, whatever becomes of the declared
-/// one. (What is in that one and was not declared goes: reconciliations are of whole tables.)
+/// Undeclared tables are not touched, whatever their names, and whatever happens to the declared one.
+/// (Undeclared objects in that one are removed: a reconciliation covers whole tables.)
 #[test]
 fn what_was_not_declared_is_not_touched() {
     let sandbox = sandbox();
     let (mut nft, mut random) = (connect(&sandbox), Random::new());
-    // nft wants the end of a statement before a brace.
+    // nft requires the end of a statement before a brace.
     Tools::new(&sandbox).run_with("nft -f -", &FOREIGN.replace(" }", "\n}"));
     let states: Vec<_> = (0..6).map(kept).collect();
     let (before, text) = (foreign(&mut nft), others(&sandbox));
@@ -436,7 +436,7 @@ fn what_was_not_declared_is_not_touched() {
             "round {round}: it was spoilt alone"
         );
         let desired = random.of(&states);
-        // Of one declared table it is the only one that is covered: no others are removed with it either.
+        // The declaration covers only this table, so no other one is removed either.
         let options = random.pick(&[PlanOptions::default(), exact]);
         let plan = nft.reconcile(desired, options);
         let plan = plan.unwrap_or_else(|error| panic!("round {round}: {}", report(&error)));
@@ -452,8 +452,8 @@ fn what_was_not_declared_is_not_touched() {
     println!("{operations} operations");
 }
 
-/// What `nft` lists of the other tables. (Not of all at once: of the declared table's rules nft 1.0.6 prints
-/// comments that are none, and no text.)
+/// `nft`'s listing of the other tables. (Not of all: nft 1.0.6 prints the user data of the declared table's rules
+/// as comments, which are not text.)
 #[track_caller]
 fn others(sandbox: &Sandbox) -> String {
     let tools = Tools::new(sandbox);
@@ -481,8 +481,8 @@ fn operations(plan: &Plan) -> Vec<String> {
     lines
 }
 
-/// A mirror that is asked again and again for the way to the same ruleset looks only at what was touched, and
-/// finds what a plan finds that looks at everything.
+/// A mirror that plans repeatedly for the same ruleset reads only what was touched, and gives the same plan as
+/// one that reads everything.
 #[test]
 fn a_mirror_plans_what_its_snapshot_would() {
     let sandbox = sandbox();
@@ -500,7 +500,7 @@ fn a_mirror_plans_what_its_snapshot_would() {
             1 => options = random.pick(&[PlanOptions::default(), exact]),
             2 => drop(mirror.read_anew().unwrap()),
             3 => committed(&mut nft, |tx| {
-                // Not of the desired ones.
+                // Not in the declared tables.
                 tx.add(&Table::new(IP, "other")).unwrap();
                 tx.add(&Chain::new(IP, "other", "c")).unwrap();
             }),
@@ -513,11 +513,11 @@ fn a_mirror_plans_what_its_snapshot_would() {
         assert_eq!(plan.replaced, whole.replaced, "round {round}");
         partly += u32::from(plan.kept_rules < whole.kept_rules);
         planned += u32::from(!plan.is_empty());
-        // What is not committed is still to be done.
+        // What is not committed remains to be done.
         if random.once_in(2) {
             let done = mirror.connection().commit(plan.transaction());
             done.unwrap_or_else(|error| panic!("round {round}: {}\n{plan}", report(&error)));
-            // Before its own events are taken in it may say so again, and after that no longer.
+            // Until the mirror has received its own events, a plan may repeat the operations.
             mirror.update().unwrap();
             let left = mirror.plan(desired, options).unwrap();
             assert!(left.is_empty(), "round {round}: {left}");

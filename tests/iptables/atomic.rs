@@ -1,4 +1,5 @@
-//! Changes of tables while others look, write and send: nothing between, nothing lost.
+//! Changes of tables while others read, write and send: no intermediate state is visible, and nothing
+//! is lost.
 
 mod writers;
 
@@ -29,7 +30,7 @@ fn rule(family: Family, text: &str) -> Rule {
     Rule::parse(family, text).unwrap()
 }
 
-/// Everything of nf_tables: chain, handle and content of each rule.
+/// Everything in nf_tables: chain, handle and content of each rule.
 fn rules_of_nft(sandbox: &Sandbox) -> Vec<(String, u64, String)> {
     let snapshot = connect(sandbox).snapshot(Scope::all()).unwrap();
     let mut all = Vec::new();
@@ -46,7 +47,7 @@ fn rules_of_nft(sandbox: &Sandbox) -> Vec<(String, u64, String)> {
     all
 }
 
-/// What is asked for, but is so already.
+/// Requests for what is already the case.
 fn nothing(iptables: &mut Iptables, family: Family) {
     iptables
         .update(family, "filter", |table| {
@@ -87,7 +88,7 @@ fn what_is_not_changed_is_not_touched() {
         tools.run_with(&tool(backend, family, "-restore -c"), text);
         if backend == Backend::Nft {
             let ip = if family == Family::Ipv4 { "ip" } else { "ip6" };
-            // What iptables has no words for, in the same table.
+            // A rule that iptables cannot express, in the same table.
             let address = if family == Family::Ipv4 {
                 "1.2.3.4"
             } else {
@@ -117,7 +118,7 @@ fn what_is_not_changed_is_not_touched() {
         nothing(&mut iptables, family);
         assert_eq!(state(&sandbox, backend), before);
 
-        // One rule more.
+        // Adds one rule.
         let new = rule(family, "-p udp -j DROP");
         let counters = Counters {
             packets: 21,
@@ -175,7 +176,7 @@ fn what_is_not_changed_is_not_touched() {
                 let mut now = rules();
                 let at = now.iter().position(|(_, c, _)| c.packets == 21).unwrap();
                 assert_eq!(now.remove(at).0, "ours");
-                // Where a jump leads moves with what stands before it.
+                // The offset of a jump's target changes with the rules before it.
                 for all in [&mut old, &mut now] {
                     all.retain(|(_, counters, _)| counters.packets != 7);
                 }
@@ -186,11 +187,11 @@ fn what_is_not_changed_is_not_touched() {
     }
 }
 
-/// A rule's bytes without `comefrom`, which the kernel writes for itself: the hooks that lead there, or
-/// an offset.
+/// A rule's bytes without `comefrom`, which the kernel writes for its own use: the hooks that lead
+/// there, or an offset.
 fn rule_bytes(rule: &legacy::RuleRef<'_>) -> Vec<u8> {
     let mut bytes = rule.bytes().to_vec();
-    // struct ipt_entry, struct ip6t_entry: between the offsets and the counters.
+    // In struct ipt_entry and struct ip6t_entry it is between the offsets and the counters.
     let at = match rule.header() {
         legacy::Header::Ipv4(_) => 92,
         _ => 144,
@@ -199,7 +200,7 @@ fn rule_bytes(rule: &legacy::RuleRef<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Two contents of one table, with different numbers of rules.
+/// A content for one table; two of them have different numbers of rules.
 fn contents(rules: usize, chain: &str) -> String {
     let mut text = format!("*filter\n:both - [0:0]\n:{chain} - [0:0]\n");
     for number in 0..rules {
@@ -210,7 +211,7 @@ fn contents(rules: usize, chain: &str) -> String {
     text + "-A INPUT -j both\nCOMMIT\n"
 }
 
-/// While texts are restored again and again, nobody sees anything between.
+/// While texts are restored repeatedly, no reader sees an intermediate state.
 #[track_caller]
 fn nothing_between(backend: Backend, options: &RestoreOptions, turns: usize) {
     let sandbox = sandbox();
@@ -219,7 +220,7 @@ fn nothing_between(backend: Backend, options: &RestoreOptions, turns: usize) {
     let restore = |iptables: &mut Iptables, turn: usize| {
         let text = &texts[turn % 2];
         if options.noflush {
-            // Without the jump, which would be put in again and again.
+            // Without the jump, which would be added repeatedly.
             let text = text.replace("-A INPUT -j both\n", "");
             iptables.restore(Family::Ipv4, text, options).unwrap();
         } else {
@@ -272,7 +273,7 @@ fn nothing_between(backend: Backend, options: &RestoreOptions, turns: usize) {
             }
         });
         let mut turn = 0;
-        // Until each content was seen, at least so often.
+        // Until each content was seen, and at least this often.
         while turn < turns
             || seen.iter().any(|seen| seen.load(Ordering::Relaxed) == 0)
             || looked_up.load(Ordering::Relaxed) < 100
@@ -284,7 +285,7 @@ fn nothing_between(backend: Backend, options: &RestoreOptions, turns: usize) {
     });
 }
 
-/// Changes that read what is made anew all the time: they find all of it, or none is made.
+/// Changes that read tables that are constantly replaced: they see complete tables, or make no change.
 #[track_caller]
 fn read_whole(backend: Backend, options: &RestoreOptions, changes: usize) {
     let sandbox = sandbox();
@@ -308,7 +309,7 @@ fn read_whole(backend: Backend, options: &RestoreOptions, changes: usize) {
             let mut writer = opened();
             while !stop.load(Ordering::Relaxed) {
                 writer.restore(Family::Ipv4, &text, options).unwrap();
-                // So that others have their turn.
+                // Gives others a turn.
                 std::thread::sleep(Duration::from_millis(5));
             }
         });
@@ -354,8 +355,8 @@ fn nobody_sees_a_part_of_a_restored_text_in_legacy_tables() {
     nothing_between(Backend::Legacy, &noflush(), 20);
 }
 
-/// Packets go out while the table is changed again and again: the rule that counts them stays, and
-/// counts each.
+/// Packets are sent while the table is changed repeatedly: the rule that counts them stays, and counts
+/// each.
 #[track_caller]
 fn no_packet_is_lost(backend: Backend, changes: usize) {
     let sandbox = sandbox();
@@ -373,7 +374,7 @@ fn no_packet_is_lost(backend: Backend, changes: usize) {
     };
     let sent = packets::while_sending(&sandbox, |sent| {
         for turn in 0..changes {
-            // The rule stands at another place each time.
+            // The rule has another position each time.
             iptables
                 .update(Family::Ipv4, "filter", |table| match turn % 2 {
                     0 => table.insert("OUTPUT", 1, &before, Counters::default()),

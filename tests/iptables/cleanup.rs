@@ -1,4 +1,4 @@
-//! Chains that somebody left behind are taken out at once, and nothing else is touched.
+//! Chains that another program left behind are removed in one step, and nothing else is touched.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;
@@ -12,14 +12,14 @@ use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Backend, Cleanup, Error, Family, TableEdit};
 use chainwright::legacy::{self, Draft, Lookup};
 
-/// How many policies azure-npm had.
+/// Number of azure-npm's policies.
 const POLICIES: usize = 97;
 
 fn is_of_npm(name: &BStr) -> bool {
     name.starts_with(b"AZURE-NPM")
 }
 
-/// A table `filter` in which azure-npm left what it makes, among Kubernetes' chains and an operator's.
+/// A table `filter` with the chains that azure-npm leaves behind, among Kubernetes' chains and an operator's.
 fn left_behind(family: Family) -> String {
     let address = match family {
         Family::Ipv4 => "10.0.0.1/32",
@@ -58,7 +58,7 @@ fn left_behind(family: Family) -> String {
     format!("*filter\n{chains}{rules}COMMIT\n")
 }
 
-/// The same without it.
+/// The same without azure-npm's chains.
 fn without(text: &str) -> String {
     let stays = |line: &&str| {
         let words: Vec<_> = line.split(' ').collect();
@@ -81,7 +81,7 @@ fn load(tools: &Tools<'_>, backend: Backend, family: Family, text: &str) {
     tools.run_with(&tool(backend, family, "-restore -c"), text);
 }
 
-/// On either backend and of either family: an observer sees all or nothing of it.
+/// On either backend and for either family, an observer sees all of them or none.
 #[test]
 fn what_azure_npm_left_behind_goes_at_once() {
     for (backend, family) in ALL {
@@ -96,7 +96,7 @@ fn what_azure_npm_left_behind_goes_at_once() {
                 let mut observer = open(&sandbox, backend);
                 let mut last = false;
                 while !last {
-                    // Once more when it is done.
+                    // Read once more when it is done.
                     last = done.load(Ordering::Acquire);
                     let tables = observer.read(family, &["filter"]).unwrap();
                     let filter = tables.table("filter").unwrap();
@@ -135,7 +135,7 @@ fn what_azure_npm_left_behind_goes_at_once() {
         let lines = before.matches("-A ").count() - without(&before).matches("-A ").count();
         assert_eq!(gone.rules.len(), lines);
 
-        // There is nothing left to do, and nothing is done.
+        // Nothing is left to do, and nothing is changed.
         let before = state(&sandbox, backend);
         let mut iptables = open(&sandbox, backend);
         let again = iptables.clean_up(&[family], &Cleanup::chains(&is_of_npm), false);
@@ -144,7 +144,7 @@ fn what_azure_npm_left_behind_goes_at_once() {
     }
 }
 
-/// No table is made by it, neither of either backend nor of another family; nothing is changed when it is only tried.
+/// Creates no table, of any backend or family; a dry run changes nothing.
 #[test]
 fn looking_makes_and_changes_nothing() {
     for (backend, family) in ALL {
@@ -168,7 +168,7 @@ fn looking_makes_and_changes_nothing() {
             .unwrap();
         assert_eq!(would[0].chains.len(), 5 + 2 * POLICIES);
         assert_eq!(state(&sandbox, backend), before);
-        // Of another table.
+        // In another table.
         let of_nat = Cleanup {
             table: Some("nat"),
             ..all
@@ -176,7 +176,7 @@ fn looking_makes_and_changes_nothing() {
         assert!(iptables.clean_up(&both, &of_nat, false).unwrap().is_empty());
         assert_eq!(state(&sandbox, backend), before);
 
-        // All chains but the built-in ones, with what leads to them; rules with comments.
+        // All chains except the built-in ones, with the jumps to them; rules with comments.
         let before = real_save(&tools, backend, family);
         let gone = iptables.clean_up(&both, &all, false).unwrap();
         assert_eq!(gone.len(), 1);
@@ -195,7 +195,7 @@ fn looking_makes_and_changes_nothing() {
     }
 }
 
-/// Rules by their comments, whoever wrote them.
+/// Removes rules by their comments, whichever program wrote them.
 #[test]
 fn rules_go_by_their_comments() {
     for (backend, family) in ALL {
@@ -236,8 +236,8 @@ fn rules_go_by_their_comments() {
     }
 }
 
-/// A rule of nft's that leads to a chain is none that iptables could take out: the kernel keeps the chain, nothing changes,
-/// and the error names it.
+/// The library cannot remove an nft rule that jumps to a chain, because it is no iptables rule: the kernel keeps the
+/// chain, nothing changes, and the error names the chain.
 #[test]
 fn what_cannot_be_done_is_named() {
     let sandbox = sandbox();
@@ -263,7 +263,7 @@ fn what_cannot_be_done_is_named() {
     assert_eq!(state(&sandbox, Backend::Nft), before);
 }
 
-/// Somebody puts it back before it is looked whether it is gone.
+/// Another program adds it again before the check that it is gone.
 #[test]
 fn what_is_put_back_is_said() {
     let sandbox = sandbox();
@@ -295,7 +295,7 @@ fn what_is_put_back_is_said() {
     assert!(error.to_string().contains("AZURE-NPM-NEW"), "{error}");
 }
 
-/// The kernel takes a table with two chains of one name: it is left alone, whoever is meant, and what helps is said.
+/// A table with two chains of one name, which the kernel accepts, is left alone, and the error says what to do.
 #[test]
 fn chains_of_one_name_are_left_alone() {
     let sandbox = sandbox();

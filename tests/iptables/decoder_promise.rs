@@ -1,15 +1,15 @@
-//! The decoder's promise: a rule that is said in iptables' words is the rule that the kernel has, whoever
-//! wrote it; any other is shown as nf_tables have it.
+//! The decoder's promise: a rule that is printed in iptables' syntax is equivalent to the rule in the
+//! kernel, whichever program wrote it; any other rule is shown as in nf_tables.
 //!
-//! Rules of any content (`random`) go into tables as iptables makes them, of both families. What of them
-//! we save is loaded again, by us and by the real tool, and must do the same to packets (`machine`, which
-//! knows nothing of the decoder).
+//! Random rules (`random`) are added to tables like those of iptables, of both families. The library's
+//! save of them is loaded again, by the library and by the real tool, and must have the same effect on
+//! packets (`machine`, which does not use the decoder).
 //!
-//! Entries of legacy tables have bits flipped (`entries`), and what is said of them is loaded again by us
-//! and by the real tool.
+//! Bits of entries of legacy tables are flipped (`entries`), and the printed rules are loaded again by
+//! the library and by the real tool.
 //!
-//! By default a few thousand rules, the same in each run. `CHAINWRIGHT_PROMISE_RULES` says how many,
-//! `CHAINWRIGHT_PROMISE_SEED` where the numbers start.
+//! By default it uses a few thousand rules, the same in each run. `CHAINWRIGHT_PROMISE_RULES` sets their
+//! number, `CHAINWRIGHT_PROMISE_SEED` the seed.
 
 mod entries;
 mod machine;
@@ -34,10 +34,10 @@ use machine::{run, satisfy};
 use random::{CHAINS, Made};
 
 const TABLES: [&str; 5] = ["raw", "mangle", "nat", "filter", "security"];
-/// Chains that nothing leads to, so that any extension may be in them.
+/// Chains that no rule jumps to, so that they may contain any extension.
 const OWN: [&str; 4] = ["own-0", "own-1", "own-2", "own-3"];
 
-/// So many rules go into one sandbox.
+/// Number of rules in one sandbox.
 const BATCH: usize = 1500;
 
 fn setting(name: &str, otherwise: u64) -> u64 {
@@ -45,21 +45,21 @@ fn setting(name: &str, otherwise: u64) -> u64 {
     given.map_or(otherwise, |given| given.parse().expect("a number"))
 }
 
-/// What came of it.
+/// The counts of a run.
 #[derive(Debug, Default, Clone, Copy)]
 struct Counts {
     made: usize,
-    /// Those that the kernel took.
+    /// Rules that the kernel accepted.
     taken: usize,
-    /// Of these, those that are said in iptables' words.
+    /// Accepted rules that are printed in iptables' syntax.
     said: usize,
-    /// Of these, those whose conditions some packet met.
+    /// Printed rules whose conditions some packet met.
     met: usize,
-    /// Of these that are said, those with words of our own.
+    /// Printed rules that use the library's own options.
     private: usize,
 }
 
-/// A rule that is said.
+/// A printed rule.
 struct Said {
     table: String,
     chain: String,
@@ -69,19 +69,20 @@ struct Said {
 }
 
 impl Said {
-    /// Whether it is said in words that only we read.
+    /// Whether it is printed with options that only the library can parse.
     fn is_private(&self) -> bool {
         self.line.contains_str("--xt-revision")
     }
 }
 
-/// Where a rule goes.
+/// The table and chain for a rule.
 fn place(random: &mut Random, made: &mut Made) -> (&'static str, BString) {
     let table = random.pick(&TABLES);
     let name = match random.below(12) {
         0 | 1 => random.pick(builtins(table).unwrap()).chain,
         2 => {
-            // Jumps from one to the other could go round, and extensions be where they must not.
+            // Jumps between these chains could form a cycle, or lead to extensions where they are not
+            // allowed.
             made.expressions.retain(|one| {
                 !matches!(
                     one,
@@ -95,7 +96,7 @@ fn place(random: &mut Random, made: &mut Made) -> (&'static str, BString) {
     (table, name.into())
 }
 
-/// Puts rules into the kernel; how many it took.
+/// Adds rules to the kernel. Returns the number that it accepted.
 fn load(connection: &mut nft::Connection, mut rules: Vec<Rule<'static>>) -> usize {
     loop {
         if rules.is_empty() {
@@ -114,7 +115,7 @@ fn load(connection: &mut nft::Connection, mut rules: Vec<Rule<'static>>) -> usiz
             .filter_map(|failure| Some(failure.operation.as_ref()?.index))
             .collect();
         if failed.is_empty() || (failed.len() == 1 && failed.contains(&0) && rules.len() > 1) {
-            // Only the whole was refused.
+            // Only the whole transaction was refused.
             if rules.len() == 1 {
                 return 0;
             }
@@ -129,8 +130,8 @@ fn load(connection: &mut nft::Connection, mut rules: Vec<Rule<'static>>) -> usiz
     }
 }
 
-/// The rule's expressions. An extension of an older revision is taken to be what the library reads of it,
-/// in the revision that it writes: this one thing is not looked at here.
+/// The rule's expressions. An extension of an older revision is converted to the revision that the
+/// library writes: this conversion is the one thing that is not tested here.
 fn expressions(family: Family, rule: &nft::RuleRef<'_>) -> Vec<Decoded<'static>> {
     let newer = |name: &str, revision: u32, encoded: xt::Encoded<'_>| {
         let is_newer = revision < u32::from(encoded.revision) && name == encoded.name;
@@ -162,7 +163,7 @@ fn expressions(family: Family, rule: &nft::RuleRef<'_>) -> Vec<Decoded<'static>>
         .collect()
 }
 
-/// The expressions, with the data of extensions.
+/// The text of the expressions, with the data of extensions.
 fn shown(rule: &[Decoded<'_>]) -> String {
     let mut shown = String::new();
     for one in rule {
@@ -176,7 +177,7 @@ fn shown(rule: &[Decoded<'_>]) -> String {
     shown
 }
 
-/// The rules that tables have in the chains that can be said, in the order of the text.
+/// The printable rules of tables, in the order of the text.
 fn rules_of<'t>(tables: &'t Tables) -> impl Iterator<Item = (BString, BString, RuleView<'t>)> {
     tables.iter().into_iter().flat_map(|table| {
         let chains = table
@@ -191,8 +192,8 @@ fn rules_of<'t>(tables: &'t Tables) -> impl Iterator<Item = (BString, BString, R
     })
 }
 
-/// Loads the lines into a sandbox of its own and reads them back; a line that is refused is a finding,
-/// and `None` stands for it.
+/// Loads the lines into a separate sandbox and reads them back. A refused line is a finding, represented
+/// by `None`.
 fn loaded_again(
     family: Family,
     said: &[&Said],
@@ -252,7 +253,7 @@ fn loaded_again(
             }
             text.extend_from_slice(b"COMMIT\n");
             let Err(error) = put(&text) else { break };
-            // Both say the number of the line that is refused.
+            // Both report the number of the refused line.
             let at = error.split("line").skip(1).find_map(|rest| {
                 let rest = rest.trim_start_matches([':', ' ']);
                 let end = rest.find(|c: char| !c.is_ascii_digit());
@@ -265,12 +266,12 @@ fn loaded_again(
             let by = by_us.map_or("the real tool".to_owned(), |p| format!("{p:?}"));
             let one = said[line];
             refused.insert(line);
-            // 1.8.4 writes this, legacy tables take it, and iptables-nft 1.8.9 refuses its text.
+            // 1.8.4 writes this, legacy tables accept it, and iptables-nft 1.8.9 refuses its text.
             let none = ["! -s 0.0.0.0/0", "! -d 0.0.0.0/0", "! -s ::/0", "! -d ::/0"];
             if by_us.is_none() && none.iter().any(|none| one.line.contains_str(none)) {
                 continue;
             }
-            // Of an extension that has no words it is not known which protocol it wants.
+            // The protocol that an extension without a textual form requires is unknown.
             if one.is_private() && error.contains("EINVAL") {
                 continue;
             }
@@ -309,7 +310,7 @@ fn loaded_again(
     all
 }
 
-/// Whether both do the same to packets; whether some packet met all conditions.
+/// Compares their effects on packets. Returns whether some packet met all conditions.
 fn compare(
     random: &mut Random,
     family: Family,
@@ -425,7 +426,7 @@ fn batch(seed: u64, family: Family, number: usize, findings: &mut Vec<String>) -
     let public: Vec<_> = said.iter().filter(|one| !one.is_private()).collect();
     counts.private = said.len() - public.len();
     let profile = random.pick(&[Profile::V1_8_7, Profile::V1_8_8, Profile::V1_8_10]);
-    // What the form of 1.8.7 has no room for.
+    // The encoding of 1.8.7 cannot hold this.
     let long = |one: &Decoded<'_>| match one {
         Decoded::Log(log) => log.prefix.as_ref().is_some_and(|prefix| prefix.len() > 63),
         _ => false,
@@ -477,7 +478,7 @@ fn what_is_said_is_the_rule_that_the_kernel_has() {
         eprintln!("{sums:?}, {} findings", findings.len());
     }
     assert!(findings.is_empty(), "{}", findings.join("\n\n"));
-    // It is about something.
+    // The test must cover something.
     assert!(sums.taken > sums.made / 2, "{sums:?}");
     assert!(sums.said > sums.taken / 8, "{sums:?}");
     assert!(sums.met > sums.said / 2, "{sums:?}");
@@ -513,20 +514,20 @@ fn entries_beyond_all_words_are_not_said() {
         // An address with bits that its mask clears: no packet has it.
         (v4, "-s 10.0.0.0/8 -j ACCEPT", 3, &[1][..]),
         (v6, "-d fd00::/16 -j ACCEPT", 31, &[1]),
-        // A goto that leads nowhere; a negation of something that is not known.
+        // A goto without a target; a negation flag without a meaning.
         (v4, "-j ACCEPT", 82, &[2]),
         (v4, "-j ACCEPT", 83, &[0x80]),
-        // A mask of an interface with a gap; names that no option can have.
+        // An interface mask with a gap; names that no option can have.
         (v4, "-i eth0 -j ACCEPT", 49, &[0]),
         (v4, "-i eth0 -j ACCEPT", 16, b"e\n"),
         (v4, "-i eth0 -j ACCEPT", 16, b"eth+"),
-        // A protocol that the matches are told and that is not compared.
+        // A protocol for the matches that is not compared.
         (v6, "-p tcp -m tcp --dport 80 -j ACCEPT", 131, &[0]),
     ] {
         let said = entries::is_said_with(family, line, at, bytes);
         assert!(!said, "{line} with {bytes:02x?} at {at}");
     }
-    // What says nothing does not matter.
+    // Bits without a meaning do not matter.
     assert!(entries::is_said_with(v4, "-i eth+ -j ACCEPT", 19, b"xyz"));
     let quoted = entries::is_said_with(v4, "-i eth0 -j ACCEPT", 16, b"e \"x");
     assert!(quoted);

@@ -1,7 +1,7 @@
-//! `docs/differences.md` says what the library declares, and each rule in it is treated as it says by the
-//! real tool and by us.
+//! `docs/differences.md` lists the differences that the library declares, and the real tool and the
+//! library treat each rule in it as described.
 //!
-//! `CHAINWRIGHT_WRITE_DIFFERENCES=1 cargo test --test iptables differences::` writes the page anew.
+//! `CHAINWRIGHT_WRITE_DIFFERENCES=1 cargo test --test iptables differences::` writes the page again.
 
 use std::fmt::Write;
 use std::fs;
@@ -33,7 +33,7 @@ fn of_extensions() -> Vec<(String, &'static [Difference])> {
         .collect()
 }
 
-/// A text in a cell of a table.
+/// A text for a cell of a table.
 fn code(text: &str) -> String {
     format!("`{}`", text.replace('|', "\\|"))
 }
@@ -88,7 +88,7 @@ fn the_page_is_that_of_the_code() {
     );
 }
 
-/// What the real tool prints of a rule; `None` if it refuses it.
+/// The real tool's output for a rule; `None` if it refuses the rule.
 fn theirs(one: &Difference) -> Option<String> {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);

@@ -1,4 +1,4 @@
-//! Tables changed by us all at once and by the real tool command by command: the results are equal.
+//! Tables changed by the library in one step and by the real tool command by command: the results are equal.
 
 mod texts;
 
@@ -29,7 +29,7 @@ enum Change {
 }
 
 impl Change {
-    /// As a line of the real tool.
+    /// The change as a line for the real tool.
     fn line(&self) -> String {
         let counted = |counters: &Counters| match counters.packets {
             0 => String::new(),
@@ -60,7 +60,7 @@ impl Change {
         }
     }
 
-    /// By the library's calls.
+    /// Makes the change with the library.
     fn apply(&self, family: Family, table: &mut TableEdit<'_>) -> Result<(), Error> {
         let parse = |rule: &String| Rule::parse(family, rule).unwrap();
         match self {
@@ -99,7 +99,7 @@ impl Change {
     }
 }
 
-/// A chain, and where it stands: chains lead only to those of higher rank, so never in a circle.
+/// A chain with a rank: chains jump only to those of higher rank, so never in a cycle.
 #[derive(Debug, Clone)]
 struct Chain {
     name: String,
@@ -108,7 +108,7 @@ struct Chain {
     is_new: bool,
 }
 
-/// What a table is to hold.
+/// The expected content of a table.
 #[derive(Debug, Clone)]
 struct Model {
     backend: Backend,
@@ -116,11 +116,11 @@ struct Model {
     table: &'static str,
     chains: Vec<Chain>,
     ranks: usize,
-    /// Names that chains had before they were renamed in this change.
+    /// Previous names of chains that were renamed in this change.
     renamed: Vec<String>,
 }
 
-/// What goes before the target; each means something else.
+/// Matches before the target; all are different.
 const PARTS: [&[&str]; 3] = [
     &[
         "",
@@ -182,7 +182,7 @@ impl Model {
             }
             _ => String::new(),
         };
-        // The real tool refuses what never matches.
+        // The real tool refuses rules that never match.
         let part = loop {
             let part = random.of(PARTS[2]);
             let leaves = ["OUTPUT", "POSTROUTING"].contains(&chain);
@@ -204,14 +204,14 @@ impl Model {
             .any(|chain| chain.rules.iter().any(leads))
     }
 
-    /// A change that is possible, done to the model; `None` if the one that was thought of is not.
+    /// A random change, applied to the model; `None` if it is impossible.
     fn change(&mut self, random: &mut Random) -> Option<Change> {
         let at = random.below(self.chains.len());
         let (name, rank) = (self.chains[at].name.clone(), self.chains[at].rank);
         let count = self.chains[at].rules.len();
         let counters = match random.below(3) {
             0 => Counters::default(),
-            // ip6tables-nft 1.8.9 reads `-c` and forgets it.
+            // ip6tables-nft 1.8.9 reads `-c` and ignores it.
             _ if (self.backend, self.family) == (Backend::Nft, Family::Ipv6) => Counters::default(),
             _ => Counters {
                 packets: 1 + random.below(1000) as u64,
@@ -290,7 +290,7 @@ impl Model {
             19 => Change::Zero(Some(name), None),
             20 if count > 0 => Change::Zero(Some(name), Some(1 + random.below(count))),
             20 if random.below(4) == 0 => Change::Zero(None, None),
-            // nf_tables know chains by what they were called before the change.
+            // nf_tables identifies chains by their names before the change.
             21 if rank > 0 && !(self.backend == Backend::Nft && self.chains[at].is_new) => {
                 let to = self.new_name(random);
                 for rule in self.chains.iter_mut().flat_map(|chain| &mut chain.rules) {
@@ -328,7 +328,7 @@ impl Model {
     }
 }
 
-/// Which rounds are made: `CHAINWRIGHT_TEST_ROUNDS`, else few.
+/// The rounds to run: `CHAINWRIGHT_TEST_ROUNDS`, otherwise few.
 fn rounds() -> usize {
     let variable = std::env::var("CHAINWRIGHT_TEST_ROUNDS").ok();
     variable.map_or(20, |rounds| rounds.parse().expect("a number"))
@@ -350,7 +350,7 @@ fn random_changes(backend: Backend, family: Family) {
         ),
         Model::new(backend, family, "filter", &["INPUT", "FORWARD", "OUTPUT"]),
     ];
-    // The real tool changes only chains that are there.
+    // The real tool changes only existing chains.
     for tools in [&our_tools, &their_tools] {
         for model in &models {
             let heads = model
@@ -393,12 +393,11 @@ fn random_changes(backend: Backend, family: Family) {
         if let Err(error) = done {
             panic!("{error}\n{}", told());
         }
-        // The real tool, all at once where it can, else one by one.
+        // The real tool, in one step if possible, otherwise command by command.
         let restore = tool(backend, family, "-restore --noflush");
-        // All at once, it leaves the counters of new rules as they are, and nf_tables' policies as they
-        // were (1.8.9).
+        // In one step, it leaves the counters of new rules as they are, and nf_tables' policies as they were (1.8.9).
         let zeroes = changes.iter().any(|c| matches!(c, Change::Zero(..)));
-        // `-X` takes built-in chains of nf_tables away, too, and then they cannot be zeroed.
+        // `-X` also removes built-in chains of nf_tables, which then cannot be zeroed.
         let put_back = || {
             let builtin = before.chains.iter().filter(|chain| chain.rank == 0);
             let heads = builtin.map(|chain| format!(":{} - [0:0]\n", chain.name));
@@ -451,11 +450,11 @@ fn random_changes_of_ipv6_legacy_tables() {
     random_changes(Backend::Legacy, Family::Ipv6);
 }
 
-/// So many places of a long chain are named that its rules are written anew: what stays keeps its packets, later lines
-/// find what earlier ones made, and a mistake has its line.
+/// So many positions of a long chain are used that its rules are written again: rules that stay keep their packets,
+/// later lines see the results of earlier ones, and an error names its line.
 #[test]
 fn many_places_of_a_long_chain() {
-    // An ordinary user's transactions are limited: there each place is named.
+    // Transactions of a user without privileges are limited: there each position becomes an operation.
     let is_root = nix::unistd::geteuid().is_root();
     let number = if is_root { 4_000 } else { 400 };
     let rule = |at: usize| format!("-s 10.0.{}.{}/32 -j ACCEPT", at / 256, at % 256);
@@ -471,7 +470,7 @@ fn many_places_of_a_long_chain() {
         let rules = chains.flat_map(|chain| chain.rules());
         rules.map(|rule| rule.handle()).collect()
     };
-    // In each text places of every kind: of rules that were there, and of those that are new.
+    // Each text uses positions of every kind: of existing rules, and of new ones.
     let text = |verb: &dyn Fn(usize) -> String, lines: usize, behind: &str| {
         let changes: String = (0..lines).map(|at| verb(at) + "\n").collect();
         format!("*filter\n{changes}{behind}COMMIT\n")
@@ -520,7 +519,7 @@ fn many_places_of_a_long_chain() {
         });
         assert!(texts[0] == texts[1], "{}\nbut\n{}", texts[0], texts[1]);
     }
-    // What the kernel refuses has its line, also where it comes behind that of a later one.
+    // An error of the kernel names its line, even if the operation comes after that of a later line.
     let sandbox = sandbox();
     let restore = tool(Backend::Nft, Family::Ipv4, "-restore --counters");
     drop(Tools::new(&sandbox).run_with(&restore, &start));

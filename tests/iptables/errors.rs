@@ -1,4 +1,4 @@
-//! Mistakes in what is to be changed: what is said of them, and that nothing is applied.
+//! Errors in changes: their messages, and that nothing is applied.
 
 mod lines;
 
@@ -11,7 +11,7 @@ use chainwright_testing::Sandbox;
 
 const BACKENDS: [Backend; 2] = [Backend::Nft, Backend::Legacy];
 
-/// What the tables hold.
+/// The initial tables.
 const START: &str = "*mangle
 :PREROUTING ACCEPT [1:2]
 :INPUT ACCEPT [0:0]
@@ -88,14 +88,13 @@ fn a_wrong_text_or_a_test_creates_no_legacy_table() {
     );
 }
 
-/// Names in nf_tables change when everything is committed, not before.
+/// nf_tables applies new names only at the commit.
 #[test]
 fn what_nf_tables_cannot_do_at_once() {
     let sandbox = prepared(Backend::Nft);
     let before = state(&sandbox, Backend::Nft);
-    let new = "renaming a chain in the same change that makes it is not possible with nf_tables";
-    let taken = "making a chain of the name that another had, in the same change that renames that is \
-                 not possible with nf_tables";
+    let new = "renaming a chain in the same change that creates it is not possible with nf_tables";
+    let taken = "creating a chain with the old name of a chain that the same change renames is not possible with nf_tables";
     for (lines, expected) in [
         ("-N new\n-E new newer", new),
         (":new - [0:0]\n-E new newer", new),
@@ -120,7 +119,7 @@ fn what_nf_tables_cannot_do_at_once() {
     }
 }
 
-/// A short line cannot ask for rules without end.
+/// A short line cannot create an unlimited number of rules.
 #[test]
 fn too_many_addresses() {
     let addresses = ["1.2.3.4"; 257].join(",");
@@ -132,14 +131,13 @@ fn too_many_addresses() {
         let error = restore(&mut open(&sandbox, backend), &text, true).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "line 2, column 2072: each pair of a source and a destination is a rule: one line makes at \
-             most 65536"
+            "line 2, column 2072: each pair of a source and a destination is a rule: one line can create at most 65536"
         );
         assert_eq!(state(&sandbox, backend), before);
     }
 }
 
-/// What only the kernel knows.
+/// Errors that only the kernel detects.
 #[test]
 fn what_the_kernel_refuses() {
     for backend in BACKENDS {
@@ -154,7 +152,7 @@ fn what_the_kernel_refuses() {
             assert!(error.nothing_applied(), "{error}");
             let (start, number) = match backend {
                 Backend::Nft => ("line ", 2 + line.lines().count()),
-                Backend::Legacy => ("the kernel refused the new legacy IPv4 table filter: E", 0),
+                Backend::Legacy => ("the kernel rejected the new legacy IPv4 table filter: E", 0),
             };
             let last = line.lines().last().unwrap();
             let found = error.to_string();
@@ -167,7 +165,7 @@ fn what_the_kernel_refuses() {
             }
             assert_eq!(state(&sandbox, backend), before);
         }
-        // A chain to which another leads.
+        // A chain that another one jumps to.
         for (text, chain) in [
             ("-F full\n-X full", "full"),
             ("-X empty\n-N empty\n-A INPUT -j empty\n-X empty", "empty"),
@@ -186,7 +184,7 @@ fn what_the_kernel_refuses() {
     }
 }
 
-/// Faults of the text as a whole.
+/// Errors that involve several lines.
 #[test]
 fn mistakes_between_lines() {
     let texts = [
@@ -213,7 +211,7 @@ fn mistakes_between_lines() {
         ),
         (
             "*filter\n-A INPUT\0\nCOMMIT\n",
-            "line 2, column 9: there is a NUL or the end of a line within it",
+            "line 2, column 9: it contains a NUL or a newline",
         ),
     ];
     for backend in BACKENDS {
@@ -227,7 +225,7 @@ fn mistakes_between_lines() {
                 assert_eq!(state(&sandbox, backend), before, "{text}");
             }
         }
-        // What is flushed has no chains but those that are declared.
+        // A flushed table has only the declared chains.
         let text = "*filter\n:mine - [0:0]\n-A mine -j DROP\n-A INPUT -j KUBE-FORWARD\nCOMMIT\n";
         let error = restore(&mut open(&sandbox, backend), text, false).unwrap_err();
         assert_eq!(
@@ -238,7 +236,7 @@ fn mistakes_between_lines() {
     }
 }
 
-/// Legacy tables are replaced one after the other: what was done is named.
+/// Legacy tables are replaced one after the other: the error names the changed ones.
 #[test]
 fn the_second_legacy_table_is_refused() {
     let sandbox = prepared(Backend::Legacy);
@@ -246,7 +244,7 @@ fn the_second_legacy_table_is_refused() {
     let error = restore(&mut open(&sandbox, Backend::Legacy), text, true).unwrap_err();
     assert!(!error.nothing_applied());
     let start =
-        "replaced: IPv4 mangle; then: the kernel refused the new legacy IPv4 table filter: EINVAL";
+        "replaced: IPv4 mangle; then: the kernel rejected the new legacy IPv4 table filter: EINVAL";
     assert!(error.to_string().starts_with(start), "{error}");
     assert!(matches!(&error, Error::Partly { applied, .. } if *applied == ["IPv4 mangle"]));
     let saved = Tools::new(&sandbox).save("iptables-legacy-save");
@@ -256,7 +254,7 @@ fn the_second_legacy_table_is_refused() {
     );
 }
 
-/// An extension that this kernel does not have, or not in that revision, is named.
+/// The error names an extension that this kernel lacks, or lacks in that revision.
 #[test]
 fn an_unknown_extension_is_named() {
     for backend in [Backend::Nft, Backend::Legacy] {
@@ -311,7 +309,7 @@ fn an_unknown_extension_is_named() {
     }
 }
 
-/// With `--test` the kernel looks at a text for nf_tables, too, and nothing is changed.
+/// With `--test` the kernel also checks a text for nf_tables, and nothing is changed.
 #[test]
 fn a_test_asks_the_kernel() {
     let sandbox = prepared(Backend::Nft);

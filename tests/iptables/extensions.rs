@@ -1,5 +1,5 @@
-//! Extensions, all that are registered: whatever bytes are read as a value, the value is written and
-//! read again as itself, and what it prints says the same.
+//! All registered extensions: a value that is read from any bytes is written and read again as
+//! itself, and its text is equivalent.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use chainwright::iptables::{Family, Rule, Target};
 use chainwright::xt::{self, SetName, SetNames, Text};
 use proptest::prelude::*;
 
-/// Bytes as extensions' data has them: mostly zeros, and small numbers, and letters.
+/// Bytes that resemble extensions' data: mostly zeros, small numbers, and letters.
 fn data() -> impl Strategy<Value = Vec<u8>> {
     let letter = prop::sample::select(b"a!-\"\\'\n \x0b".as_slice());
     let byte = prop_oneof![4 => 0..=8_u8, 1 => letter, 1 => any::<u8>(), 1 => Just(0xff)];
@@ -42,7 +42,7 @@ impl SetNames for Names {
     }
 }
 
-/// A rule with this as its only match, and the protocol that it may want.
+/// A rule with only this match, and the protocol that it requires.
 fn with_match(family: Family, extension: xt::Match) -> Rule {
     let protocol = match extension.name() {
         "tcp" | "tcpmss" | "multiport" | "ecn" => "-p tcp",
@@ -60,7 +60,7 @@ fn with_match(family: Family, extension: xt::Match) -> Rule {
     Rule::parse(family, protocol).unwrap().with(extension)
 }
 
-/// Checks one value. `Some` with what is wrong; counts those whose text can be parsed.
+/// Checks one value. Returns what is wrong; counts those whose text can be parsed.
 fn check(family: Family, rule: &Rule, parsed: &mut usize) -> Option<String> {
     let mut text = Text::new();
     let mut named = rule.clone();
@@ -68,7 +68,7 @@ fn check(family: Family, rule: &Rule, parsed: &mut usize) -> Option<String> {
         return None;
     }
     named.print(&mut text);
-    // What the parser refuses, the real tool refuses as well, or the kernel does.
+    // The real tool or the kernel refuses what the parser refuses.
     let mut again = Rule::parse(family, text.as_bytes()).ok()?;
     *parsed += 1;
     again.resolve_sets(family, &mut Names).unwrap();
@@ -78,7 +78,7 @@ fn check(family: Family, rule: &Rule, parsed: &mut usize) -> Option<String> {
     })
 }
 
-/// What becomes of these bytes as data of an extension of that kind.
+/// Checks these bytes as the data of an extension of this kind.
 macro_rules! check_bytes {
     ($Kind:ident, $rule:expr, $family:expr, $name:expr, $revision:expr, $info:expr, $parsed:expr) => {{
         let (family, name, info) = ($family, $name, $info);
@@ -126,8 +126,8 @@ proptest! {
     }
 }
 
-/// What becomes of an extension of a rule when one byte of its data is another: faults by the
-/// extension's name. Counts the changes.
+/// Checks an extension of a rule after each change of one byte of its data: collects errors by the
+/// extension's name, and counts the changes.
 macro_rules! check_changes {
     ($Kind:ident, $rule:expr, $family:expr, $encoded:expr, $wrong:expr, $typed:expr, $parsed:expr) => {{
         let encoded: xt::Encoded<'_> = $encoded;
@@ -148,10 +148,10 @@ macro_rules! check_changes {
     }};
 }
 
-/// What a byte is changed into.
+/// The values that replace a byte.
 const VALUES: [u8; 5] = [0, 4, b'\n', b'"', 0xff];
 
-/// An index for every set: as long as its name is.
+/// An index for every set: the length of its name.
 struct Lengths;
 
 impl SetNames for Lengths {
@@ -166,7 +166,7 @@ impl SetNames for Lengths {
     }
 }
 
-/// Every byte of every extension of our rules, changed.
+/// Changes every byte of every extension in the test rules.
 #[test]
 fn changed_bytes_are_read_as_what_they_say() {
     let mut wrong = BTreeMap::new();
@@ -224,7 +224,7 @@ fn changed_bytes_are_read_as_what_they_say() {
     );
 }
 
-/// The first match of a rule, or its target, changed by a program.
+/// Changes the first match of a rule, or its target.
 macro_rules! changed {
     ($family:ident, $line:literal, $Kind:ident::$Variant:ident, $value:ident => $change:expr) => {{
         let rule = parse(Family::$family, $line).unwrap();
@@ -246,7 +246,7 @@ macro_rules! changed {
     (@of Target $all:ident) => { $all.1.unwrap() };
 }
 
-/// Values that a program may build and the kernel's data has no room for: nothing of them is cut.
+/// Values that a program may construct but that do not fit into the kernel's data are not cut.
 #[test]
 fn what_has_no_room_is_refused_with_its_option() {
     let v6: std::net::IpAddr = "fd00::1".parse().unwrap();
@@ -256,7 +256,7 @@ fn what_has_no_room_is_refused_with_its_option() {
     for (given, said) in [
         (
             changed!(Ipv4, "-p tcp -m multiport --dports 1", Match::Multiport, m => m.ports = vec![1..=1; 16]),
-            "multiport: --dports: 16 ports are too many (a range counts for two): at most 15 fit",
+            "multiport: --dports: 16 ports are too many (a range counts as two): at most 15 fit",
         ),
         (
             changed!(Ipv4, "-p tcp -m multiport --ports 1", Match::Multiport, m => m.ports = vec![1..=2; 8]),
@@ -350,7 +350,7 @@ fn what_has_no_room_is_refused_with_its_option() {
             changed!(Ipv4, "-m conntrack --ctstate NEW", Match::Conntrack, m => {
                 m.state.as_mut().unwrap().value = xt::matches::conntrack::ConntrackState::from_bits_retain(1 << 15);
             }),
-            "conntrack: --ctstate: there are flags in it that have no name",
+            "conntrack: --ctstate: it has flags without a name",
         ),
         (
             changed!(Ipv4, "-m connlimit --connlimit-above 1", Match::Connlimit, m => m.mask = v6.into()),
@@ -364,11 +364,11 @@ fn what_has_no_room_is_refused_with_its_option() {
             changed!(Ipv4, "-m addrtype --src-type LOCAL", Match::Addrtype, m => {
                 m.source.as_mut().unwrap().value = xt::matches::addrtype::AddressTypes::from_bits_retain(1 << 15);
             }),
-            "addrtype: --src-type: there are flags",
+            "addrtype: --src-type: it has flags",
         ),
         (
             changed!(Ipv4, "-p ah -m ah --ahspi 1", Match::Ah, m => m.reserved = true),
-            "ah: --ahres: only the header of IPv6 has it",
+            "ah: --ahres: only the IPv6 header has it",
         ),
         (
             changed!(Ipv4, "-m owner --socket-exists", Match::Owner, m => m.suppl_groups = true),
@@ -376,7 +376,7 @@ fn what_has_no_room_is_refused_with_its_option() {
         ),
         (
             changed!(Ipv4, "-p icmp -m icmp --icmp-type 3", Match::Icmp, m => m.kind = Some(255)),
-            "icmp: --icmp-type: type 255 stands for every type",
+            "icmp: --icmp-type: type 255 means every type",
         ),
         (
             changed!(Ipv6, "-m dst --dst-opts 1", Match::Dst, m => m.0.options = vec![m.0.options[0]; 17]),
@@ -459,7 +459,7 @@ fn what_has_no_room_is_refused_with_its_option() {
         ),
         (
             changed!(Ipv4, "-j NFQUEUE --queue-balance 1:2", Target::Nfqueue, t => t.last = 0),
-            "NFQUEUE: --queue-balance: 1 to 0 are no queues",
+            "NFQUEUE: --queue-balance: queues 1 to 0 cannot be expressed",
         ),
         (
             changed!(Ipv4, "-j HMARK --hmark-src-prefix 8 --hmark-rnd 1 --hmark-mod 1", Target::Hmark, t => t.source_prefix = Some(v6.into())),

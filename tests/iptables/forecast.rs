@@ -1,4 +1,4 @@
-//! What versions of iptables-nft are said to read of rules is what they were seen to read.
+//! The forecast of how versions of iptables-nft read rules agrees with the recorded readings.
 
 use std::collections::BTreeMap;
 
@@ -33,18 +33,18 @@ fn readings(version: Version) -> Readings {
     parse_readings(&read(&format!("read-{version}.txt"))).unwrap()
 }
 
-/// Bytes of a rule, who wrote them and what they mean, if that is known.
+/// The bytes of a rule, its writers and its meaning, if that is known.
 struct Case {
     line: Line,
     writer: String,
     expressions: Vec<u8>,
     userdata: Vec<u8>,
     means: Option<String>,
-    /// What 1.8.9 reads.
+    /// The reading of 1.8.9.
     usual: Option<String>,
 }
 
-/// All that is recorded.
+/// All recorded cases.
 fn cases() -> Vec<Case> {
     let corpus = Corpus::load(&directory()).unwrap();
     let mut cases: Vec<Case> = corpus
@@ -94,7 +94,7 @@ impl Case {
         tx
     }
 
-    /// What is said.
+    /// The forecast.
     fn reading(&self, version: Version) -> Reading {
         let mut foreseen = forecast::transaction(&self.transaction(), version);
         match foreseen.pop() {
@@ -106,17 +106,17 @@ impl Case {
         }
     }
 
-    /// A line of iptables-save's for it, as a rule.
+    /// Parses iptables-save's line for it as a rule.
     fn parse(&self, line: &str) -> Option<Rule> {
         let chain = self.line.chain();
-        // Two ways to say that nothing matches.
+        // Two forms that never match.
         let line = line.replace(" -i INVAL/D", " ! -i +");
         let options = line.strip_prefix(&format!("-A {chain}"))?;
         Rule::parse(family(&self.line), options).ok()
     }
 }
 
-/// The names that `setup.sh` gives, in the order of their indexes.
+/// The names that `setup.sh` creates, in the order of their indexes.
 struct Sets;
 
 impl SetNames for Sets {
@@ -135,7 +135,7 @@ impl SetNames for Sets {
     }
 }
 
-/// Why what is said is not what was seen.
+/// Returns how the forecast differs from the recorded reading.
 fn differs(case: &Case, said: &Reading, seen: &Put) -> Option<String> {
     let wrong = Some(format!(
         "{} {} by {}: {seen}\n    said: {said:?}",
@@ -148,7 +148,7 @@ fn differs(case: &Case, said: &Reading, seen: &Put) -> Option<String> {
             let means = case.means.as_ref().map(|means| case.parse(means));
             match (read, means) {
                 (Some(read), Some(Some(means))) => read.means_the_same(&means),
-                // What `nft` wrote is compared with what the kernel does, elsewhere.
+                // Rules of `nft` are compared with the kernel's behaviour elsewhere.
                 (Some(_), None) => true,
                 _ => false,
             }
@@ -164,7 +164,8 @@ fn differs(case: &Case, said: &Reading, seen: &Put) -> Option<String> {
     if ok { None } else { wrong }
 }
 
-/// Every rule of the corpus in every writer's form, and what `nft` writes, as every recorded version reads it.
+/// Every rule of the corpus in every writer's encoding, and `nft`'s rules, as every recorded version reads
+/// them.
 #[test]
 fn what_is_said_is_what_was_seen() {
     let cases = cases();
@@ -201,7 +202,7 @@ fn what_is_said_is_what_was_seen() {
             cases.len(),
             wrong.join("\n")
         );
-        // No record is of what is not there.
+        // Every record belongs to an existing case.
         assert_eq!(used, recorded.len(), "{version}");
     }
 }
@@ -230,7 +231,7 @@ fn said(version: Version, profile: Profile, of: Family, text: &str) -> Option<(S
     }
 }
 
-/// Of 1.8.8 there is no program to ask: these are what was reported of it.
+/// 1.8.8 is not available as a program: these are reported readings.
 #[test]
 fn what_1_8_8_reads_is_what_was_reported() {
     let read = |of, text| said(Version::V1_8_8, Profile::V1_8_10, of, text);
@@ -260,7 +261,7 @@ fn what_1_8_8_reads_is_what_was_reported() {
     )
     .unwrap();
     assert_eq!(read_as, "-m mark --mark 0x4000/0x4000 -j ACCEPT");
-    // The forms of 1.8.7 and of its own it reads, and those of 1.8.10 where nothing stands behind an address.
+    // It reads the encodings of 1.8.7 and its own, and those of 1.8.10 if nothing follows an address.
     for profile in [Profile::V1_8_7, Profile::V1_8_8] {
         for text in [
             "-s 172.17.0.0/16 ! -o docker0 -j ACCEPT",
@@ -277,7 +278,7 @@ fn what_1_8_8_reads_is_what_was_reported() {
     assert_eq!(read(Family::Ipv4, "-d 10.0.0.0/8 -j ACCEPT"), None);
 }
 
-/// What a save and a restore would do is said.
+/// The effects of a save and a restore.
 #[test]
 fn effects_are_said() {
     use Effect::{
@@ -298,14 +299,14 @@ fn effects_are_said() {
         let said = said(Version::V1_8_7, Profile::V1_8_8, Family::Ipv4, text);
         assert_eq!(said.map(|(_, effect)| effect), Some(effect), "{text}");
     }
-    // What every version reads.
+    // A rule that every version reads.
     for version in Version::ALL {
         let text = "-m mark --mark 0x8000/0x8000 -j DROP";
         assert_eq!(said(version, Profile::V1_8_7, Family::Ipv4, text), None);
     }
 }
 
-/// A table in the kernel: what is hidden, what is cut, and what of it is read otherwise.
+/// A table in the kernel: what is hidden, cut, and misread.
 #[test]
 fn tables_are_forecast() {
     let sandbox = sandbox();
@@ -351,7 +352,7 @@ fn tables_are_forecast() {
     }
 }
 
-/// Who wrote a rule is told by its form: nobody is named who did not.
+/// The encoding of a rule shows its writer; no other one is named.
 #[test]
 fn writers_are_told() {
     use forecast::Writer;

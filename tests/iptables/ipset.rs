@@ -1,4 +1,4 @@
-//! Names and indexes of sets, asked of the kernel; `ipset(8)` makes the sets.
+//! Names and indexes of sets, queried from the kernel; `ipset(8)` creates the sets.
 
 use crate::common::sandbox;
 use crate::common::tools::Tools;
@@ -38,7 +38,7 @@ fn sets_are_found_by_name_and_by_index() {
     let other = crate::common::sandbox();
     let other = other.run(Connection::open).unwrap().unwrap();
     assert_eq!(other.look_up("four"), Ok(None));
-    // A set that goes leaves its index to the next.
+    // A deleted set's index is reused.
     tools.run("ipset destroy four");
     assert_eq!(sets.name(0), Ok(None));
     tools.run("ipset create new hash:net");
@@ -60,7 +60,7 @@ fn rules_name_and_resolve_their_sets() {
     rule.name_sets(&mut &sets).unwrap();
     assert_eq!(rule, named);
     assert_eq!(rule.to_string(), text);
-    // A set of the other family, no set, no index.
+    // A set of the other family, a missing set, a missing index.
     let name = |name: &str| SetName::new(name).unwrap();
     let error = SetNames::index(&mut &sets, Family::Ipv4, &name("six")).unwrap_err();
     assert_eq!(error, SetError::OtherFamily { name: name("six") });

@@ -1,4 +1,5 @@
-//! Tables are restored while agents have chains in them: what is theirs is never missing, and what is not is the text's.
+//! Tables are restored while agents have chains in them: the agents' chains are never missing, and all others come from
+//! the text.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,7 +16,7 @@ use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Backend, ChainKind, Counters, Error, Family, Iptables, Rule, Tables};
 use chainwright::legacy::LockPolicy;
 
-/// What an operator restores at boot.
+/// The text that an operator restores at boot.
 const TEXT: &str = "\
 *filter
 :INPUT DROP [0:0]
@@ -39,7 +40,7 @@ COMMIT
 COMMIT
 ";
 
-/// kube-proxy's chains and jumps, which it puts before all others.
+/// kube-proxy's chains and jumps, which it inserts before all others.
 fn kubernetes() -> String {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -69,10 +70,10 @@ fn is_of_kubernetes(name: &BStr) -> bool {
     name.starts_with(b"KUBE-")
 }
 
-/// The chain in which kube-proxy is at work.
+/// The chain that kube-proxy changes.
 const BUSY: &str = "KUBE-MARK-MASQ";
 
-/// What is of Kubernetes in each table: chains with their rules and counters, jumps to them, policies.
+/// The parts of each table that belong to Kubernetes: chains with their rules and counters, jumps to them, policies.
 fn of_kubernetes(tables: &Tables) -> Vec<String> {
     let mut found = Vec::new();
     for table in tables.iter() {
@@ -105,7 +106,7 @@ fn of_kubernetes(tables: &Tables) -> Vec<String> {
     found
 }
 
-/// Another state than the text's, but for what is of Kubernetes and policies.
+/// Changes everything except policies and what belongs to Kubernetes.
 fn disturb(iptables: &mut Iptables, random: &mut Random) -> Result<(), Error> {
     let number = random.below(6);
     iptables.update_tables(&[(Family::Ipv4, "filter"), (Family::Ipv4, "nat")], |edit| {
@@ -139,7 +140,7 @@ fn open_locked(sandbox: &chainwright_testing::Sandbox, backend: Backend, lock: &
     open(sandbox, backend).with_lock(LockPolicy::Path(lock.into()), wait)
 }
 
-/// As often as a `systemctl restart iptables` may come, at random moments, while an agent writes and an observer looks.
+/// As often as `systemctl restart iptables` may occur, at random moments, while an agent writes and an observer reads.
 #[test]
 fn nothing_of_others_is_ever_missing() {
     let times = from_env("KEEP_FOREIGN_TIMES", 200);
@@ -193,8 +194,8 @@ fn nothing_of_others_is_ever_missing() {
                         written.unwrap();
                     }
                     writes.fetch_add(1, Ordering::Release);
-                    // Now and then there is time for a whole look and a commit, also of a debug build; where a busy machine
-                    // leaves none for long, the next commit of the other is waited for.
+                    // Now and then leaves time for a complete read and a commit, even in a debug build; on a busy
+                    // machine without such time, waits for the agent's next commit.
                     std::thread::sleep(random.within(Duration::from_millis(60)));
                     let now = restored.load(Ordering::Acquire);
                     without = if now == seen { without + 1 } else { 0 };
@@ -231,7 +232,8 @@ fn nothing_of_others_is_ever_missing() {
     }
 }
 
-/// Rules and chains of others stay in their places, whatever else a text asks for; what a text has of them is passed over.
+/// Rules and chains of others keep their positions, whatever the text contains; the text's versions of them are
+/// ignored.
 #[test]
 fn what_stands_where() {
     for (backend, family) in ALL {
@@ -274,7 +276,7 @@ COMMIT
             .filter(|line| line.contains("PUT A"))
             .map(str::to_owned)
             .collect();
-        // Any line that iptables-restore takes; chains of others as they once were.
+        // Any line that iptables-restore accepts; outdated chains of others.
         let text = "\
 *filter
 :INPUT ACCEPT [0:0]
@@ -349,21 +351,21 @@ COMMIT
             assert!(saved.contains(&policy), "{policy}: {saved}");
         }
 
-        // Nothing more is to be done, and nothing is.
+        // Nothing remains to be done, and nothing is changed.
         let untouched = state(&sandbox, backend);
         let again = iptables
             .restore_keeping(family, text, &RestoreOptions::default(), is_of_kubernetes)
             .unwrap();
         assert!(again.rules.is_empty());
         match backend {
-            // Policies are said again.
+            // nf_tables sets policies again.
             Backend::Nft => assert_eq!(real_save(&tools, backend, family), saved),
             Backend::Legacy => assert_eq!(state(&sandbox, backend), untouched),
         }
     }
 }
 
-/// A chain that goes, and to which a chain that is kept leads; a line that is wrong; one that the kernel refuses.
+/// A removed chain to which a kept chain jumps; an invalid line; one that the kernel refuses.
 #[test]
 fn what_cannot_be_done_changes_nothing() {
     for (backend, family) in ALL {
@@ -401,8 +403,8 @@ fn what_cannot_be_done_changes_nothing() {
     }
 }
 
-/// Of a table that a text has twice the second one counts; a chain may have the name of a target that was one before; and
-/// what is kept stays between what it stood between.
+/// If a text has a table twice, the second one counts; a chain may have the name of a former target; and kept rules
+/// stay between their neighbours.
 #[test]
 fn texts_mean_what_they_mean_to_restore() {
     for (backend, family) in ALL {
@@ -427,7 +429,7 @@ fn texts_mean_what_they_mean_to_restore() {
     }
 }
 
-/// Of a rule without words it is not known where it leads: it is neither taken out nor passed over in silence.
+/// The target of a rule that iptables cannot express is unknown: it is neither removed nor silently ignored.
 #[test]
 fn rules_without_words_are_not_lost() {
     let sandbox = sandbox();

@@ -1,4 +1,4 @@
-//! Rulesets loaded into the legacy tables by the real tools, read here and by the tools.
+//! Rulesets that the real tools loaded into legacy tables, read by the library and by the tools.
 
 use std::fmt::{Display, Write};
 use std::fs;
@@ -17,7 +17,7 @@ use chainwright::legacy::{
 use chainwright_testing::Sandbox;
 use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
 
-/// Says that this process was started to look at its own network namespace.
+/// Marks a process that was started to test its own network namespace.
 const ALONE: &str = "CHAINWRIGHT_TEST_UNREADABLE_NAMES";
 
 fn open(sandbox: &Sandbox, family: Family) -> Connection {
@@ -29,8 +29,8 @@ fn names_file(sandbox: &Sandbox, family: Family) -> String {
     text.unwrap().unwrap()
 }
 
-/// Compares all legacy tables of a sandbox with what the tool prints of them; the number of chains
-/// and rules.
+/// Compares all legacy tables of a sandbox with the tool's output for them. Returns the number of
+/// chains and rules.
 #[track_caller]
 fn same_as_saved(connection: &Connection, saved: &str) -> (usize, usize) {
     let saved = save::parse(saved);
@@ -63,7 +63,7 @@ fn same_as_saved(connection: &Connection, saved: &str) -> (usize, usize) {
         assert_eq!(table.info().num_entries() as usize, entries);
         let info = connection.info(&saved.name).unwrap();
         assert_eq!(info, Lookup::InUse(*table.info()));
-        // Once more, into memory that has held another table.
+        // Again, into memory that contained another table.
         let Lookup::InUse(again) = connection.read_into(&saved.name, &mut reused).unwrap() else {
             panic!("{} is in use", saved.name);
         };
@@ -207,7 +207,7 @@ fn header(header: &Header<'_>) -> String {
     text
 }
 
-/// An address as `iptables-save` prints it, unless it is every one.
+/// An address as `iptables-save` prints it, unless it matches all.
 fn address<A, B>(address: Masked<A>, bits: impl Fn(A) -> B) -> Option<String>
 where
     A: Copy + Display + Into<IpAddr>,
@@ -233,7 +233,7 @@ fn kube_proxys_tables_are_those_that_iptables_legacy_save_prints() {
     let wanted = save::with_counters(save::KUBE_PROXY);
     tools.run_with("iptables-legacy-restore --counters", &wanted);
     let saved = tools.save("iptables-legacy-save -c");
-    // The oracle has all of it, in another order of the tables.
+    // The tool prints all of it, with the tables in another order.
     let sorted = |save| {
         let mut tables = save::parse(save);
         tables.sort_by(|a, b| a.name.cmp(&b.name));
@@ -271,7 +271,7 @@ fn ipv6_tables_are_those_that_ip6tables_legacy_save_prints() {
     assert_eq!(same_as_saved(&connection, &saved), (11, 11));
 }
 
-/// What the tools change shows at the next look, through the same connection.
+/// The tools' changes appear at the next read through the same connection.
 #[test]
 fn a_change_shows_at_the_next_look() {
     let sandbox = sandbox();
@@ -290,7 +290,7 @@ fn a_change_shows_at_the_next_look() {
     tools.run("iptables-legacy -X ours");
     let saved = tools.save("iptables-legacy-save -c");
     assert_eq!(same_as_saved(&connection, &saved), (3, 0));
-    // What was taken away stays in use.
+    // Emptied tables stay in use.
     assert!(connection.is_in_use("filter").unwrap());
 }
 
@@ -313,7 +313,7 @@ fn looking_never_creates_a_table() {
         }
     }
 
-    // One table in use does not bring the others.
+    // Using one table does not create the others.
     Tools::new(&sandbox).run("iptables-legacy -t nat -N ours");
     let connection = open(&sandbox, Family::Ipv4);
     assert!(connection.read("nat").unwrap().is_in_use());
@@ -325,7 +325,7 @@ fn looking_never_creates_a_table() {
     };
     assert_eq!(tables.len(), 1);
 
-    // Only what says so creates one.
+    // Only an explicit call creates one.
     connection.instantiate("mangle").unwrap();
     assert_eq!(names_file(&sandbox, Family::Ipv4), "mangle\nnat\n");
     let saved = Tools::new(&sandbox).save("iptables-legacy-save -c");
@@ -343,7 +343,7 @@ fn without_the_capability_the_answer_is_no_permission() {
         &[Capability::CAP_NET_ADMIN][..],
         &[Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW],
     ] {
-        // `run` works on a thread of its own, whose capabilities go with it.
+        // `run` works on a separate thread, whose capabilities end with it.
         sandbox
             .run(|| {
                 for capability in dropped {
@@ -360,7 +360,7 @@ fn without_the_capability_the_answer_is_no_permission() {
                     let status = status(family).unwrap();
                     assert_eq!(status, Status::NoPermission(Access::Tables));
                 }
-                // The kernel asks who calls, not who opened the socket.
+                // The kernel checks the caller, not the process that opened the socket.
                 let error = opened_before.read("filter").unwrap_err();
                 assert!(matches!(error, Error::NoPermission { .. }), "{error}");
             })
@@ -369,7 +369,7 @@ fn without_the_capability_the_answer_is_no_permission() {
     assert!(opened_before.read("filter").unwrap().is_in_use());
 }
 
-/// Where the names cannot be read, nothing is looked at, because that might create a table.
+/// If the names cannot be read, no table is read, because that might create it.
 #[test]
 fn without_the_names_the_answer_is_no_permission_either() {
     if std::env::var_os(ALONE).is_some() {
@@ -380,21 +380,20 @@ fn without_the_names_the_answer_is_no_permission_either() {
             .unwrap()
             .contains("4294967295")
     {
-        // Root: the file is closed to a thread that opens files as somebody else.
+        // Root: the file is closed to a thread with another file system user.
         let sandbox = sandbox();
         let denied = sandbox.run(|| {
             caps::drop(None, CapSet::Effective, Capability::CAP_DAC_OVERRIDE).unwrap();
             caps::drop(None, CapSet::Effective, Capability::CAP_DAC_READ_SEARCH).unwrap();
             setfsgid(Gid::from_raw(65534));
             setfsuid(Uid::from_raw(65534));
-            // The kernel takes the capabilities over files with the user's number, and no others.
+            // The kernel drops the capabilities for files with the user ID, and no others.
             assert!(caps::has_cap(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap());
             names_are_denied();
         });
         return denied.unwrap();
     }
-    // An ordinary user: this makes a network namespace of which not even its root may read the
-    // names.
+    // A user without privileges: create a network namespace whose names not even its root may read.
     let output = Command::new(find("unshare"))
         .args(["--user", "--map-root-user", "--net"])
         .arg(std::env::current_exe().unwrap())

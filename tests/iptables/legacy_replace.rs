@@ -1,4 +1,4 @@
-//! Legacy tables changed here, and what the kernel and the real tools make of it.
+//! Legacy tables changed by the library, and checked by the kernel and the real tools.
 
 mod changes;
 
@@ -17,8 +17,8 @@ use chainwright::legacy::{
 };
 use chainwright_testing::Sandbox;
 
-/// What the tests of single changes start from. The policies have counted nothing: the tool forgets
-/// their counters at each change, which is not done here.
+/// The initial table for tests of single changes. The policies' counters are zero, because the tool,
+/// unlike the library, resets them at each change.
 const FILTER: &str = r#"*filter
 :INPUT ACCEPT [0:0]
 :FORWARD ACCEPT [0:0]
@@ -44,13 +44,13 @@ fn read(connection: &Connection, table: &str) -> Table {
     connection.read(table).unwrap().in_use().unwrap()
 }
 
-/// What was changed, sent to the kernel.
+/// Sends an edited table to the kernel.
 #[track_caller]
 fn replace(connection: &Connection, draft: &Draft<'_>) {
     connection.replace(&mut draft.finish().unwrap()).unwrap();
 }
 
-/// A new rule with the parts of another table's.
+/// A new rule with the parts of another table's rule.
 fn copy(draft: &mut Draft<'_>, rule: &RuleRef<'_>) -> NewRule {
     let target = rule.target().unwrap();
     let extension;
@@ -111,7 +111,7 @@ fn nothing_changed_is_the_same_bytes_before_and_after() {
         assert_eq!(again.entries(), table.entries());
         assert_eq!(again.info(), table.info());
 
-        // Of clones in several threads one is sent; one that failed may be sent.
+        // Of clones in several threads only one is sent; after a failure it can be sent again.
         let mut first = Draft::of(&again).finish().unwrap();
         let other = open(&sandbox, Family::Ipv6);
         let error = other.replace(&mut first).unwrap_err();
@@ -131,8 +131,8 @@ fn nothing_changed_is_the_same_bytes_before_and_after() {
     assert_eq!(tools.save("iptables-legacy-save -c"), saved);
 }
 
-/// Each table that the tool loaded is built from nothing in another sandbox: the kernel holds the
-/// same bytes then, counters and all.
+/// Each table that the tool loaded is built from scratch in another sandbox: the kernel then has the
+/// same bytes, including counters.
 #[track_caller]
 fn built_anew(family: Family, restore: &str, saver: &str, save: &str) {
     let (theirs, ours) = (sandbox(), sandbox());
@@ -166,7 +166,7 @@ fn built_anew(family: Family, restore: &str, saver: &str, save: &str) {
         assert_eq!(new.info(), table.info());
         assert!(new.entries() == table.entries(), "{family} {name}");
     }
-    // The tool prints the tables in the order in which they were made.
+    // The tool prints the tables in the order of their creation.
     let saved = |tools: &Tools<'_>| {
         let mut tables = save::parse(&tools.save(saver));
         tables.sort_by(|a, b| a.name.cmp(&b.name));
@@ -202,7 +202,7 @@ fn a_new_ipv6_table_is_the_one_that_the_tool_loads() {
     );
 }
 
-/// Chains and the jumps to them go at once.
+/// A chain and the jumps to it are removed together.
 #[test]
 fn chains_go_with_the_jumps_to_them() {
     let sandbox = sandbox();
@@ -234,7 +234,7 @@ fn chains_go_with_the_jumps_to_them() {
     assert!(!saved.contains("-A "));
 }
 
-/// Packets go out while the table is replaced again and again: each is counted once.
+/// Packets are sent while the table is replaced repeatedly: each is counted once.
 #[test]
 fn no_packet_is_lost_from_the_sum() {
     let sandbox = sandbox();
@@ -248,7 +248,7 @@ fn no_packet_is_lost_from_the_sum() {
             let table = read(&connection, "filter");
             let mut draft = Draft::of(&table);
             let output = draft.builtin(Hook::Output).unwrap();
-            // The rule stands at another place each time.
+            // The rule has another position each time.
             if turn % 2 == 0 {
                 let rule = draft.build(Ipv4HeaderBuf::default()).unwrap();
                 let rule = rule.finish(NewTarget::FallThrough).unwrap();
@@ -263,7 +263,7 @@ fn no_packet_is_lost_from_the_sum() {
             }
             replace(&connection, &draft);
         }
-        // On a busy machine the sender may not have had its turn since.
+        // On a busy machine the sender may not have run since.
         while sent.load(Ordering::Relaxed) <= forgotten {
             std::thread::yield_now();
         }
@@ -292,7 +292,7 @@ fn somebody_was_faster() {
         saved.contains(":theirs ") && !saved.contains(":late "),
         "{saved}"
     );
-    // Read again, it works.
+    // After another read it works.
     let table = read(&connection, "filter");
     let mut draft = Draft::of(&table);
     draft.add_chain("late").unwrap();
@@ -310,7 +310,7 @@ fn what_the_kernel_refuses_is_explained() {
     let connection = open(&sandbox, Family::Ipv4);
     connection.instantiate("filter").unwrap();
     let table = read(&connection, "filter");
-    // One rule in INPUT; what the kernel says.
+    // One rule in INPUT; returns the kernel's error.
     let refused = |matching: Option<(&str, u8, &[u8])>, target: &[u8], data: &[u8]| {
         let mut draft = Draft::of(&table);
         let mut rule = draft.build(Ipv4HeaderBuf::default()).unwrap();
@@ -337,7 +337,7 @@ fn what_the_kernel_refuses_is_explained() {
         Error::Refused { errno, .. } => errno.name(),
         other => panic!("{other}"),
     };
-    // No such match, no such revision, no such target.
+    // An unknown match, revision, and target.
     for (error, expected) in [
         (
             refused(Some(("nix", 0, &[])), b"", &[]),
@@ -369,7 +369,7 @@ fn what_the_kernel_refuses_is_explained() {
     assert_eq!(errno(&error), "EINVAL", "{error}");
     let error = refused(None, b"MASQUERADE", &[0; 24]);
     assert_eq!(errno(&error), "EINVAL", "{error}");
-    // Jumps in a circle.
+    // A cycle of jumps.
     let mut draft = Draft::of(&table);
     let (a, b) = (draft.add_chain("a").unwrap(), draft.add_chain("b").unwrap());
     for (from, to) in [(draft.builtin(Hook::Input).unwrap(), a), (a, b), (b, a)] {
@@ -381,7 +381,7 @@ fn what_the_kernel_refuses_is_explained() {
         .replace(&mut draft.finish().unwrap())
         .unwrap_err();
     assert_eq!(errno(&error), "ELOOP", "{error}");
-    assert!(error.to_string().contains("circle"), "{error}");
+    assert!(error.to_string().contains("form a loop"), "{error}");
     // Another family.
     let error = open(&sandbox, Family::Ipv6)
         .replace(&mut Draft::of(&table).finish().unwrap())
@@ -390,7 +390,7 @@ fn what_the_kernel_refuses_is_explained() {
     let mut draft = Draft::of(&table);
     let error = draft.build(Ipv6HeaderBuf::default()).unwrap_err();
     assert!(matches!(error, DraftError::Family { .. }), "{error}");
-    // Without the right.
+    // Without the capability.
     let mut replacement = Draft::of(&table).finish().unwrap();
     let error = sandbox.run(|| {
         caps::drop(
@@ -403,7 +403,7 @@ fn what_the_kernel_refuses_is_explained() {
     });
     let error = error.unwrap();
     assert!(matches!(error, Error::NoPermission { .. }), "{error}");
-    // Nothing of all that was done.
+    // Nothing was applied.
     assert_eq!(read(&connection, "filter").entries(), table.entries());
     // A table that this namespace does not have.
     let elsewhere = crate::common::sandbox();
@@ -411,7 +411,7 @@ fn what_the_kernel_refuses_is_explained() {
     other.instantiate("mangle").unwrap();
     let mangle = read(&other, "mangle");
     let mut replacement = Draft::of(&mangle).finish().unwrap();
-    // The kernel makes the table then, as for any other request, and it is the same as the one read.
+    // The kernel then creates the table, as for any other request, and it equals the one read.
     connection.replace(&mut replacement).unwrap();
     assert!(connection.is_in_use("mangle").unwrap());
 }
@@ -430,12 +430,12 @@ fn revisions_that_the_kernel_knows() {
         assert!(!connection.target_revision("NIX", 0).unwrap());
         let error = connection.match_revision("", 0).unwrap_err();
         assert!(matches!(error, Error::ExtensionName { .. }), "{error}");
-        // Asking makes no table.
+        // The query creates no table.
         assert!(connection.tables().unwrap().is_empty());
     }
 }
 
-/// An ARP table is changed as the others are.
+/// An ARP table is changed like the others.
 #[test]
 fn an_arp_table_too() {
     let sandbox = sandbox();
@@ -468,7 +468,7 @@ fn an_arp_table_too() {
     assert_eq!(last_rule(&table, "ours").target().unwrap(), Target::Drop);
 }
 
-/// A tool in a sandbox, with that file as its lock.
+/// Starts a tool in a sandbox with this lock file.
 fn start(sandbox: &Sandbox, lock: &LockPolicy, program: &str, arguments: &[&str]) -> Child {
     let child = sandbox.run(|| {
         Command::new(find(program))
@@ -487,7 +487,7 @@ fn the_tools_wait_for_us_and_we_for_them() {
     let directory = tempfile::tempdir().unwrap();
     let policy = LockPolicy::Path(directory.path().join("xtables.lock"));
 
-    // We have it: the tool gives up, or waits until it is free.
+    // The test holds the lock: the tool fails, or waits until the lock is free.
     let lock = Lock::take(&policy, Retry::ONCE).unwrap();
     let refused = start(
         &sandbox,
@@ -505,7 +505,7 @@ fn the_tools_wait_for_us_and_we_for_them() {
     let table = read(&connection, "filter");
     assert!(table.chain("one").is_none() && table.chain("two").is_some());
 
-    // The tool has it while it waits for its input.
+    // The tool holds the lock while it waits for its input.
     let mut tool = start(&sandbox, &policy, "iptables-legacy-restore", &["--noflush"]);
     let mut input = tool.stdin.take().unwrap();
     input.write_all(b"*filter\n:three - [0:0]\n").unwrap();

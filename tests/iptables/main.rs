@@ -1,4 +1,4 @@
-//! Tables in iptables' language on both backends, beside the real tools.
+//! Tables with iptables' syntax on both backends, compared with the real tools.
 
 mod atomic;
 mod cleanup;

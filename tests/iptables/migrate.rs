@@ -1,4 +1,4 @@
-//! Tables move from one backend to the other, whole, and no packet meets neither.
+//! Tables are moved completely from one backend to the other, and every packet meets at least one of them.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use crate::common::{OnDrop, sandbox};
 use bstr::BStr;
 use chainwright::iptables::{Backend, Family, Migration, MigrationError, Policy, Rule, Tables};
 
-/// From where to where.
+/// Source and destination.
 const WAYS: [(Backend, Backend); 2] = [
     (Backend::Legacy, Backend::Nft),
     (Backend::Nft, Backend::Legacy),
@@ -18,7 +18,7 @@ const WAYS: [(Backend, Backend); 2] = [
 
 const FAMILIES: [Family; 2] = [Family::Ipv4, Family::Ipv6];
 
-/// Counters, policies, several tables, what is written in other ways on either side.
+/// Counters, policies, several tables, and rules that the backends encode differently.
 fn text(family: Family) -> String {
     let (address, icmp, unreachable) = match family {
         Family::Ipv4 => (
@@ -85,7 +85,7 @@ fn all(keep: &dyn Fn(&BStr) -> bool) -> Migration<'_> {
     }
 }
 
-/// Tables of a save by their names, each with its lines in order of the alphabet where order means nothing.
+/// The tables of a save, sorted by name, with sorted lines where the order has no meaning.
 fn tables(save: &str) -> Vec<Vec<String>> {
     let mut all: Vec<Vec<String>> = save
         .split("COMMIT\n")
@@ -93,7 +93,7 @@ fn tables(save: &str) -> Vec<Vec<String>> {
         .filter(|table: &Vec<String>| table.iter().any(|line| line.contains("-A ")))
         .collect();
     for table in &mut all {
-        // Chains are declared in another order, and rules of chains stand together.
+        // Chains are declared in another order, and rules are grouped by chain.
         table.sort_by_key(|line| match line.split_once("-A ") {
             Some((_, rule)) => (2, rule.split(' ').next().unwrap().to_owned()),
             None => (usize::from(!line.starts_with('*')), line.clone()),
@@ -103,7 +103,7 @@ fn tables(save: &str) -> Vec<Vec<String>> {
     all
 }
 
-/// How many of the two rules of `INPUT` that must not be missing are there, in either backend.
+/// Number of the required rules of `INPUT` that exist in either backend.
 fn rules_there(tables: &Tables) -> usize {
     let input = tables
         .table("filter")
@@ -111,7 +111,7 @@ fn rules_there(tables: &Tables) -> usize {
     input.map_or(0, |input| input.rule_count())
 }
 
-/// Loads the tables of both families; what the real tools save of them.
+/// Loads the tables of both families. Returns the real tools' saves of them.
 fn loaded(tools: &Tools<'_>, from: Backend) -> [String; 2] {
     FAMILIES.map(|family| {
         tools.run_with(&tool(from, family, "-restore -c"), &text(family));
@@ -130,7 +130,7 @@ fn all_tables_move_with_their_counters() {
             scope.spawn(|| {
                 let (mut old, mut new) = (open(&sandbox, from), open(&sandbox, to));
                 while !done.load(Ordering::Acquire) {
-                    // What is written first is looked at last.
+                    // The backend that is written first is read last.
                     let there = rules_there(&old.read(Family::Ipv4, &["filter"]).unwrap());
                     let here = rules_there(&new.read(Family::Ipv4, &["filter"]).unwrap());
                     assert!(there == 3 || here == 3, "{there} {here}");
@@ -173,7 +173,7 @@ fn all_tables_move_with_their_counters() {
             );
         }
 
-        // There is nothing left to do.
+        // Nothing is left to do.
         let states = [state(&sandbox, from), state(&sandbox, to)];
         let again = open(&sandbox, from).migrate_to(&mut open(&sandbox, to), &all(&|_| false));
         assert!(again.unwrap().is_empty());
@@ -188,7 +188,7 @@ fn all_tables_move_with_their_counters() {
     }
 }
 
-/// Chains of agents stay where they are, with the jumps to them, on both sides.
+/// Agents' chains stay where they are, with the jumps to them, on both sides.
 #[test]
 fn chains_of_agents_stay() {
     let keep = |name: &BStr| name.starts_with(b"KUBE-");
@@ -201,7 +201,7 @@ fn chains_of_agents_stay() {
         );
         let there = "*filter\n:KUBE-B - [0:0]\n-A INPUT -j KUBE-B\n-A KUBE-B -j DROP\nCOMMIT\n";
         tools.run_with(&tool(to, Family::Ipv4, "-restore"), there);
-        // A jump in a chain that moves would be gone with it.
+        // A jump in a chain that moves would disappear with it.
         tools.run(&format!(
             "{} -A users -j KUBE-A",
             tool(from, Family::Ipv4, "")
@@ -225,7 +225,7 @@ fn chains_of_agents_stay() {
             tool(from, Family::Ipv4, "")
         ));
 
-        // Parted from the rules beside them, they decide otherwise: that must be asked for.
+        // Separated from adjacent rules, they have another effect: this requires an option.
         let states = [state(&sandbox, from), state(&sandbox, to)];
         let error = open(&sandbox, from)
             .migrate_to(&mut open(&sandbox, to), &all(&keep))
@@ -262,7 +262,7 @@ fn chains_of_agents_stay() {
     }
 }
 
-/// What stands in the way is said, all of it, and nothing is changed on either side.
+/// All obstacles are reported, and nothing is changed on either side.
 #[test]
 fn what_stands_in_the_way_is_said_first() {
     for (from, to) in WAYS {
@@ -308,7 +308,7 @@ fn what_stands_in_the_way_is_said_first() {
         }
         assert_eq!(said.len(), expected.len(), "{said:#?}");
 
-        // A chain that is kept and leads to one that would go.
+        // A kept chain that jumps to one that would be removed.
         let keep = |name: &BStr| name == "users" || name == "mine" || name == "early";
         let error = open(&sandbox, from)
             .migrate_to(&mut open(&sandbox, to), &all(&keep))
@@ -325,7 +325,7 @@ fn what_stands_in_the_way_is_said_first() {
     }
 }
 
-/// Only tried; and broken off when it was written, then done again.
+/// A dry run; and an interruption after writing, followed by a repetition.
 #[test]
 fn it_can_be_tried_and_done_again() {
     for (from, to) in WAYS {
@@ -344,7 +344,7 @@ fn it_can_be_tried_and_done_again() {
         let now = [state(&sandbox, from), state(&sandbox, to)];
         assert_eq!(now, states);
 
-        // As it is when it was broken off.
+        // The state after an interruption.
         tools.run_with(&tool(to, Family::Ipv4, "-restore -c"), &text(Family::Ipv4));
         let moved = open(&sandbox, from)
             .migrate_to(&mut open(&sandbox, to), &all(&|_| false))
@@ -359,7 +359,7 @@ fn it_can_be_tried_and_done_again() {
     }
 }
 
-/// Without tables there is nothing to move, and none is made.
+/// Without tables there is nothing to move, and none is created.
 #[test]
 fn where_nothing_is_nothing_is_made() {
     for (from, to) in WAYS {
@@ -371,7 +371,7 @@ fn where_nothing_is_nothing_is_made() {
     }
 }
 
-/// Somebody changes the old backend's tables when they are written already: nothing of that is lost.
+/// Another program changes the old backend's tables after they were copied: none of that is lost.
 #[test]
 fn what_is_changed_meanwhile_is_not_taken_out() {
     for (from, to) in WAYS {
@@ -417,7 +417,7 @@ fn what_is_changed_meanwhile_is_not_taken_out() {
     }
 }
 
-/// A family that is named twice moves once.
+/// A family that is listed twice is moved once.
 #[test]
 fn families_are_each_moved_once() {
     let sandbox = prepared();

@@ -1,4 +1,4 @@
-//! Chains of iptables that are to hold certain rules: the fewest changes, on both backends.
+//! Reconciles iptables chains with desired rules: the fewest changes, on both backends.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use chainwright::nft::{self, Transaction};
 use chainwright_testing::Sandbox;
 
 const BACKENDS: [Backend; 2] = [Backend::Nft, Backend::Legacy];
-/// Rules that iptables prints as they are here.
+/// Rules that iptables prints in this form.
 const RULES: [&str; 9] = [
     "-s 10.0.0.1/32 -j ACCEPT",
     "-s 10.0.0.0/8 -j DROP",
@@ -40,7 +40,7 @@ fn change<R>(
     changed.unwrap_or_else(|error| panic!("{}", crate::common::report(&error)))
 }
 
-/// The rules of a chain with their packets, as the backend's own tool prints them.
+/// The rules of a chain with their packet counters, as the backend's own tool prints them.
 fn held(sandbox: &Sandbox, backend: Backend, chain: &str) -> Vec<(String, u64)> {
     let save = tool(backend, Family::Ipv4, "-save -c -t filter");
     let text = Tools::new(sandbox).save(&save);
@@ -53,13 +53,13 @@ fn held(sandbox: &Sandbox, backend: Backend, chain: &str) -> Vec<(String, u64)> 
     of_chain.collect()
 }
 
-/// Loads rules with the backend's own tool, each with packets of its own.
+/// Loads rules with the backend's own tool, each with a distinct packet counter.
 fn load(sandbox: &Sandbox, backend: Backend, chain: &str, rules: &[&str]) {
     let restore = tool(backend, Family::Ipv4, "-restore --counters");
     drop(Tools::new(sandbox).run_with(&restore, &text(chain, rules)));
 }
 
-/// A text with these rules in a chain, each with packets of its own.
+/// A text with these rules in a chain, each with a distinct packet counter.
 fn text(chain: &str, rules: &[&str]) -> String {
     let policy = if chain == "INPUT" {
         "ACCEPT [0:0]"
@@ -73,12 +73,12 @@ fn text(chain: &str, rules: &[&str]) -> String {
     text + "COMMIT\n"
 }
 
-/// `CHAIN_ROUNDS=1000` is the long run.
+/// Use `CHAIN_ROUNDS=1000` for the long run.
 fn rounds() -> usize {
     std::env::var("CHAIN_ROUNDS").map_or(40, |count| count.parse().unwrap())
 }
 
-/// The length of the longest list that both have in this order.
+/// Length of the longest common subsequence.
 fn longest_in_common<T: PartialEq>(one: &[T], other: &[T]) -> usize {
     let mut row = vec![0; other.len() + 1];
     for a in one {
@@ -120,7 +120,7 @@ fn a_chain_holds_what_it_is_to_hold_by_the_fewest_changes() {
             assert_eq!(changes.kept, most, "{backend:?}: {before:?} {wanted:?}");
             assert_eq!(changes.deleted, before.len() - most);
             assert_eq!(changes.inserted, wanted.len() - most);
-            // What stays has its packets, in the order in which it was.
+            // Rules that stay keep their counters and their order.
             let counted: Vec<_> = now.iter().filter(|(_, packets)| *packets > 0).collect();
             assert_eq!(counted.len(), most);
             assert!(counted.is_sorted_by_key(|(_, packets)| packets));
@@ -151,7 +151,7 @@ fn where_nothing_is_to_be_changed_nothing_is() {
             table.ensure_first("INPUT", &[Rule::jump("C")])
         };
         assert_eq!(change(&mut iptables, &mut make).inserted, 1);
-        // Counters, handles and nf_tables' generation included.
+        // Including counters, handles and nf_tables' generation.
         let before = state(&sandbox, backend);
         assert_eq!(held(&sandbox, backend, "C")[8].1, 9);
         assert!(change(&mut iptables, &mut make).is_empty());
@@ -159,7 +159,7 @@ fn where_nothing_is_to_be_changed_nothing_is() {
         if backend == Backend::Nft {
             continue;
         }
-        // A table that is replaced by what it is already would be the same: here that fails, as other changes do.
+        // Replacing a table by the same content would leave no trace: here it fails, as other changes do.
         let more = with_unwritable_tables(|| {
             assert!(change(&mut iptables, &mut make).is_empty());
             iptables.update(Family::Ipv4, "filter", |table| table.append("C", &rules[0]))
@@ -169,7 +169,7 @@ fn where_nothing_is_to_be_changed_nothing_is() {
     }
 }
 
-/// Rules that stand first, once, whatever was there, and whatever others are there.
+/// These rules are at the beginning, once, whatever the chain contained before.
 #[test]
 fn rules_stand_before_all_others_once() {
     let mut random = Random::new();
@@ -191,7 +191,7 @@ fn rules_stand_before_all_others_once() {
             let others = before.iter().copied().filter(is_other);
             let expected: Vec<_> = ours.iter().copied().chain(others).collect();
             assert_eq!(texts, expected, "{backend:?}: {before:?}");
-            // No other rule was touched: each has its packets.
+            // No other rule was touched: each keeps its counter.
             for (rule, packets) in now.iter().filter(|(rule, _)| is_other(&rule.as_str())) {
                 assert_eq!(before[*packets as usize - 1], rule);
             }
@@ -205,7 +205,8 @@ fn rules_stand_before_all_others_once() {
     }
 }
 
-/// A rule that iptables has no words for is no rule of ours: it stays behind them, and goes where no other may be.
+/// A rule that iptables cannot express is a foreign rule: it stays after the desired ones, and is removed where no
+/// others may be.
 #[test]
 fn what_has_no_words() {
     let sandbox = sandbox();
@@ -241,7 +242,7 @@ fn what_has_no_words() {
     assert_eq!(handles(), after[..1]);
 }
 
-/// What another version wrote is the same rule: it stays, with its handle and its counters.
+/// An equivalent rule of another version stays, with its handle and counters.
 #[test]
 fn equal_rules_of_any_encoding_stay() {
     let profiles = [Profile::V1_8_7, Profile::V1_8_8, Profile::V1_8_10];
@@ -285,7 +286,8 @@ fn equal_rules_of_any_encoding_stay() {
     assert_eq!(encodings.len(), profiles.len(), "they write the same");
 }
 
-/// In one change: other edits before and behind it, chains that are made in it, and errors that leave all as it was.
+/// Within one change: other edits before and after it, chains created in it, and errors that leave everything
+/// unchanged.
 #[test]
 fn beside_other_edits() {
     for backend in BACKENDS {
@@ -321,10 +323,11 @@ fn beside_other_edits() {
     }
 }
 
-/// Many moves cost the kernel of nf_tables more than the chain anew; what stays keeps its packets in either case.
+/// In nf_tables many moves cost the kernel more than replacing the chain; rules that stay keep their packets in
+/// either case.
 #[test]
 fn a_long_chain_in_another_order_keeps_its_packets() {
-    // An ordinary user's transactions are limited: there the rules are moved one by one.
+    // Transactions of a user without privileges are limited: there the rules are moved one by one.
     let number: usize = if nix::unistd::geteuid().is_root() {
         9_000
     } else {
@@ -337,7 +340,7 @@ fn a_long_chain_in_another_order_keeps_its_packets() {
         let sorted: Vec<String> = (0..number).map(text).collect();
         let before: Vec<&str> = sorted.iter().map(String::as_str).collect();
         load(&sandbox, backend, "C", &before);
-        // Every other rule stays where it is, the others turn round.
+        // Every other rule stays in place, the others are reversed.
         let mut wanted = sorted.clone();
         for at in (1..number / 2).step_by(2) {
             wanted.swap(at, number - at);

@@ -1,4 +1,4 @@
-//! Rules of our own (`rules/`), loaded by the real tools and by us, read by both.
+//! The test rules (`rules/`), loaded by the real tools and by the library, read by both.
 
 use crate::common::rules::{File, Section, files, parse, restore};
 use crate::common::tools::Tools;
@@ -21,7 +21,7 @@ fn tool(family: Family, backend: &str, what: &str) -> String {
     format!("{ip}-{backend}-{what}")
 }
 
-/// A sandbox with what the file's rules need.
+/// Creates a sandbox with everything that the file's rules need.
 fn prepared(file: &File) -> Sandbox {
     let sandbox = sandbox();
     for command in &file.setup {
@@ -58,7 +58,7 @@ fn printed(rule: &Rule) -> String {
     bytes.to_str_lossy().into_owned()
 }
 
-/// Extensions of a rule as they are in the kernel: name, revision, data.
+/// Extensions of a rule as in the kernel: name, revision, data.
 type Extensions = Vec<(String, u8, Vec<u8>)>;
 
 fn encoded(family: Family, rule: &Rule) -> Extensions {
@@ -81,7 +81,7 @@ fn encoded(family: Family, rule: &Rule) -> Extensions {
     all
 }
 
-/// What is wrong with the rules of one section, read from the legacy tables.
+/// The errors in the rules of one section, read from the legacy tables.
 fn check_legacy(
     family: Family,
     section: &Section,
@@ -133,8 +133,8 @@ fn check_legacy(
                 Ok(parsed) => {
                     let mut resolved = parsed.clone();
                     resolved.resolve_sets(family, &mut &*sets).unwrap();
-                    // What is printed does not say how a mask was given: the same rule, and maybe
-                    // other bytes, also if the real tool loads it.
+                    // The printed text does not show the original form of a mask: the rule is the same,
+                    // but the bytes may differ, even if the real tool loads it.
                     let same = match text == line {
                         true => encoded(family, &resolved) == kernel,
                         false => resolved == rule,
@@ -208,7 +208,7 @@ fn bytecode(sandbox: &Sandbox, family: Family, section: &Section) -> Vec<String>
         .for_each(|rule| {
             let text = rule.to_string();
             let expressions = text.lines().skip(1).collect::<Vec<_>>().join("\n");
-            // The bytes, too: bytecode does not show the data of extensions.
+            // With the bytes: bytecode does not show the data of extensions.
             let rule = rule.to_builder();
             rules.push(format!("{expressions}\n{:02x?}", rule.expressions));
         })
@@ -216,7 +216,7 @@ fn bytecode(sandbox: &Sandbox, family: Family, section: &Section) -> Vec<String>
     rules
 }
 
-/// What our own save prints, without comments.
+/// The output of the library's save, without comments.
 fn our_save(iptables: &mut Iptables, family: Family, counters: bool) -> String {
     let mut text = Vec::new();
     let tables = iptables.read(family, &[]).unwrap();
@@ -246,8 +246,8 @@ fn differences(what: &str, expected: &str, found: &str, wrong: &mut Vec<String>)
     }
 }
 
-/// The rules of a saved text as lines that ask whether they are there. Sets and accounts are there under
-/// the same names.
+/// Converts the rules of a saved text to lines that check whether they exist. Sets and accounts exist
+/// under the same names.
 fn checks(saved: &str) -> String {
     let mut text = String::new();
     for line in saved.lines() {
@@ -263,15 +263,15 @@ fn checks(saved: &str) -> String {
     text
 }
 
-/// The same without the lines that declare chains, which would empty them.
+/// Removes the lines that declare chains, which would empty them.
 fn without_declarations(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with(':'));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// Our save of what the real tool loaded is the real save; the real save of what we loaded is that of
-/// what the real tool loaded; the kernel has the same bytes in both cases; and each finds the other's
-/// rules (`-C`), by the text that was loaded and by the one that was saved.
+/// The library's save of what the real tool loaded equals the real save; the real save of what the library
+/// loaded equals that of what the real tool loaded; the kernel has the same bytes in both cases; and each
+/// finds the other's rules (`-C`), by the loaded text and by the saved one.
 fn both_ways(backend: Backend) {
     let name = match backend {
         Backend::Nft => "nft",
@@ -295,7 +295,7 @@ fn both_ways(backend: Backend) {
             let Some(saved) = compared.load(&restore(&sections), &mut wrong) else {
                 continue;
             };
-            // What is printed may be read as other bytes than it was printed from, but by both alike.
+            // The printed text may be read as other bytes than the original ones, but by both alike.
             compared.load(&compared.loadable(&saved), &mut wrong);
             rules += sections
                 .iter()
@@ -313,7 +313,7 @@ fn both_ways(backend: Backend) {
     println!("{rules} rules, {checked} lines with -C, {name}");
 }
 
-/// The rules of a file that go into one backend's tables of a family.
+/// The rules of a file for one backend's tables of a family.
 struct Compared<'f> {
     what: String,
     family: Family,
@@ -333,7 +333,7 @@ impl Compared<'_> {
             .with_profile(Profile::V1_8_8)
     }
 
-    /// What the real tool saved without the lines that it does not take itself.
+    /// The real tool's save without the lines that the tool itself refuses.
     fn loadable(&self, saved: &str) -> String {
         let mut lines: Vec<_> = saved.lines().collect();
         let restore = tool(self.family, self.name, "restore -t");
@@ -351,7 +351,8 @@ impl Compared<'_> {
         }
     }
 
-    /// Loads a text by the real tool and by us, and says what is not alike. What the real tool then saves.
+    /// Loads a text with the real tool and the library, and records differences. Returns the real tool's
+    /// save.
     fn load(&self, input: &str, wrong: &mut Vec<String>) -> Option<String> {
         let &Self {
             ref what,
@@ -397,7 +398,7 @@ impl Compared<'_> {
         Some(real)
     }
 
-    /// Looks for the rules, by the text that was loaded and by lines with what was saved.
+    /// Looks for the rules, by the loaded text and by saved lines.
     fn check(
         &self,
         input: &str,

@@ -1,4 +1,4 @@
-//! Whole rulesets of real clients, restored and saved by us and by the real tools.
+//! Complete rulesets of real clients, restored and saved by the library and by the real tools.
 
 use std::fs;
 use std::path::Path;
@@ -22,12 +22,13 @@ fn data(name: &str) -> String {
     fs::read_to_string(path.join(name)).unwrap()
 }
 
-/// To write rules in the form that is written by default.
+/// Opens a handle that writes rules in the default encoding.
 fn open(sandbox: &Sandbox, backend: Backend) -> Iptables {
     crate::common::iptables::open(sandbox, backend).with_profile(Profile::default())
 }
 
-/// Restores a text with its counters; in pieces, if it is too long for an ordinary user's transaction.
+/// Restores a text with its counters; in pieces, if it is too long for a transaction of a user without
+/// privileges.
 fn restore(iptables: &mut Iptables, text: &str) {
     let options = RestoreOptions {
         counters: true,
@@ -60,7 +61,7 @@ fn save(iptables: &mut Iptables) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// The tables of a text, in the order of their names: backends list them in their own.
+/// The tables of a text, sorted by name: backends list them in different orders.
 fn tables(text: &str) -> Vec<String> {
     let mut tables: Vec<_> = text
         .split_inclusive("COMMIT\n")
@@ -100,7 +101,7 @@ fn both_ways(name: &str, backend: Backend) {
         tables(&save(&mut open(&theirs, backend))) == expected,
         "{name}: our save prints what the real tool restored in another way"
     );
-    // And what was restored is what was asked for, but for chains' and rules' order.
+    // The restored tables are those of the text, except for the order of chains and rules.
     let without_counters = |text: &str| {
         let line = |line: &str| {
             let line = line
@@ -145,7 +146,7 @@ fn kube_proxy_1_36_in_legacy_tables() {
     both_ways("kube-proxy-1.36-iptables.save", Backend::Legacy);
 }
 
-/// Names that a program gives are used where the text is read and where it is written, and nowhere else.
+/// Names given by a program are used for reading and writing text, and nowhere else.
 #[test]
 fn names_are_those_that_were_given() {
     let names = Names::none()
@@ -153,7 +154,7 @@ fn names_are_those_that_were_given() {
         .with_service("web", "tcp", 8080)
         .with_user("agent", 990);
     let names = Arc::new(names);
-    // The kernel takes users in the first user namespace alone.
+    // The kernel accepts users only in the initial user namespace.
     let [named, numbered] = match in_first_user_namespace() {
         true => [" -m owner --uid-owner agent", " -m owner --uid-owner 990"],
         false => [""; 2],

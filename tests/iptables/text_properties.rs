@@ -1,5 +1,5 @@
-//! Properties of rules and texts of any content: what is printed is parsed, what is encoded is decoded,
-//! and nothing that is read makes a parser panic.
+//! Properties of random rules and texts: printed rules are parsed, encoded rules are decoded, and no
+//! input makes a parser panic.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ use proptest::sample::{Index, select};
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// This many cases, or as many as the environment says (`PROPTEST_CASES`).
+/// This number of cases, or the one in the environment (`PROPTEST_CASES`).
 fn config(cases: u32) -> ProptestConfig {
     let mut config = ProptestConfig {
         failure_persistence: None,
@@ -34,7 +34,7 @@ fn config(cases: u32) -> ProptestConfig {
     config
 }
 
-/// The rules of `rules/`: for which families (`4`, `6`), and the text.
+/// The rules in `rules/`: their families (`4`, `6`), and the text.
 fn corpus() -> &'static [(String, String)] {
     static CORPUS: OnceLock<Vec<(String, String)>> = OnceLock::new();
     CORPUS.get_or_init(|| {
@@ -54,7 +54,7 @@ fn corpus() -> &'static [(String, String)] {
                     if let Some(directive) = line.strip_prefix("@ ") {
                         let backend = directive.split(' ').nth(3);
                         families = match backend {
-                            // What only one of them can hold.
+                            // Rules for only one of the backends.
                             Some(_) => String::new(),
                             None => directive.split(' ').next().unwrap_or_default().to_owned(),
                         };
@@ -69,7 +69,7 @@ fn corpus() -> &'static [(String, String)] {
     })
 }
 
-/// The rules of `rules/` that both backends can hold.
+/// The rules in `rules/` for both backends.
 fn known(family: Family) -> Vec<Rule> {
     let digit = if family == Family::Ipv4 { '4' } else { '6' };
     let lines = corpus()
@@ -99,7 +99,7 @@ fn address(family: Family) -> BoxedStrategy<Option<Address>> {
             .prop_map(|(bytes, mask)| Address::masked(bytes.into(), mask.into(), false))
             .boxed(),
     };
-    // One that says nothing is not printed.
+    // A prefix of length 0 is not printed.
     let one = prop_oneof![3 => network, 1 => masked]
         .prop_map(|a| Some(a).filter(|a| a.prefix() != Some(0)));
     (one, any::<bool>())
@@ -120,7 +120,7 @@ fn interface() -> impl Strategy<Value = Option<Interface>> {
     }))
 }
 
-/// A rule of `rules/` with a header of any content where it has none.
+/// A rule from `rules/` with random header fields where it has none.
 fn rule(family: Family) -> impl Strategy<Value = Rule> {
     let target = prop_oneof![
         Just(Target::None),
@@ -154,7 +154,7 @@ fn rule(family: Family) -> impl Strategy<Value = Rule> {
                 .or(destination),
             in_interface: known.in_interface.or(input),
             out_interface: known.out_interface.or(output),
-            // Extensions may want a protocol.
+            // Extensions may require a protocol.
             protocol: known.protocol.or(protocol.filter(|_| plain)),
             fragment: known.fragment.or(fragment.filter(|_| plain)),
             target: match known.target {
@@ -189,7 +189,7 @@ fn listed(mut rule: nft::Rule<'_>) -> Entry {
     })
 }
 
-/// A text with some of its bytes changed.
+/// Changes some bytes of a text.
 fn mutated(text: &str, changes: &[(Index, u8, u8)]) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     for (at, kind, byte) in changes {
@@ -216,7 +216,7 @@ fn changes() -> impl Strategy<Value = Vec<(Index, u8, u8)>> {
     vec(any::<(Index, u8, u8)>(), 0..6)
 }
 
-/// Lines that are no rules.
+/// Lines that are not rules.
 const LINES: &[&str] = &[
     "*filter",
     ":INPUT ACCEPT [1:2]",
@@ -237,7 +237,7 @@ const LINES: &[&str] = &[
     "-6 -A INPUT -s fd00::1 -c 1 2",
 ];
 
-/// Reads a line in all ways. That it returns is the test.
+/// Reads a line in all ways. The test passes if this returns.
 fn read_line(line: &[u8]) {
     for family in Family::ALL {
         let _ = Rule::parse(family, line);
@@ -246,7 +246,7 @@ fn read_line(line: &[u8]) {
             for chains in [false, true] {
                 let command = Command::parse(family, &found, |_| chains);
                 if let Ok(command) = command {
-                    // Each pair of addresses is a rule of its own: a line has not so many.
+                    // Each pair of addresses is a separate rule: a line does not contain more.
                     assert!(command.spec.rules().count() <= line.len().pow(2).max(1));
                 }
             }
@@ -302,7 +302,7 @@ proptest! {
     }
 }
 
-/// An index for the name of a set that is not there: the sum of its letters.
+/// An index for the name of a set that does not exist: the sum of its letters.
 struct Sums;
 
 impl SetNames for Sums {
@@ -317,7 +317,7 @@ impl SetNames for Sums {
     }
 }
 
-/// The rule as it can be encoded.
+/// The rule in a form that can be encoded.
 fn resolved(family: Family, mut rule: Rule) -> Rule {
     rule.resolve_sets(family, &mut Sums).unwrap();
     rule

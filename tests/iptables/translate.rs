@@ -1,4 +1,5 @@
-//! iptables' rules in nft's language: beside what `iptables-translate` makes of them, loaded by the real nft.
+//! iptables' rules in nft's language: compared with the output of `iptables-translate`, and loaded by the
+//! real nft.
 
 use crate::common::sandbox;
 use crate::common::tools::Tools;
@@ -7,7 +8,7 @@ use chainwright::nft::{Connection, Scope};
 use chainwright_lang::translate::{self, Translation};
 use chainwright_lang::{Listing, Options, Script};
 
-/// Rules that both say in the same way.
+/// Rules that both translate in the same way.
 const SAME: &[&str] = &[
     "-s 10.0.0.0/8 -i eth0 -j ACCEPT",
     "! -s 10.0.0.1/32 ! -i eth+ -d 1.0.4.0/255.0.255.0 -j DROP",
@@ -78,7 +79,7 @@ const SAME: &[&str] = &[
     "-j FOO",
 ];
 
-/// Rules that we say otherwise, with what we say.
+/// Rules that the library translates differently, with its translation.
 const OTHERWISE: &[(&str, &str, &str)] = &[
     (
         "nft asks for the protocol itself",
@@ -132,7 +133,7 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What is no rule of nft's, or would be another one.
+/// Rules without an exact translation.
 const NOT_SAID: &[&str] = &[
     "-m recent --set",
     "-m statistic --mode random --probability 0.5",
@@ -163,7 +164,7 @@ fn said(family: Family, rule: &str) -> String {
     translate::rule(&rule, family).unwrap_or_else(|error| panic!("{rule}: {error}"))
 }
 
-/// The rules of a chain, as nft lists them when it has loaded these.
+/// nft's listing of a chain after it has loaded these rules.
 fn listed(family: &str, rules: &[String]) -> Vec<String> {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
@@ -178,7 +179,7 @@ fn listed(family: &str, rules: &[String]) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// What `iptables-translate` says, without the table and chain.
+/// The output of `iptables-translate`, without the table and chain.
 fn theirs(tools: &Tools<'_>, program: &str, rule: &str) -> String {
     let said = tools.run(&format!("{program} -A c {rule}"));
     let said = said.trim_end().strip_prefix("nft '").unwrap();
@@ -258,7 +259,7 @@ fn rules_of_ipv6() {
     assert!(translate::rule(&multicast, Family::Ipv6).is_err());
 }
 
-/// Never as a wider one.
+/// They are never translated to a wider rule.
 #[test]
 fn what_has_no_equal_is_not_said() {
     for rule in NOT_SAID {
@@ -288,7 +289,7 @@ COMMIT
 COMMIT
 ";
 
-/// What is not said has its place among the rules, so that those that are said keep their order.
+/// A comment marks the position of an untranslated rule, so that the translated ones keep their order.
 #[test]
 fn a_comment_stands_where_its_rule_would() {
     let text = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -m recent --set\n-A INPUT -s 10.0.0.1 -j DROP\n\
@@ -327,7 +328,7 @@ table ip nat {
 
 	chain KUBE-SVC {
 		tcp dport 80 counter dnat to 10.0.0.1:8080
-		# -A KUBE-SVC -m statistic --mode random --probability 0.5 -j RETURN: `-m statistic --mode random --probability 0.50000000000` has no equal in nft's language
+		# -A KUBE-SVC -m statistic --mode random --probability 0.5 -j RETURN: `-m statistic --mode random --probability 0.50000000000` has no equivalent in nft's language
 	}
 }
 table ip filter {
@@ -348,7 +349,7 @@ table ip filter {
     assert_eq!(translation.rules, 5);
     let lines: Vec<_> = translation.not_said.iter().map(|not| not.line).collect();
     assert_eq!(lines, [8, 16]);
-    // By the real nft, and by ourselves.
+    // With the real nft, and with the library.
     let (sandbox, other) = (sandbox(), sandbox());
     Tools::new(&sandbox).run_with("nft -f -", &translation.text);
     let ours = other
@@ -381,7 +382,7 @@ fn what_is_none_is_said_with_its_line() {
             "{text}"
         );
     }
-    // A name that nft's language cannot hold takes its chain with it.
+    // A name that nft's language cannot express excludes its chain.
     let text = "*filter\n:a:b - [0:0]\n-A a:b -j ACCEPT\n-A INPUT -j a:b\nCOMMIT\n";
     let translation = Translation::of(Family::Ipv4, text).unwrap();
     assert_eq!(translation.rules, 0);

@@ -1,4 +1,4 @@
-//! Which backend a node uses, in as many states as a node can be in; and that looking leaves each as it was.
+//! The backend that a node uses, in many states of a node; detection leaves each state unchanged.
 
 use std::fs;
 use std::thread;
@@ -12,7 +12,7 @@ use chainwright_kube::detect::{Detector, Evidence, Verdict, WatchOptions};
 use chainwright_kube::kubelet::{self, Error, Kubelet};
 use chainwright_testing::Sandbox;
 
-/// What a node looks like from outside: nf_tables' ruleset, and which legacy tables are in use.
+/// The visible state of a node: nf_tables' ruleset, and the legacy tables in use.
 fn state(sandbox: &Sandbox) -> String {
     let tools = Tools::new(sandbox);
     let ruleset = tools.run("nft -a list ruleset");
@@ -21,7 +21,7 @@ fn state(sandbox: &Sandbox) -> String {
         let names = sandbox.run(|| fs::read_to_string(file));
         names.unwrap().unwrap_or_default()
     });
-    // The generation shows any commit, also one that changes nothing.
+    // The generation shows any commit, even one that changes nothing.
     let generation = crate::common::connect(sandbox).generation().unwrap();
     format!("{ruleset}{names:?}{generation}")
 }
@@ -35,7 +35,7 @@ fn evidence(sandbox: &Sandbox) -> Evidence {
     sandbox.run(|| Detector::open().evidence()).unwrap()
 }
 
-/// The states: what was done before, a line each, and the verdict.
+/// The states: the preceding commands, one per line, and the verdict.
 const STATES: &[(&str, &[&str], Verdict)] = &[
     ("fresh", &[], Verdict::Undetermined),
     (
@@ -240,13 +240,13 @@ fn each_state_of_a_node_is_told_and_left_as_it_is() {
     }
 }
 
-/// Where one may not look, that is no empty node.
+/// A node that cannot be read is not treated as empty.
 #[test]
 fn who_may_not_look_is_told_nothing_else() {
     let sandbox = sandbox();
     Tools::new(&sandbox).run("iptables-nft -t mangle -N KUBE-IPTABLES-HINT");
     let verdict = sandbox.run(|| {
-        // A thread of its own: its capabilities do not come back.
+        // A separate thread, because its capabilities do not return.
         thread::scope(|scope| {
             let look = scope.spawn(|| {
                 caps::clear(None, caps::CapSet::Effective).unwrap();
@@ -309,7 +309,7 @@ fn the_evidence_counts_chains_and_rules() {
     }
 }
 
-/// Who waits is told when kubelet has initialised, in either backend, and when the other one comes up later.
+/// A watch reports when kubelet has initialised, in either backend, and when the other backend is used later.
 #[test]
 fn verdicts_are_told_as_they_change() {
     for (first, second) in [
@@ -340,7 +340,7 @@ fn verdicts_are_told_as_they_change() {
                     told.push(watch.next_until(Some(far)).unwrap().unwrap().verdict());
                 });
             }
-            // Nothing changes: nothing is told.
+            // Without a change nothing is reported.
             assert_eq!(watch.next_until(Some(Instant::now())).unwrap(), None);
             told
         });
@@ -355,7 +355,7 @@ fn verdicts_are_told_as_they_change() {
     }
 }
 
-/// However seldom the legacy tables are to be looked at.
+/// Even with a very long interval for the legacy tables.
 #[test]
 fn any_interval_can_be_waited_for() {
     let sandbox = sandbox();
@@ -383,7 +383,7 @@ fn waiting_ends_when_it_is_determined() {
     assert_eq!(verdict, Verdict::Nft);
 }
 
-/// A second hint is not made, in either direction, unless it is asked for; what is there already is no reason to refuse.
+/// A second hint is not created, in either direction, unless requested; an existing one causes no refusal.
 #[test]
 fn a_second_hint_is_not_made_unasked() {
     for (there, wanted) in [

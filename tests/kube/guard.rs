@@ -1,4 +1,4 @@
-//! The guard: what vanishes comes back, and it is told who took it away.
+//! The guard restores what disappears, and reports which process removed it.
 
 mod counted;
 mod race;
@@ -23,7 +23,7 @@ use chainwright_kube::kubelet::Kubelet;
 use chainwright_testing::Sandbox;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// So quick that tests need not wait, where something is to be waited for.
+/// Short times, so that tests need not wait long.
 fn quick() -> GuardOptions {
     GuardOptions {
         pace: PaceOptions {
@@ -46,7 +46,7 @@ fn open(sandbox: &Sandbox, declared: Declared, backend: Backend, options: GuardO
         .with_lock(LockPolicy::None, Retry::ONCE)
 }
 
-/// Starts one there.
+/// Starts a guard there.
 fn start(
     sandbox: &Sandbox,
     declared: Declared,
@@ -55,7 +55,7 @@ fn start(
 ) -> (Running, Receiver<Event>) {
     let guard = open(sandbox, declared, backend, options);
     let (sender, events) = channel();
-    // The thread is one of the sandbox, as it is one of the node.
+    // The guard's thread belongs to the sandbox, as it would to the node.
     let running = sandbox.run(|| guard.start(move |notice| drop(sender.send(notice.event))));
     (running.unwrap().unwrap(), events)
 }
@@ -70,7 +70,7 @@ fn ready(events: &Receiver<Event>) -> usize {
 
 #[track_caller]
 fn next(events: &Receiver<Event>) -> Event {
-    // So long only a guard that does nothing takes.
+    // Only a guard that does nothing takes this long.
     events.recv_timeout(Duration::from_secs(60)).unwrap()
 }
 
@@ -91,7 +91,7 @@ fn missing(sandbox: &Sandbox, declared: &Declared, backend: Backend) -> Vec<Stri
     missing.unwrap().iter().map(ToString::to_string).collect()
 }
 
-/// Takes away all rules of a table, in a thread of this name.
+/// Removes all rules of a table, in a thread of this name.
 fn flush(sandbox: &Sandbox, name: &str, table: &str) -> u32 {
     thread::scope(|scope| {
         let flusher = thread::Builder::new().name(name.into());
@@ -112,7 +112,7 @@ fn what_is_flushed_comes_back_and_the_flusher_is_named() {
     let declared = Kubelet::new().declared();
     let (running, events) = start(&sandbox, declared.clone(), Backend::Nft, quick());
     assert_eq!(ready(&events), 12);
-    // What follows closely on a repair would be of one burst with it.
+    // A change soon after a repair would belong to the same burst.
     thread::sleep(quick().pace.quiet);
     let generation = flush(&sandbox, "flusher", "filter");
     let repair = repaired(&events);
@@ -131,7 +131,7 @@ fn what_is_flushed_comes_back_and_the_flusher_is_named() {
     // The guard may have committed in between.
     assert!(by.generation.unwrap().number() <= generation);
     assert_eq!(by.name.as_ref().unwrap(), "flusher");
-    // The thread ends when it has flushed: then the kernel's word is all there is.
+    // The thread ends after the flush: then only the kernel's report is available.
     if let Some(process) = by.process {
         assert_eq!(process, std::process::id());
         let words: Vec<_> = std::env::args().collect();
@@ -140,14 +140,14 @@ fn what_is_flushed_comes_back_and_the_flusher_is_named() {
     assert!(!repair.trailing);
     assert_eq!(missing(&sandbox, &declared, Backend::Nft), [""; 0]);
     running.stop();
-    // It is left as it is, and nobody repairs any more.
+    // The state stays, and no more repairs happen.
     assert_eq!(missing(&sandbox, &declared, Backend::Nft), [""; 0]);
     flush(&sandbox, "flusher", "filter");
     assert_eq!(missing(&sandbox, &declared, Backend::Nft).len(), 3);
     assert!(events.recv().is_err());
 }
 
-/// What others change that is none of what is kept wakes it, and no more; its own repairs do not concern it.
+/// Changes by others to undeclared objects wake the guard without a reaction; its own repairs do not affect it.
 #[test]
 fn what_does_not_concern_it_is_let_be() {
     let sandbox = sandbox();
@@ -162,15 +162,15 @@ fn what_does_not_concern_it_is_let_be() {
     tools.run("nft add table ip other");
     tools.run("nft delete table ip other");
     tools.run("iptables-nft -P INPUT DROP");
-    // A rule of the built-in chain that is not kept.
+    // An undeclared rule in a built-in chain.
     tools.run("iptables-nft -D INPUT -s 192.0.2.1 -j DROP");
     assert!(running.is_alive(Duration::from_secs(60)));
     tools.run("iptables-nft -D INPUT -j KUBE-FIREWALL");
-    // The first that it tells is of what it keeps.
+    // The first event is about a declared rule.
     assert_eq!(repaired(&events).items.len(), 1);
 }
 
-/// Of a chain that has another name now the kernel tells the new one alone.
+/// For a renamed chain the kernel reports only the new name.
 #[test]
 fn a_chain_that_is_renamed_is_missed() {
     let sandbox = sandbox();
@@ -189,7 +189,7 @@ fn at_rest_it_does_not_wake() {
     ready(&events);
     flush(&sandbox, "flusher", "filter");
     repaired(&events);
-    // Everything that followed is taken in when it answers.
+    // When it answers, it has read all earlier events.
     assert!(running.is_alive(Duration::from_secs(60)));
     let switches = || {
         let mut switches = Vec::new();
@@ -207,8 +207,8 @@ fn at_rest_it_does_not_wake() {
         }
         switches
     };
-    // Voluntary switches are waits that ended. It may finish its work after it answered, later on a busy machine;
-    // then nothing wakes it. One that polls has no such time.
+    // Voluntary switches are completed waits. The guard may finish its work after it answered, later on a busy machine;
+    // then nothing wakes it. A polling guard has no such period.
     let mut before = switches();
     for _ in 0..20 {
         thread::sleep(Duration::from_millis(500));
@@ -228,8 +228,8 @@ fn is_of(task: &std::path::Path, sandbox: &Sandbox) -> bool {
     fs::read_link(task.join("ns/net")).is_ok_and(|netns| netns == own.unwrap())
 }
 
-/// Whether the kernel tells this process who replaces legacy tables: auditing is on (`auditctl -e 1`), and this is the first
-/// network namespace, by its first root. It is tried.
+/// Whether the kernel reports to this process who replaces legacy tables: auditing is on (`auditctl -e 1`), and this is
+/// the initial network namespace, with its root. Determined by trying.
 fn is_audited() -> bool {
     static IS_AUDITED: OnceLock<bool> = OnceLock::new();
     *IS_AUDITED.get_or_init(|| {
@@ -245,7 +245,7 @@ fn is_audited() -> bool {
     })
 }
 
-/// Without auditing it is polled, and nobody is named; `auditctl -e 1` makes this test one of the other half.
+/// Without auditing the guard polls, and names no process; `auditctl -e 1` makes this test cover the other half.
 #[test]
 fn who_replaced_a_legacy_table_is_named_where_that_is_audited() {
     let is_audited = is_audited();
@@ -275,12 +275,12 @@ fn who_replaced_a_legacy_table_is_named_where_that_is_audited() {
         assert_eq!((by.generation, by.thread), (None, None));
         assert!(by.process.is_some());
     }
-    // Those of other tests, in namespaces of their own, may have ended when it was looked.
+    // Processes of other tests, in their own namespaces, may have ended before the look-up.
     let mut names = repair.by.iter().filter_map(|by| by.name.as_ref());
     assert_eq!(names.any(|name| name == "iptables-legacy"), is_audited);
     assert_eq!(missing(&sandbox, &declared, Backend::Legacy), [""; 0]);
     if is_audited {
-        // What is only told: size and number of entries stay the same.
+        // Only the audit log shows this change: size and number of entries stay the same.
         thread::sleep(quick().pace.quiet);
         tools.run("iptables-legacy -R INPUT 1 -j ACCEPT");
         assert_eq!(repaired(&events).items.len(), 1);
@@ -314,11 +314,11 @@ fn a_text_is_kept_in_both_backends() {
             for by in &repair.by {
                 assert_eq!(by.name.as_ref().unwrap(), tool);
             }
-            // A burst is over before the next one.
+            // A burst ends before the next one.
             thread::sleep(Duration::from_millis(10));
         }
         assert_eq!(missing(&sandbox, &declared, backend), [""; 0]);
-        // What is not its own stays: the rule that was put in the place of one of its rules.
+        // The rule that replaced one of its rules is not declared, and stays.
         assert!(
             tools
                 .save(&format!("{tool}-save"))
@@ -369,7 +369,7 @@ fn lost_events_are_made_up_for() {
     flush(&sandbox, "flusher", "filter");
     loop {
         match next(&events) {
-            // Its own changes are too large, too.
+            // Its own changes are too large as well.
             Event::Lost { what } => told.push(what),
             Event::Repaired(repair) => {
                 assert_eq!((repair.items.len(), repair.by.len()), (3, 0));
@@ -392,10 +392,10 @@ fn what_cannot_be_made_yet_is_tried_until_it_is_done() {
         panic!()
     };
     assert!(error.contains("dormant"), "{error}");
-    // Nothing of it is made where a part of it would have no effect.
+    // Nothing is created while a part would have no effect.
     assert_eq!(missing_or_error(&sandbox, &declared), None);
     tools.run("nft delete table ip filter");
-    // The same failure is not told again.
+    // The same failure is not reported again.
     assert_eq!(ready(&events), 12);
 }
 

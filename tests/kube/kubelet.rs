@@ -1,4 +1,4 @@
-//! A kubelet's chains, made here and by kubelet's own iptables commands.
+//! A kubelet's chains, created by the library and by kubelet's own iptables commands.
 
 mod found;
 mod removing;
@@ -21,8 +21,8 @@ const LOCALNET: &str = "KUBE-FIREWALL -t filter -m comment --comment \
                         ! --src 127.0.0.0/8 -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT \
                         -j DROP";
 
-/// What a kubelet runs when it starts (`kubelet_network_linux.go`), a line each. `-A` and `-I` are
-/// run only if `-C` of the same rule fails.
+/// The commands of a starting kubelet (`kubelet_network_linux.go`), one per line. `-A` and `-I` run
+/// only if `-C` of the same rule fails.
 fn commands(up_to_1_26: bool) -> Vec<String> {
     let mut lines = Vec::new();
     for (tool, family) in FAMILIES {
@@ -94,14 +94,14 @@ fn run_kubelet(tools: &Tools<'_>, up_to_1_26: bool) {
     }
 }
 
-/// What `iptables-nft-save` and `ip6tables-nft-save` print, with counters and without the comment
-/// lines.
+/// The output of `iptables-nft-save` and `ip6tables-nft-save`, with counters and without the
+/// comment lines.
 fn saves(tools: &Tools<'_>) -> String {
     let saves = FAMILIES.map(|(tool, _)| tools.save(&format!("{tool}-save -c")));
     saves.concat()
 }
 
-/// A sandbox, a connection into it, and a kubelet of the age asked for.
+/// A sandbox, a connection into it, and a kubelet of the requested version.
 struct Node {
     sandbox: Sandbox,
     nft: Connection,
@@ -118,7 +118,7 @@ impl Node {
         }
     }
 
-    /// Whose chains were made by [`Kubelet::ensure`].
+    /// Creates a node whose chains come from [`Kubelet::ensure`].
     fn ensured(up_to_1_26: bool) -> Self {
         let mut node = Self::new(up_to_1_26);
         assert!(!node.ensure().is_empty());
@@ -133,7 +133,8 @@ impl Node {
         self.nft.generation().unwrap().number()
     }
 
-    /// What `ensure` did, in words; it is what `check` found before, and one commit, if anything.
+    /// Calls `ensure` and returns the created items as text; they equal the result of `check`, and
+    /// take one commit, if any.
     #[track_caller]
     fn ensure(&mut self) -> Vec<String> {
         let missing = self.kubelet.check(&mut self.nft).unwrap();
@@ -146,7 +147,8 @@ impl Node {
         made.iter().map(ToString::to_string).collect()
     }
 
-    /// What `remove` took away and what it left, in words; it is one commit, if anything.
+    /// Calls `remove` and returns the removed and remaining items as text; takes one commit, if
+    /// any.
     #[track_caller]
     fn remove(&mut self) -> [Vec<String>; 2] {
         let before = self.generation();
@@ -169,8 +171,8 @@ fn what_ensure_makes_is_what_kubelets_commands_make() {
         assert_eq!(ours, theirs);
         assert_eq!(ours.contains("KUBE-POSTROUTING"), old, "{ours}");
 
-        // The same in nft's terms, as far as the rules' encoding does not show: chains with their
-        // hooks and priorities, among them those that iptables-nft-save prints in any case.
+        // The same as nft lists it, as far as the rules' encoding does not matter: chains with
+        // their hooks and priorities, including those that iptables-nft-save prints in any case.
         let chains = |sandbox| {
             let mut chains: Vec<String> = Tools::new(sandbox)
                 .nft_json("list chains")
@@ -211,9 +213,9 @@ fn iptables_finds_each_rule_that_ensure_made() {
         for check in checks(old) {
             assert!(tools.succeeds(&check), "{check}");
         }
-        // It is the check that says so.
+        // This proves that the check works.
         assert!(!tools.succeeds("iptables-nft -C INPUT -j KUBE-KUBELET-CANARY"));
-        // And it takes them for its own: it deletes each by its text.
+        // kubelet treats them as its own: it deletes each by its text.
         for check in checks(old) {
             tools.run(&check.replacen(" -C ", " -D ", 1));
         }
@@ -221,7 +223,7 @@ fn iptables_finds_each_rule_that_ensure_made() {
     }
 }
 
-/// The rules are encoded as iptables 1.8.7 does it, which every later version reads back whole.
+/// The rules have the encoding of iptables 1.8.7, which every later version reads completely.
 #[test]
 fn rules_are_written_as_iptables_1_8_7_writes_them() {
     let mut node = Node::ensured(true);
@@ -265,7 +267,7 @@ fn edits_by_iptables_beside_them_change_nothing() {
         tools.run("ip6tables-nft -t mangle -A KUBE-IPTABLES-HINT -j RETURN");
         tools.run("iptables-nft -t nat -N ours");
         tools.run("iptables-nft -t nat -I POSTROUTING -p tcp -m tcp --dport 80 -j ours");
-        // What stands twice is there as well.
+        // A rule that occurs twice is present as well.
         tools.run("iptables-nft -A OUTPUT -j KUBE-FIREWALL");
         for check in checks(old) {
             assert!(tools.succeeds(&check), "{check}");
@@ -286,7 +288,7 @@ fn what_kubelets_commands_made_is_complete() {
         let made = saves(&tools);
         assert_eq!(node.ensure(), [""; 0]);
         assert_eq!(saves(&node.tools()), made);
-        // And is removed as ours is.
+        // It is removed like the library's own.
         let [removed, left] = node.remove();
         assert_eq!((left, removed.len()), (vec![], if old { 35 } else { 12 }));
         assert!(!saves(&node.tools()).contains("KUBE"));
@@ -311,7 +313,7 @@ fn one_family_alone() {
     }
 }
 
-/// A rival that commits without a pause, in a table of its own, makes nothing fail.
+/// Constant commits by another program, in its own table, cause no failure.
 #[test]
 fn a_rival_that_commits_all_the_time_does_not_keep_it_from_its_end() {
     let mut node = Node::new(false);
@@ -331,7 +333,7 @@ fn a_rival_that_commits_all_the_time_does_not_keep_it_from_its_end() {
             }
         });
         let _stop = OnDrop(|| stop.store(true, Ordering::Relaxed));
-        // Rounds, and those of them in which the rival committed.
+        // Rounds, and those in which the other program committed.
         let (mut rounds, mut contended) = (0, 0);
         while rounds < 100 || contended < 50 {
             let before = node.generation();
@@ -349,15 +351,15 @@ fn a_rival_that_commits_all_the_time_does_not_keep_it_from_its_end() {
     });
 }
 
-/// Reading and committing are one step, whoever comes in between: two that start at the same moment
-/// make everything once.
+/// Reading and committing are one step, whatever happens in between: of two that start at the same
+/// moment, only one creates each item.
 #[test]
 fn two_at_once_make_everything_once() {
     const ROUNDS: usize = 100;
     let mut node = Node::new(true);
     let all = node.kubelet.check(&mut node.nft).unwrap();
     let mut other = connect(&node.sandbox);
-    // As many chains and rules as there are items, and no more.
+    // There are as many chains and rules as items, and no more.
     let count = |nft: &mut Connection| {
         let (mut chains, mut rules) = (0, 0);
         let listing = nft.chains(Scope::all()).unwrap();

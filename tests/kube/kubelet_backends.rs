@@ -1,4 +1,5 @@
-//! A kubelet's chains in the legacy tables, as they are in nf_tables; and chains that a text names, in both.
+//! A kubelet's chains in the legacy tables, equal to those in nf_tables; and chains declared by a text, in
+//! both.
 
 use std::fs;
 
@@ -17,7 +18,7 @@ const LOCALNET: &str = "-A KUBE-FIREWALL -m comment --comment \"block incoming l
                         127.0.0.0/8 ! --src 127.0.0.0/8 -m conntrack ! --ctstate \
                         RELATED,ESTABLISHED,DNAT -j DROP";
 
-/// What a kubelet runs when it starts.
+/// Runs the commands of a starting kubelet.
 fn run_kubelet(tools: &Tools<'_>) {
     for (tool, v4) in FAMILIES {
         tools.run(&format!("{tool} -t mangle -N KUBE-IPTABLES-HINT"));
@@ -33,7 +34,7 @@ fn run_kubelet(tools: &Tools<'_>) {
     }
 }
 
-/// All legacy tables, table by table in one order: the kernel's is that of their making.
+/// All legacy tables in a fixed order: the kernel's order is that of their creation.
 fn saves(tools: &Tools<'_>) -> String {
     let mut all = String::new();
     for (tool, _) in FAMILIES {
@@ -47,7 +48,7 @@ fn saves(tools: &Tools<'_>) -> String {
     all
 }
 
-/// Does something with the tables of one backend.
+/// Runs a function with the tables of one backend.
 fn with<R: Send>(
     sandbox: &Sandbox,
     backend: Backend,
@@ -66,7 +67,7 @@ fn ensure(sandbox: &Sandbox, kubelet: &Kubelet) -> Vec<String> {
         let made = kubelet.ensure(&mut *iptables).unwrap();
         (missing, made, kubelet.check(&mut *iptables).unwrap())
     });
-    // What is made first is another thing: the hint comes last.
+    // The order of creation differs: the hint comes last.
     let sorted = |items: &[Item]| {
         let mut lines = words(items);
         lines.sort();
@@ -94,7 +95,7 @@ fn what_ensure_makes_is_what_kubelets_commands_make() {
     let ours = sandbox();
     assert_eq!(ensure(&ours, &Kubelet::new()).len(), 12);
     assert_eq!(saves(&Tools::new(&ours)), saves(&Tools::new(&by_kubelet)));
-    // What kubelet's commands made is complete, and what is complete is not touched.
+    // Chains of kubelet's commands are complete, and complete chains are not touched.
     let theirs = saves(&Tools::new(&by_kubelet));
     assert_eq!(ensure(&by_kubelet, &Kubelet::new()), [""; 0]);
     assert_eq!(saves(&Tools::new(&by_kubelet)), theirs);
@@ -109,7 +110,7 @@ fn checking_and_removing_make_no_table() {
     });
     assert_eq!((missing.len(), removed.removed.len()), (12, 0));
     assert_eq!(names(&sandbox), ["", ""]);
-    // Of one family only its tables are made.
+    // For one family only its tables are created.
     ensure(&sandbox, &Kubelet::new().only(Family::Ipv6));
     let [ip, ip6] = &names(&sandbox)[..] else {
         panic!()
@@ -135,7 +136,7 @@ fn what_is_lost_comes_back_and_others_rules_stay() {
         let healed = saves(&tools);
         assert_eq!(sorted(&healed), sorted(&whole), "{line}");
     }
-    // Beside them others work on, and their counters count on.
+    // Other programs use the tables as well, and their counters continue.
     for line in [
         "iptables-legacy -I INPUT -s 10.1.2.3 -c 7 800 -j ACCEPT",
         "iptables-legacy -A KUBE-FIREWALL -j ACCEPT",
@@ -156,7 +157,7 @@ fn what_is_lost_comes_back_and_others_rules_stay() {
     assert!(after.contains("[7:800] -A INPUT -s 10.1.2.3/32 -j ACCEPT"));
 }
 
-/// The lines, since chains that were made anew stand elsewhere.
+/// The sorted lines, because recreated chains are at other positions.
 fn sorted(save: &str) -> Vec<&str> {
     let mut lines: Vec<_> = save.lines().collect();
     lines.sort_unstable();
@@ -203,7 +204,7 @@ fn what_others_use_is_left() {
     assert_eq!(remove().left, []);
     let saved = saves(&tools);
     assert!(!saved.contains("KUBE"), "{saved}");
-    // What was there is what is there, beside tables that are in use now.
+    // The content is unchanged, beside tables that are now in use.
     let of_filter = |save: &str| {
         let start = save.find("*filter").unwrap();
         save[start..]
@@ -248,7 +249,7 @@ fn chains_of_a_text_are_kept_in_both_backends() {
         assert_eq!(check(), [""; 0]);
         let save = format!("{tool}-save");
         let whole = tools.save(&save);
-        // -I stands first, -A last; policies are left alone.
+        // -I comes first, -A last; policies are left alone.
         let input: Vec<_> = whole
             .lines()
             .filter(|line| line.contains("A INPUT"))
@@ -269,7 +270,7 @@ fn chains_of_a_text_are_kept_in_both_backends() {
         assert_eq!(ensure(), [""; 0]);
         assert_eq!(tools.save(&save), whole);
 
-        // One rule in the middle: it and those behind it are made anew, in the text's order.
+        // One rule in the middle: it and the following ones are added again, in the text's order.
         tools.run(&format!("{tool} -D AGENT 1"));
         assert_eq!(ensure().len(), 2);
         assert_eq!(tools.save(&save), whole);
@@ -280,7 +281,7 @@ fn chains_of_a_text_are_kept_in_both_backends() {
         tools.run(&format!("{tool} -F"));
         tools.run(&format!("{tool} -X"));
         assert_eq!(ensure().len(), all.len() - 2);
-        // A set that is not there is named.
+        // The error names a missing set.
         tools.run(&format!("{tool} -F"));
         tools.run("ipset destroy bad");
         let error = with(&sandbox, backend, |iptables| {

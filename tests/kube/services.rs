@@ -1,4 +1,4 @@
-//! Services with real packets: a client, a node and pods, each in a sandbox of its own, joined by cables; the same
+//! Services with real packets: a client, a node and pods, each in its own sandbox, joined by cables; the same
 //! table of cases in every layout and both families.
 
 mod adopt;
@@ -22,13 +22,13 @@ use chainwright::legacy::LOCK_VARIABLE;
 use chainwright_kube::service::Layout;
 use flood::By;
 
-/// The lock of the legacy tables is one of the tests' own: the usual file is root's.
+/// The tests use their own lock for the legacy tables: the usual file belongs to root.
 // SAFETY: on Linux std works before main; this starts no thread.
 #[ctor::ctor(unsafe)]
 fn choose_lock() {
     if std::env::var_os(LOCK_VARIABLE).is_none() {
         let path = concat!(env!("CARGO_TARGET_TMPDIR"), "/xtables.lock");
-        // SAFETY: there is no other thread yet that could read the environment.
+        // SAFETY: no other thread exists yet that could read the environment.
         unsafe { std::env::set_var(LOCK_VARIABLE, path) };
     }
 }
@@ -72,7 +72,7 @@ const NFTABLES: Layout = Layout::Nftables;
 const IPTABLES: Layout = Layout::Iptables(Backend::Nft);
 const LEGACY: Layout = Layout::Iptables(Backend::Legacy);
 
-/// Of which numbers of endpoints, from 1 to 100, connections are drawn: 1 is all of them.
+/// The step between numbers of endpoints, from 1 to 100, for which connections are counted: 1 covers all of them.
 fn step(usual: usize) -> usize {
     from_env("DRAWN_STEP", usual)
 }
@@ -97,7 +97,7 @@ fn iptables_legacy_draws_evenly() {
     draws::evenly(LEGACY, step(9));
 }
 
-/// How often endpoints come and go.
+/// How often endpoints change.
 fn rounds() -> usize {
     from_env("AFFINITY_ROUNDS", 60)
 }
@@ -122,7 +122,7 @@ fn iptables_legacy_keeps_clients() {
     draws::affinity(LEGACY, rounds());
 }
 
-/// How many syncs there are that do not concern what is watched.
+/// Number of syncs that do not affect the watched service.
 fn syncs(usual: usize) -> usize {
     from_env("UNDISTURBED", usual)
 }
@@ -152,7 +152,7 @@ fn layouts_change_without_a_refused_connection() {
     undisturbed::layouts_change();
 }
 
-/// Not a test by itself: what the tests below start and kill.
+/// Not a test itself: the process that the tests below start and kill.
 #[test]
 fn victim() {
     if let Some(task) = running::task() {
@@ -161,7 +161,7 @@ fn victim() {
     }
 }
 
-/// How many kills must fall into syncs of each layout.
+/// Number of kills that must happen during syncs of each layout.
 fn kills() -> usize {
     from_env("SERVICE_KILLS", 20)
 }
@@ -221,7 +221,7 @@ fn iptables_legacy_is_what_kube_proxy_writes() {
     kube_proxy::iptables(Backend::Legacy);
 }
 
-/// How many changes of each kind there are each way while flows come.
+/// Number of changes of each kind in each direction while flows arrive.
 fn commits() -> usize {
     from_env("FLOOD_COMMITS", 12)
 }

@@ -1,4 +1,4 @@
-//! Services that the kernel refuses: they are set aside alone.
+//! Services that the kernel refuses are skipped individually.
 
 use crate::services::proxy;
 use std::sync::{Arc, Mutex};
@@ -44,7 +44,7 @@ impl Node {
         node
     }
 
-    /// A service with so many endpoints.
+    /// Sets a service with this number of endpoints.
     fn set(&mut self, number: u8, endpoints: u8, affinity: Option<Duration>) {
         let mut service = Service::new(name(number), [[10, 96, 0, number].into()]);
         service.session_affinity = affinity;
@@ -71,7 +71,7 @@ impl Node {
     }
 }
 
-/// Longer than the kernel can wait, and than its API takes: 634 years.
+/// Longer than the kernel can wait, and than its API accepts: 634 years.
 const TOO_LONG: Duration = Duration::from_secs(20_000_000_000);
 
 fn names(synced: &Synced) -> Vec<ObjectName> {
@@ -97,10 +97,10 @@ fn a_time_that_is_too_long_for_the_kernel() {
     };
     assert_eq!((endpoints(&node, 8), endpoints(&node, 9)), (2, 1));
 
-    // Another process finds it, without disturbing what is there.
+    // Another process finds it, without disturbing the existing tables.
     let before = node.ruleset();
     node.proxy = open(&node.sandbox, Layout::Nftables);
-    // The kernel takes a while to know that the process before is gone.
+    // The kernel takes a while to notice that the previous process ended.
     let is_owned = |node: &Node| {
         let mut nft = connect(&node.sandbox);
         let table = nft.table(Family::Ipv4.into(), "kube-proxy").unwrap();
@@ -115,7 +115,7 @@ fn a_time_that_is_too_long_for_the_kernel() {
     assert_eq!((endpoints(&node, 3), endpoints(&node, 9)), (2, 0));
     assert!(before.contains(" 10.244.4.0") && node.ruleset().contains(" 10.244.4.0"));
 
-    // It is tried again when all is looked at, and when it changes.
+    // It is retried at a complete sync, and when it changes.
     node.proxy.distrust();
     assert_eq!(names(&node.sync()), [name(9)]);
     assert_eq!(node.aside(), [name(9)]);
@@ -128,8 +128,8 @@ fn a_time_that_is_too_long_for_the_kernel() {
     assert_eq!(node.ruleset(), ruleset);
 }
 
-/// Somebody leads to a service's chain by so many jumps that the kernel allows no more: it counts from there to where the
-/// service's own lead.
+/// Another program's chain of jumps to a service's chain is so long that the kernel allows no more: it counts from
+/// there to the service's own targets.
 #[test]
 fn a_chain_that_nothing_more_can_follow() {
     let mut node = Node::new(Layout::Iptables(Backend::Nft));
@@ -180,7 +180,7 @@ fn a_chain_that_nothing_more_can_follow() {
     assert!(leads_to(&node, 30));
 }
 
-/// A first sync of many services tells how far it has come.
+/// A first sync of many services reports its progress.
 #[test]
 fn progress_is_told() {
     for (layout, count) in [(Layout::Flat, 12_000_u16), (Layout::Nftables, 2_000)] {
@@ -216,7 +216,7 @@ fn progress_is_told() {
     }
 }
 
-/// A configuration that changes is followed without another proxy, and ends where that one would.
+/// The proxy adopts a changed configuration, with the same result as a new proxy.
 #[test]
 fn a_configuration_is_followed() {
     for layout in [
@@ -255,12 +255,12 @@ fn a_configuration_is_followed() {
             let synced = node.sync();
             assert_eq!((synced.whole, synced.services), (whole, 20), "{layout:?}");
             assert!(whole || synced.transactions > 0, "{layout:?} {synced:?}");
-            // One that looks at everything finds nothing to do.
+            // A complete sync finds nothing to do.
             node.proxy.distrust();
             assert_eq!(node.sync().transactions, 0, "{layout:?}");
             assert_eq!(node.sync().services, 0);
         }
-        // Nothing of what was in between is left.
+        // Nothing is left of the states in between.
         let lines = |ruleset: &str| -> std::collections::BTreeSet<String> {
             let lines = ruleset.lines().map(|line| line.trim().to_owned());
             lines.filter(|line| line.contains("10.")).collect()
@@ -271,8 +271,8 @@ fn a_configuration_is_followed() {
     }
 }
 
-/// A table of one family that somebody else owns: the other family is brought all the same, and is not brought anew while it is
-/// tried again.
+/// A table of one family has another owner: the other family is still synced, and is not written again while the first
+/// one is retried.
 #[test]
 fn a_family_that_fails_does_not_stop_the_other() {
     let layouts = [
@@ -330,7 +330,7 @@ fn a_family_that_fails_does_not_stop_the_other() {
             let expected = both.map(|family| !broken.contains(&family));
             assert_eq!(serves(1), expected, "{layout:?}");
             assert_eq!(both.map(|family| proxy.is_known(family)), expected);
-            // Nothing changed: it is tried again where it failed alone.
+            // Without a change only the failed family is retried.
             let generation = connect(&sandbox).generation().unwrap();
             sync(&mut proxy, &mut services);
             assert_eq!(
@@ -343,7 +343,7 @@ fn a_family_that_fails_does_not_stop_the_other() {
             sync(&mut proxy, &mut services);
             assert_eq!((serves(2), serves(1)), (expected, [false; 2]), "{layout:?}");
 
-            // Both families come to what is desired as soon as they can.
+            // Both families reach the desired state as soon as they can.
             drop(owners);
             while broken.iter().any(|&family| {
                 connect(&sandbox)

@@ -1,4 +1,4 @@
-//! Connections of UDP that a sync made wrong: many of them, among others.
+//! Stale UDP conntrack entries: many of them, among others.
 
 use crate::services::proxy;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ const MANY: u16 = 10_000;
 const OTHERS: u16 = 2_000;
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Services `dns` and `log`, of one port each, and the same endpoints.
+/// Services `dns` and `log` with one port each, and the same endpoints.
 struct Node {
     sandbox: Sandbox,
     family: Family,
@@ -48,7 +48,7 @@ impl Node {
         node.set("dns", &[1, 2]);
         node.set("log", &[1, 2]);
         node.sync();
-        // All there is, after a start.
+        // Everything, as after a start.
         assert_eq!(node.forget(), Forgotten::default());
         node
     }
@@ -78,7 +78,7 @@ impl Node {
             .unwrap_or_else(|error| panic!("{}", report(&error)))
     }
 
-    /// Entries from this many clients, as if they had gone through a service to an endpoint.
+    /// Adds entries from this many clients, as if through a service to an endpoint.
     fn enter(&mut self, clients: u16, service: u8, endpoint: u8) {
         for client in 0..clients {
             let ip = address(self.family, (client >> 8) as u8, client as u8);
@@ -123,7 +123,7 @@ fn many(family: Family) {
     node.enter(MANY, 10, 1);
     node.enter(OTHERS, 10, 3);
     node.enter(OTHERS, 11, 4);
-    // Those of an endpoint that both services have: clients tell them apart by their ports alone.
+    // An endpoint of both services: clients distinguish the services only by port.
     let client = (address(family, 97, 1), 4000);
     let mut shared = Entry::new(Tuple::udp(client, (address(family, 96, 11), 53)), HOUR);
     shared.reply = Tuple::udp((address(family, 244, 1), 5353), client);
@@ -133,7 +133,7 @@ fn many(family: Family) {
     node.sync();
     let forgotten = node.forget();
     match family {
-        // The kernel did it, and no entry came here.
+        // The kernel deleted them, without sending entries here.
         Family::Ipv4 => assert_eq!((forgotten.flushes, forgotten.listed.deleted), (1, 0)),
         Family::Ipv6 => {
             let deleted = usize::from(MANY);
@@ -145,10 +145,11 @@ fn many(family: Family) {
     let others = usize::from(OTHERS);
     assert_eq!((node.entries(10, 3), node.entries(11, 4)), (others, others));
     assert_eq!(node.entries(11, 1), 1);
-    // It is told once.
+    // It is reported once.
     assert!(node.proxy.take_stale().is_empty());
 
-    // After a start nothing is known of what was: all that goes astray, in one listing.
+    // After a start the previous state is unknown: everything without a serving endpoint, in one
+    // listing.
     node.enter(MANY, 10, 1);
     node.proxy = open(&node.sandbox, family);
     node.sync();
@@ -160,7 +161,7 @@ fn many(family: Family) {
         .run(|| stale[0].delete(conntrack))
         .unwrap()
         .unwrap();
-    // Those of `log` to an endpoint that it never had, too.
+    // Including entries of `log` to an endpoint that it never had.
     assert_eq!((forgotten.flushes, forgotten.listed.deleted), (0, deleted));
     let again = node
         .sandbox

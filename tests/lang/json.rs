@@ -1,6 +1,6 @@
-//! Rulesets as libnftables' JSON: what we write is what nft writes, value for value, but where nft leaves something out
-//! or writes something else than there is: those places stand here, each with how often it is met. And what we write
-//! nft reads back as the same, or refuses.
+//! Rulesets as libnftables' JSON: the library writes what nft writes, value for value, except where nft omits something
+//! or writes something else than the ruleset contains. Those places are listed here with their counts. And nft reads
+//! the library's JSON back as the same ruleset, or refuses it.
 
 mod otherwise;
 mod read_back;
@@ -27,7 +27,7 @@ use otherwise::{ANEW, SWAPPED, all_met, amend};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What we write of a ruleset.
+/// The library's JSON for a ruleset.
 fn ours(sandbox: &Sandbox, part: Part<'_>, change: impl Fn(&mut Options)) -> String {
     let snapshot = connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
     let options = sandbox.run(Options::here).expect("it can be entered");
@@ -43,7 +43,7 @@ fn all_of(sandbox: &Sandbox) -> String {
     ours(sandbox, Part::All, |_| {})
 }
 
-/// The objects of a document as they are written, but the first, which is each program's own.
+/// The objects of a document as text, without the first one, which depends on the program.
 #[track_caller]
 fn written(text: &str) -> Vec<&str> {
     let list = text
@@ -63,7 +63,7 @@ fn written(text: &str) -> Vec<&str> {
                 depth -= 1;
                 if depth == 0 {
                     found.push(&list[start..=at]);
-                    start = at + 3; // behind the comma and the blank
+                    start = at + 3; // after the comma and the blank
                 }
             }
             _ => {}
@@ -76,14 +76,14 @@ fn written(text: &str) -> Vec<&str> {
     found
 }
 
-/// The keys of an object and of all that is in it, as they are written.
+/// The keys of an object and of everything inside it, in order.
 fn keys(object: &str) -> Vec<&str> {
     let parts: Vec<&str> = object.split('"').collect();
     let pairs = parts.windows(2).filter(|pair| pair[1].starts_with(": "));
     pairs.map(|pair| pair[0]).collect()
 }
 
-/// Without the numbers that pass with time.
+/// Removes the numbers that change over time.
 fn without_time(object: &str) -> String {
     let mut parts = object.split(r#""expires": "#);
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -94,7 +94,7 @@ fn without_time(object: &str) -> String {
     text
 }
 
-/// Whether two texts have the same bytes, in whatever order.
+/// Whether two texts have the same bytes, in any order.
 fn has_same_bytes(one: &str, other: &str) -> bool {
     let [one, other] = [one, other].map(|text| {
         let mut bytes = text.as_bytes().to_vec();
@@ -104,7 +104,7 @@ fn has_same_bytes(one: &str, other: &str) -> bool {
     one == other
 }
 
-/// The objects of a document but the first, which is each program's own.
+/// The objects of a document without the first one, which depends on the program.
 #[track_caller]
 fn objects(text: &str) -> Vec<Value> {
     let mut document: Value =
@@ -120,12 +120,12 @@ fn objects(text: &str) -> Vec<Value> {
     objects
 }
 
-/// A document of these objects.
+/// A document with these objects.
 fn document(objects: &[Value]) -> String {
     json!({"nftables": objects}).to_string()
 }
 
-/// Without what passes, and with elements in an order of their own where nft has none for them.
+/// Removes what changes over time, and sorts elements if nft has no order for them.
 fn settle(value: &mut Value, any_order: bool) {
     match value {
         Value::Object(object) => {
@@ -145,7 +145,7 @@ fn settle(value: &mut Value, any_order: bool) {
     }
 }
 
-/// Compares object by object, byte by byte; where nft has something otherwise, value by value and in the order of its keys.
+/// Compares object by object and byte by byte; where nft differs, by values and by the order of keys.
 #[track_caller]
 fn same(
     name: &str,
@@ -192,11 +192,11 @@ fn same(
 #[test]
 fn rulesets_are_written_as_nft_writes_them() {
     let (mut compared, mut met, mut missing) = (0, BTreeMap::new(), 0);
-    // In other ways it is the same that is met.
+    // Other modes have the same differences.
     let mut again = BTreeMap::new();
     let mut broken = 0;
     for ruleset in Ruleset::all() {
-        // nft 1.0.6 forgets the first of six fields, and so lists other elements than there are.
+        // nft 1.0.6 drops the first of six fields, and so lists wrong elements.
         if ruleset.name == "sets-concatenation-six-fields" {
             continue;
         }
@@ -221,7 +221,7 @@ fn rulesets_are_written_as_nft_writes_them() {
         ];
         for (number, (option, change)) in ways.into_iter().enumerate() {
             let nfts = tools.run(&format!("nft -j {option}list ruleset"));
-            // Its document ends at what happens to be in memory for a flag of a table, where that is no text.
+            // Its document ends at arbitrary memory for a flag of a table, if that is not text.
             if !nfts.ends_with("]}\n") {
                 assert!(ruleset.text.contains("flags dormant"), "{}", ruleset.name);
                 broken += 1;
@@ -238,7 +238,7 @@ fn rulesets_are_written_as_nft_writes_them() {
     assert!(compared > 15_000, "{compared}");
     assert!(again.remove(SWAPPED).is_some(), "{again:?}");
     assert!(again.keys().eq(met.keys()), "{again:?}");
-    // What a kernel does not take is not met.
+    // Differences in rulesets that the kernel refuses do not occur.
     if missing == 0 {
         all_met(&met, |each| each.2);
     }
@@ -307,7 +307,7 @@ fn parts_are_written_as_nft_writes_them() {
     }
 }
 
-/// An object without what says where it is.
+/// An object without the fields for its location.
 fn bare(mut object: Value) -> Value {
     for inner in object.as_object_mut().unwrap().values_mut() {
         let inner = inner.as_object_mut().unwrap();
@@ -369,7 +369,7 @@ fn what_nft_leaves_out_is_written() {
     assert_eq!(written, expected);
 }
 
-/// As libnftables-json(5) has it: the kernel that the tests run on need not have these.
+/// As in libnftables-json(5): the test kernel need not support these.
 #[test]
 fn what_few_kernels_have_is_written() {
     let model = FakeKernel::new().with_device("a").with_device("b");
@@ -430,7 +430,7 @@ fn what_few_kernels_have_is_written() {
     assert_eq!(written, expected);
 }
 
-/// As many instructions as the kernel takes, each around the one before it.
+/// As many instructions as the kernel accepts, each inside the next one.
 #[test]
 fn the_deepest_rule_is_one_document() {
     let sandbox = sandbox();
@@ -463,7 +463,7 @@ fn the_deepest_rule_is_one_document() {
     assert_eq!(*operand, json!({"meta": {"key": "mark"}}));
 }
 
-/// Names that would be read as something else, registers used as nft never does: nothing loads it as another rule.
+/// Names that would be read as something else, and registers that nft never uses: nothing loads them as another rule.
 #[test]
 fn what_nft_has_no_words_for_is_refused() {
     let name = |name: &[u8]| {

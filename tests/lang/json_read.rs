@@ -1,4 +1,4 @@
-//! libnftables' JSON is read: what nft and what we write of a ruleset makes the same ruleset again, to the byte.
+//! Reads libnftables' JSON: documents of nft and of the library create the same ruleset again, byte for byte.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use chainwright_lang::{Listing, Options, Script};
 use chainwright_testing::Sandbox;
 use serde_json::{Value, json};
 
-/// What we write of a ruleset.
+/// The library's JSON for a ruleset.
 fn written(sandbox: &Sandbox) -> String {
     let snapshot = connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
     let options = sandbox.run(Options::here).expect("it can be entered");
@@ -21,24 +21,24 @@ fn written(sandbox: &Sandbox) -> String {
     Listing::new(&snapshot, &options).json().to_string()
 }
 
-/// Carries a document out.
+/// Applies a document.
 fn apply(sandbox: &Sandbox, json: &str) -> Result<(), String> {
     let script = Script::parse_json("rules.json", json).map_err(|error| error.to_string())?;
     carry_out(sandbox, &mut connect(sandbox), script)
 }
 
-/// What came of making rulesets again.
+/// The result of recreating rulesets.
 #[derive(Default)]
 struct MadeAgain {
-    /// Those that are not the same, and how.
+    /// Those that differ, and how.
     failures: BTreeMap<String, String>,
-    /// Those that were not tried: this kernel lacks what they are about.
+    /// Those that were not tried, because this kernel lacks their features.
     untried: BTreeSet<String>,
-    /// How many are the same.
+    /// Number of equal ones.
     made: usize,
 }
 
-/// Makes each ruleset again from what is written of it.
+/// Recreates each ruleset from its document.
 fn made_again(write: impl Fn(&Sandbox) -> String) -> MadeAgain {
     let MadeAgain {
         mut failures,
@@ -69,10 +69,10 @@ fn made_again(write: impl Fn(&Sandbox) -> String) -> MadeAgain {
     }
 }
 
-/// What is said of rulesets that are not made again, why that is so, and which they are.
+/// The errors for rulesets that are not recreated, the reasons, and the rulesets.
 type Known = &'static [(&'static str, &'static str, &'static [&'static str])];
 
-/// That what failed is what is known to, and fails as is known.
+/// Checks that exactly the known rulesets fail, with the known errors.
 #[track_caller]
 fn expect(again: &MadeAgain, known: &[Known]) {
     let mut unknown = Vec::new();
@@ -90,7 +90,7 @@ fn expect(again: &MadeAgain, known: &[Known]) {
     assert_eq!(known.find(is_over), None, "it is made again now");
 }
 
-/// Of either.
+/// Documents of nft and of the library.
 const OF_BOTH: Known = &[
     (
         "need types of a known length",
@@ -129,7 +129,7 @@ const OF_US: Known = &[
     ),
     ("chain i", "the same", &["dormant-base-chains"]),
     (
-        "what nft has no words for",
+        "nft's language cannot express",
         "the kernel keeps five of six types, so that the set cannot be said",
         &["sets-concatenation-six-fields"],
     ),
@@ -150,7 +150,7 @@ const OF_US: Known = &[
     ),
 ];
 
-/// What nft 1.0.6 leaves out or says otherwise than it is.
+/// What nft 1.0.6 omits or writes wrongly.
 const OF_NFT: Known = &[
     (
         "device",
@@ -199,12 +199,12 @@ const OF_NFT: Known = &[
         &["maps-without-values"],
     ),
     (
-        "is no flag of a table",
+        "unknown table flag",
         "the table's name is written for its flags",
         &["dormant-base-chains", "table-dormant"],
     ),
     (
-        "\" does not belong here",
+        "unexpected \"",
         "elements that rules add to maps, and chains without a name, are text",
         &[
             "dynset-statements",
@@ -218,14 +218,14 @@ const OF_NFT: Known = &[
         "of several statements of an element one is written",
         &["sets-element-quota", "sets-element-statements"],
     ),
-    ("`level` is missing", "it is left out", &["socket-cgroups"]),
+    ("missing `level`", "it is left out", &["socket-cgroups"]),
     (
         "is not a port",
         "the kernel's value is one that nft cannot name",
         &["unreadable-ct"],
     ),
     (
-        "is no field of mptcp",
+        "unknown mptcp field",
         "the same of a field",
         &["unreadable-payload"],
     ),
@@ -250,7 +250,7 @@ fn what_we_write_of_rulesets_is_made_again() {
     assert!(again.made >= 75, "{}", again.made);
 }
 
-/// What rules have in them that are not made again as they are, and why.
+/// Texts in rules that are not recreated exactly, and the reasons.
 const NOT_AGAIN: &[(&str, &str)] = &[
     (
         r#""right":{"set":[{"range":[1,5]}]}"#,
@@ -262,7 +262,7 @@ const NOT_AGAIN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Sets without a name are numbered as they are made.
+/// Anonymous sets are numbered in order of creation.
 fn unnumbered(listing: &Listed) -> Listed {
     let mut bytecode = String::new();
     for line in listing.bytecode.lines() {
@@ -282,8 +282,9 @@ fn unnumbered(listing: &Listed) -> Listed {
     }
 }
 
-/// Makes the rules of every expression again: nft must list them as the same text. Why how many of them are not made,
-/// which are left out of what is compared, and how many are the same text and other instructions.
+/// Recreates the rules of every expression: nft must list them as the same text. Returns the reasons with the numbers
+/// of rules that are not created, which are omitted from the comparison, and the number with the same text and other
+/// instructions.
 fn rules_made_again(
     says_dynamic: bool,
     write: impl Fn(&Sandbox) -> String,
@@ -345,7 +346,7 @@ fn rules_made_again(
     (refused, differ.count())
 }
 
-/// nft does not write it, and no rule tells it of that set.
+/// nft does not write it, and no rule implies it for that set.
 const DYNAMIC: &str = "\t\tsize 1000\n\t\tflags dynamic\n\t}\n\n\tmap";
 
 /// It was typed as bits of the packet.
@@ -361,12 +362,9 @@ fn what_nft_writes_of_rules_of_every_expression_is_made_again() {
         .collect();
     let expected = [
         // nft writes it as text.
-        (
-            "\"add @m4 { ip saddr : tcp dport }\" does not belong here",
-            1,
-        ),
+        ("unexpected \"add @m4 { ip saddr : tcp dport }\"", 1),
         // nft has no name for it.
-        ("`unknown` is no field of sack", 5),
+        ("unknown sack field `unknown`", 5),
         OF_ARP,
         (NOT_AGAIN[0].1, 5),
         (NOT_AGAIN[1].1, 1),
@@ -396,7 +394,7 @@ fn rulesets_of_clients_are_made_again() {
     }
 }
 
-/// Documents that cannot be read, or of which no transaction can be made.
+/// Documents that cannot be read, or that do not give a transaction.
 #[test]
 fn what_is_wrong_is_said_where_it_is() {
     let cases = compare_errors("nft/wrong_json.txt", |json| {
@@ -408,7 +406,7 @@ fn what_is_wrong_is_said_where_it_is() {
     assert!(cases >= 100, "{cases}");
 }
 
-/// Whatever is deep or long is read, or refused with a place; and in a time that grows with it alone.
+/// Deep or long documents are read or refused with a position, in a time proportional to their size.
 #[test]
 fn what_is_deep_or_long_is_bounded() {
     let deep = |open: &str, close: &str, count: usize| {
@@ -417,12 +415,12 @@ fn what_is_deep_or_long_is_bounded() {
             .expect_err("nothing is so deep")
             .message
     };
-    let most = "lists and objects stand in one another more than 320 deep";
+    let most = "lists and objects are nested more than 320 levels deep";
     for (open, close) in [("[", "]"), ("{\"nftables\":", "}"), ("[{\"|\":", "}]")] {
         assert_eq!(deep(open, close, 1_000_000), most);
     }
 
-    // As deep as it may be, of each kind of expression that others stand in.
+    // The greatest permitted depth, for each kind of nested expression.
     let rule = |right: &str| {
         format!(
             "{{\"nftables\": [{{\"add\": {{\"rule\": {{\"family\": \"ip\", \"table\": \"t\", \"chain\": \"c\", \"expr\": \
@@ -441,27 +439,21 @@ fn what_is_deep_or_long_is_bounded() {
             None,
         ),
         ("{\"range\": [1, ", "1", "]}", 155, None),
-        (
-            "{\"concat\": [1, ",
-            "1",
-            "]}",
-            155,
-            Some("a mark is expected here"),
-        ),
+        ("{\"concat\": [1, ", "1", "]}", 155, Some("expected a mark")),
         ("{\"set\": [", "1", "]}", 155, None),
         (
             "{\"set\": [{\"elem\": {\"val\": ",
             "1",
             "}}]}",
             77,
-            Some("a field is compared with constants and sets only"),
+            Some("a field can only be compared with constants and sets"),
         ),
         (
             "{\"map\": {\"data\": \"@m\", \"key\": ",
             mark,
             "}}",
             155,
-            Some("a field is compared with constants and sets only"),
+            Some("a field can only be compared with constants and sets"),
         ),
     ] {
         let nested = format!("{}{innermost}{}", open.repeat(count), close.repeat(count));
@@ -471,12 +463,12 @@ fn what_is_deep_or_long_is_bounded() {
         assert_eq!(message.as_deref(), wrong, "{open}");
     }
 
-    // Both together: each of many operations has many operands. It is refused before anything is made of it.
+    // Both together: each of many operations has many operands. It is refused before anything is built.
     let many = vec!["1"; 128].join(", ");
     let (open, close) = ("{\"|\": [", format!(", {many}]}}"));
     for count in [8, 100] {
         let json = rule(&format!("{}1{}", open.repeat(count), close.repeat(count)));
-        let message = "its parts stand in one another more than 1024 deep";
+        let message = "nested more than 1024 levels deep";
         assert_eq!(
             Script::parse_json("deep.json", json).unwrap_err().message,
             message
@@ -489,18 +481,15 @@ fn what_is_deep_or_long_is_bounded() {
     script.expect("it is long and right");
     let keys: Vec<String> = (0..300_000).map(|key| format!("\"{key}\": 1")).collect();
     let error = Script::parse_json("long.json", format!("{{{}}}", keys.join(",")));
-    assert_eq!(
-        error.unwrap_err().message,
-        "`0` does not stand in a document"
-    );
+    assert_eq!(error.unwrap_err().message, "unknown key `0` in a document");
     let error = Script::parse_json("long.json", rule(&format!("{{\"|\": [{elements}]}}")));
     assert_eq!(
         error.unwrap_err().message,
-        "its parts stand in one another more than 1024 deep"
+        "nested more than 1024 levels deep"
     );
 }
 
-/// What the kernel refuses is said at the object that asked for it.
+/// An error of the kernel refers to the object that caused it.
 #[test]
 fn what_the_kernel_refuses_is_said_where_it_is() {
     let sandbox = sandbox();
@@ -508,13 +497,13 @@ fn what_the_kernel_refuses_is_said_where_it_is() {
         {\"add\": {\"table\": {\"family\": \"ip\", \"name\": \"t\"}}},\n\
         {\"add\": {\"chain\": {\"family\": \"ip\", \"table\": \"u\", \"name\": \"c\"}}}\n]}";
     let error = apply(&sandbox, json).unwrap_err();
-    let expected = "rules.json:3:10: the kernel refuses this: ENOENT (No such file or directory)\n    \
+    let expected = "rules.json:3:10: rejected by the kernel: ENOENT (No such file or directory)\n    \
         {\"add\": {\"chain\": {\"family\": \"ip\", \"table\": \"u\", \"name\": \"c\"}}}\n             \
         ^^^^^^^^^";
     assert!(error.contains(expected), "{error}");
 }
 
-/// Each verb does what the same does in text.
+/// Each command has the same effect as in text.
 #[test]
 fn commands_do_what_they_do_in_text() {
     let commands = [

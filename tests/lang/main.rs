@@ -1,4 +1,5 @@
-//! nft's language, as text and as JSON, both ways, beside what nft sends, lists and refuses.
+//! nft's language, as text and as JSON, in both directions, compared with what nft sends, lists and
+//! refuses.
 
 #[path = "../common/mod.rs"]
 mod common;

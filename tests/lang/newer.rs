@@ -1,6 +1,6 @@
-//! The language of nft 1.1: texts that nft 1.0.6 does not take, or takes for something else, and what 1.1.7 made of them,
-//! recorded in `data/nft/newer.txt`. What we make of a text is the same, and so is what we make of 1.1.7's listing of it, in
-//! text and in JSON, and of our own.
+//! The language of nft 1.1: texts that nft 1.0.6 refuses or misreads, and the results of 1.1.7, recorded in
+//! `data/nft/newer.txt`. The library gives the same result for a text, for 1.1.7's listing of it in text and in JSON,
+//! and for its own listing.
 
 use crate::common::rulesets::{data, without_remainders};
 use crate::common::scripts::{apply, carry_out, instructions};
@@ -9,21 +9,21 @@ use chainwright::nft::{Family, PlanOptions, Scope, Table, Transaction};
 use chainwright_lang::{Listing, Options, Script};
 use chainwright_testing::Sandbox;
 
-/// A text, and what was made of it.
+/// A text and its recorded result.
 struct Case<'t> {
     text: &'t str,
-    /// Of all its rules.
+    /// The instructions of all its rules.
     instructions: &'t str,
-    /// As 1.1.7 lists it.
+    /// 1.1.7's listing.
     listed: &'t str,
-    /// The same in JSON; nothing where that version says it in a way that cannot be read.
+    /// The same in JSON; `None` if that version's form cannot be read.
     json: Option<&'t str>,
-    /// As we list it, where that is otherwise.
+    /// The library's listing, if it differs.
     ours: Option<&'t str>,
 }
 
 impl<'t> Case<'t> {
-    /// Each begins with a line `===`; what was made of the text stands behind lines that begin with `---`.
+    /// Each case begins with a line `===`; the results follow lines that begin with `---`.
     fn all(file: &'t str) -> Vec<Self> {
         file.split("===\n").skip(1).map(Self::new).collect()
     }
@@ -50,7 +50,7 @@ impl<'t> Case<'t> {
         this
     }
 
-    /// That a sandbox has what was recorded.
+    /// Checks that a sandbox has the recorded content.
     #[track_caller]
     fn is_in(&self, sandbox: &Sandbox, how: &str) {
         let made = instructions(sandbox).concat();
@@ -61,7 +61,7 @@ impl<'t> Case<'t> {
     }
 }
 
-/// What we list, without what passes.
+/// The library's listing, without what changes over time.
 fn listed(sandbox: &Sandbox) -> String {
     without_remainders(&listing(sandbox, |listing| listing.to_string()), false)
 }
@@ -73,7 +73,7 @@ fn listing(sandbox: &Sandbox, write: impl Fn(&Listing<'_>) -> String) -> String 
     write(&Listing::new(&snapshot, &options))
 }
 
-/// Makes a text in a sandbox of its own.
+/// Applies a text in a new sandbox.
 #[track_caller]
 fn made(text: &str) -> Sandbox {
     let sandbox = sandbox();
@@ -81,7 +81,7 @@ fn made(text: &str) -> Sandbox {
     sandbox
 }
 
-/// The same of a document.
+/// The same for a JSON document.
 #[track_caller]
 fn made_of_json(json: &str) -> Sandbox {
     let sandbox = sandbox();
@@ -129,7 +129,7 @@ fn what_we_list_of_it_is_made_again() {
     }
 }
 
-/// nft 1.1.7 notes beside a table which version it is, and when it was built: that is no difference.
+/// nft 1.1.7 records its version and build time beside a table: that is no difference.
 #[test]
 fn which_version_made_a_table_is_no_difference() {
     let of = |noted: &[u8]| {

@@ -1,4 +1,4 @@
-//! Rulesets that real clients wrote, loaded by the real tools, listed here and by the tools.
+//! Rulesets of real clients, loaded by the real tools, and listed by the library and by the tools.
 
 mod one_by_one;
 mod typed_forms;
@@ -13,10 +13,10 @@ use chainwright::nft::{Chain, Connection, Family, Policy, RuleRef, Scope, hook_n
 use chainwright_testing::Sandbox;
 use serde_json::Value;
 
-/// What kube-proxy 1.36 left for the same Services in its nftables mode, as `nft` prints it.
+/// The ruleset of kube-proxy 1.36 in nftables mode for the same Services, as `nft` prints it.
 const KUBE_PROXY_NFTABLES: &str = include_str!("../data/kube-proxy-1.36-nftables.nft");
 
-/// Every kind of expression that the library has a type for, and some that it has none for.
+/// Every kind of expression with a type in the library, and some without.
 const EXPRESSIONS: &str = r#"
 table inet expressions {
 	set addresses {
@@ -92,7 +92,7 @@ table inet expressions {
 /// A family and two names.
 type Key = (Family, String, String);
 
-/// All objects that a filter admits, as builders with nothing borrowed.
+/// Collects all objects in a scope as owned builders.
 macro_rules! collect {
     ($connection:expr, $list:ident, $filter:expr) => {{
         let mut all = Vec::new();
@@ -110,7 +110,7 @@ fn text(name: &[u8]) -> String {
     String::from_utf8(name.to_vec()).unwrap()
 }
 
-/// A rule as far as it can be compared with what the tools print.
+/// The parts of a rule that can be compared with the tools' output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Listed {
     handle: u64,
@@ -118,7 +118,7 @@ struct Listed {
     target: Target,
     /// Names of `match` expressions.
     matches: Vec<String>,
-    /// Names of the maps that give a verdict.
+    /// Names of verdict maps.
     verdict_maps: Vec<String>,
     comment: Option<String>,
 }
@@ -174,7 +174,7 @@ fn target(verdict: &Verdict<'_>) -> Target {
     }
 }
 
-/// The comment in a rule's user data: nft puts it there as a record of type 0, with a NUL.
+/// The comment in a rule's user data: nft writes it as a record of type 0, with a NUL.
 fn comment(userdata: &[u8]) -> String {
     let [0, length, comment @ .., 0] = userdata else {
         panic!("{userdata:?} is not one comment");
@@ -202,15 +202,15 @@ fn kube_proxy() -> (Sandbox, String) {
     let save = save::with_counters(save::KUBE_PROXY);
     let tools = Tools::new(&sandbox);
     tools.load_iptables_nft(&save);
-    // What comes out is what was put in: the oracle itself has all of it.
+    // The output equals the input, so the tool itself preserves everything.
     let saved = tools.save("iptables-nft-save -c");
     assert_eq!(saved, save);
     (sandbox, saved)
 }
 
-/// Compares what is listed of a family with what `iptables-nft-save -c` prints, and counts the chains
-/// and rules that both have and the chains that are only printed: the tool prints every built-in
-/// chain of a table, also one that is not there.
+/// Compares the listing of a family with the output of `iptables-nft-save -c`, and counts the chains
+/// and rules of both, and the chains that are only printed: the tool prints every built-in chain of a
+/// table, even a missing one.
 #[track_caller]
 fn same_as_saved(nft: &mut Connection, family: Family, saved: &str) -> [usize; 3] {
     let mut rules = listed_rules(nft);
@@ -258,7 +258,7 @@ fn same_as_saved(nft: &mut Connection, family: Family, saved: &str) -> [usize; 3
     [both, both_rules, printed]
 }
 
-/// Chains, policies, counters, targets and matches of what kube-proxy wrote through iptables-nft.
+/// Chains, policies, counters, targets and matches that kube-proxy wrote through iptables-nft.
 #[test]
 fn kube_proxys_chains_are_those_that_iptables_nft_save_prints() {
     let (sandbox, saved) = kube_proxy();
@@ -317,7 +317,7 @@ fn as_extensions(rule: &save::SavedRule) -> Vec<String> {
     names.cloned().collect()
 }
 
-/// The same ruleset in nft's terms: handles, hooks, priorities, order of the rules.
+/// The same ruleset as nft lists it: handles, hooks, priorities, order of the rules.
 #[test]
 fn kube_proxys_chains_are_those_that_nft_prints() {
     let (sandbox, _) = kube_proxy();
@@ -336,7 +336,7 @@ fn kube_proxys_nftables_ruleset_is_the_one_that_nft_prints() {
     assert!(objects.chains > 300 && objects.rules > 300, "{objects:?}");
     assert!(objects.verdict_maps > 5 && objects.jumps > 9, "{objects:?}");
     assert!(objects.comments > 2, "{objects:?}");
-    // Loading in pieces made the ruleset that the file describes: its chains and their rules.
+    // Loading in pieces gave the ruleset in the file: its chains and their rules.
     let loaded = tools.run("nft list ruleset");
     assert_eq!(chains_of(&loaded), chains_of(KUBE_PROXY_NFTABLES));
 }
@@ -374,7 +374,7 @@ fn a_rule_of_each_kind_is_the_one_that_nft_prints() {
     assert_eq!((objects.comments, objects.counters), (1, 2), "{objects:?}");
 }
 
-/// How much was compared.
+/// The numbers of compared objects.
 #[derive(Debug, Default)]
 struct Compared {
     chains: usize,
@@ -385,7 +385,7 @@ struct Compared {
     comments: usize,
 }
 
-/// Compares our listing of a sandbox's whole ruleset with that of `nft -j list ruleset`.
+/// Compares the library's listing of a sandbox's ruleset with that of `nft -j list ruleset`.
 #[track_caller]
 fn same_as_nft(sandbox: &Sandbox) -> Compared {
     let mut nft = connect(sandbox);
@@ -436,7 +436,7 @@ fn same_as_nft(sandbox: &Sandbox) -> Compared {
         assert_eq!(policy, string(theirs, "policy"), "{ours:?}");
     }
 
-    // Rules, in the order in which they stand in their chains.
+    // Rules, in the order of their chains.
     let mut ours = listed_rules(&mut nft);
     for theirs in of("rule") {
         compared.rules += 1;
@@ -468,8 +468,8 @@ fn number(object: &Value, field: &str) -> Option<u64> {
     object.get(field)?.as_u64()
 }
 
-/// A rule as nft prints it. Of xtables extensions nft 1.0.6 prints that there is one and no more, so
-/// that these are taken from our own listing.
+/// Converts a rule as nft prints it. nft 1.0.6 prints only the presence of xtables extensions, so
+/// these are taken from the library's listing.
 fn as_listed(printed: &Value, ours: &Listed) -> Listed {
     let mut listed = Listed {
         handle: number(printed, "handle").unwrap(),
@@ -494,7 +494,7 @@ fn as_listed(printed: &Value, ours: &Listed) -> Listed {
             "goto" => listed.target = Target::Goto(chain()),
             "vmap" => listed.verdict_maps.push(match &value["data"] {
                 Value::String(name) => name.strip_prefix('@').unwrap().to_owned(),
-                // An anonymous one is printed by what is in it.
+                // nft prints the content of an anonymous one.
                 _ => ours.verdict_maps[listed.verdict_maps.len()].clone(),
             }),
             _ => {}

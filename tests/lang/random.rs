@@ -1,4 +1,4 @@
-//! Rulesets of random objects, listed in nft's language, and made again of that.
+//! Random rulesets, listed in nft's language, and recreated from the listing.
 
 use crate::common::random::Random;
 use crate::common::transactions::Writer;
@@ -6,12 +6,12 @@ use crate::common::{connect, report, sandbox};
 use chainwright::nft::{Scope, Snapshot, Transaction};
 use chainwright_lang::{Listing, Options, Script};
 
-/// What is listed of a ruleset.
+/// Lists a ruleset.
 fn listed(snapshot: &Snapshot) -> String {
     Listing::new(snapshot, &Options::default()).to_string()
 }
 
-/// The instructions of all rules of chains that have names, without the numbers of those that have none.
+/// The instructions of all rules in named chains, without the numbers of anonymous objects.
 fn bytecode(snapshot: &Snapshot) -> String {
     let mut text = String::new();
     for table in snapshot.tables() {
@@ -35,7 +35,7 @@ fn bytecode(snapshot: &Snapshot) -> String {
     text
 }
 
-/// A text in which one value stands without braces.
+/// Removes the braces around single values.
 fn alone(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -53,8 +53,8 @@ fn alone(text: &str) -> String {
     out + rest
 }
 
-/// A listing without what has no words, what says nothing (a rule without instructions is an empty line), and how long an
-/// element still stays.
+/// Removes from a listing what cannot be expressed, what has no effect (a rule without instructions is an empty line),
+/// and the remaining times of elements.
 fn compared(text: &str) -> String {
     let text = alone(text);
     let lines = text.lines().map(str::trim);
@@ -69,8 +69,8 @@ fn compared(text: &str) -> String {
     lines.collect()
 }
 
-/// Whether what is listed of a ruleset makes one of which the same is listed and whose rules are the same; `None` if a part
-/// of it has no words, and is a comment. What nft notes beside sets is not among it, for nft did not make them.
+/// Whether the listing of a ruleset creates one with the same listing and rules; `None` if a part of it cannot be
+/// expressed and is a comment. nft's notes beside sets are not compared, because nft did not create these sets.
 fn again(now: &Snapshot) -> Result<Option<()>, String> {
     let text = listed(now);
     let sandbox = sandbox();
@@ -88,7 +88,7 @@ fn again(now: &Snapshot) -> Result<Option<()>, String> {
         return Err(format!("{}\n{}", report(&error), at.join("\n")));
     }
     let made = nft.snapshot(Scope::all()).map_err(|error| report(&error))?;
-    // A set in braces with one element is read as that, as nft does.
+    // A set in braces with one element is read as that element, as in nft.
     let is_whole = !text.contains('#') && alone(&text) == text;
     let (first, second) = (compared(&text), compared(&listed(&made)));
     if first != second {
@@ -116,7 +116,7 @@ fn any_ruleset_that_is_listed_is_made_again() {
         for _ in 0..20 {
             let mut tx = Transaction::new();
             Writer::new(&mut random, &now).write(&mut tx);
-            // What it refuses is not there.
+            // Refused transactions have no effect.
             _ = nft.commit(&tx);
             now = nft.snapshot(Scope::all()).expect("a ruleset");
         }

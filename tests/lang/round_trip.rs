@@ -1,11 +1,11 @@
-//! What nft lists is read, and said again in the same words.
+//! nft's listings are read, and printed again as the same text.
 
 use crate::common::rulesets::{Ruleset, rules_of_every_expression};
 use crate::common::tools::Tools;
 use chainwright_lang::nft_rules;
 use chainwright_lang::{Error, Script};
 
-/// The lines of chains in a listing, with the family of each one's table.
+/// The lines of chains in a listing, with the family of each table.
 fn listed_rules(listing: &str) -> Vec<(String, String)> {
     let mut family = String::new();
     let mut in_chain = false;
@@ -24,14 +24,14 @@ fn listed_rules(listing: &str) -> Vec<(String, String)> {
     found
 }
 
-/// What nft lists and cannot read itself.
+/// Text that nft lists and cannot read itself.
 const UNREADABLE: [&str; 3] = [
     "tcp option sack unknown ",
     "tcp option mptcp unknown ",
     "[invalid type]",
 ];
 
-/// A line of a chain in a table of this family, said again.
+/// Reads a line of a chain in a table of this family, and prints it again.
 fn again(family: &str, line: &str) -> Result<String, Error> {
     let said = nft_rules(format!("table {family} t {{\nchain c {{\n{line}\n}}\n}}\n").as_bytes())?;
     let command = said.first().expect("the rule");
@@ -39,9 +39,9 @@ fn again(family: &str, line: &str) -> Result<String, Error> {
     Ok(words.expect("a command").to_owned())
 }
 
-/// What of a listing is not said as it is listed, and how many rules were compared.
+/// The lines of a listing that are printed differently, and the number of compared rules.
 fn differing(listing: &str) -> (Vec<String>, usize) {
-    /// What is no rule, and what is said in several lines.
+    /// Lines that are not rules, and rules on several lines.
     const OTHERS: [&str; 8] = [
         "type ", "policy ", "comment ", "flags ", "\t", "}", "#", "xt ",
     ];
@@ -64,7 +64,7 @@ fn differing(listing: &str) -> (Vec<String>, usize) {
     (differ, compared)
 }
 
-/// What nft lists is read, and said as it lists it.
+/// nft's listings of rules are read, and printed as nft lists them.
 #[test]
 fn what_nft_lists_is_read_and_said_again() {
     let (sandbox, _) = rules_of_every_expression();
@@ -74,13 +74,13 @@ fn what_nft_lists_is_read_and_said_again() {
     assert!(differ.is_empty(), "{}", differ.join("\n"));
 }
 
-/// The same of whole rulesets, with their sets and objects.
+/// The same for whole rulesets, with sets and objects.
 #[test]
 fn rulesets_that_nft_lists_are_read() {
     let mut wrong = Vec::new();
     let mut listed = 0;
     for ruleset in Ruleset::all() {
-        // Some kernels lack what some rulesets need.
+        // Some kernels lack features of some rulesets.
         let Some(sandbox) = ruleset.load() else {
             continue;
         };

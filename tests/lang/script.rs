@@ -1,4 +1,4 @@
-//! Scripts in nft's language: what we make of a text is what nft makes of it, to the byte.
+//! Scripts in nft's language: the library's result for a text is that of nft, byte for byte.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,12 +30,13 @@ fn rulesets_are_made_as_nft_makes_them() {
         let any_order = ruleset.has_any_order();
         let mut nft = connect(&ours);
         let applied = apply(&ours, &mut nft, &text);
-        // nft 1.0.6 notes five of six fields of a set.
+        // nft 1.0.6 records five of six fields of a set.
         let result = match &ruleset.name[..] {
             "sets-concatenation-six-fields" => {
                 applied.and_then(|()| compare_listings(&theirs, &ours, any_order))
             }
-            // It cannot read what newer versions note of `ipsec`, nor those what it notes: its listing has types.
+            // It cannot read the notes of newer versions about `ipsec`, nor can these read its own: its listing
+            // contains types.
             "ipsec" => applied.and_then(|()| compare_objects(&theirs, &ours)),
             _ => applied.and_then(|()| compare(&theirs, &ours, any_order)),
         };
@@ -53,7 +54,7 @@ fn rulesets_are_made_as_nft_makes_them() {
     assert_eq!(left_out, 4);
 }
 
-/// Rulesets that their listing does not make again to the last bit, and why.
+/// Rulesets that their listing does not recreate exactly, and the reasons.
 const NOT_AGAIN: &[(&str, &str)] = &[
     (
         "base-chains-inet",
@@ -86,14 +87,14 @@ const NOT_AGAIN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Rules that their listing does not make again, and why; they are listed as nft 1.0.6 lists them, and not made again by it
-/// either.
+/// Rules that their listing does not recreate, and the reasons; the listing equals that of nft 1.0.6, which does not
+/// recreate them either.
 const RULES_NOT_AGAIN: &[(&str, &str)] = &[(
     "meta mark { 0x00000001-0x00000005 }",
     "a set of one range: in braces or not it is a range",
 )];
 
-/// What we list of a ruleset makes the same one.
+/// The library's listing of a ruleset creates the same one.
 #[test]
 fn what_is_listed_is_made_again() {
     let mut failures = BTreeMap::new();
@@ -119,7 +120,7 @@ fn what_is_listed_is_made_again() {
     }
     let names: Vec<_> = failures.keys().map(String::as_str).collect();
     let expected: Vec<_> = NOT_AGAIN.iter().map(|(name, _)| *name).collect();
-    // Where the kernel lacks what a ruleset is about, it was not tried.
+    // If the kernel lacks a ruleset's features, the ruleset was not tried.
     let is_expected = |name: &&str| expected.contains(name);
     assert!(names.iter().all(is_expected), "{names:#?}");
     assert!(made > 80, "{made}");
@@ -154,7 +155,7 @@ fn rules_of_every_expression_are_made_as_nft_makes_them() {
     assert!(all > 5_000, "{all}");
 }
 
-/// What we list of each of them makes the same one.
+/// The library's listing of each of them creates the same one.
 #[test]
 fn rules_of_every_expression_are_made_again() {
     let rules = TypedRules::new();
@@ -168,7 +169,7 @@ fn rules_of_every_expression_are_made_again() {
     let listed = Listing::new(&snapshot, &options).to_string();
     let mut lines: Vec<&str> = listed.lines().collect();
     let (mut failures, mut left_out) = (Vec::new(), 0);
-    // The kernel's rule is left out, too.
+    // The kernel's rule is omitted, too.
     let mut leave_out = |lines: &mut Vec<&str>, index: usize, why: &str| {
         let (rule, handle) = lines[index]
             .rsplit_once(" # handle ")
@@ -205,7 +206,7 @@ fn rules_of_every_expression_are_made_again() {
     }
     let of_again = &mut connect(&again);
     while let Err(error) = apply(&again, of_again, &lines.join("\n")) {
-        // The rule that it is about.
+        // The rule that the error refers to.
         let place = error.lines().find_map(|line| line.split_once("rules.nft:"));
         let number = place.and_then(|(_, rest)| rest.split(':').next()?.parse::<usize>().ok());
         let index = number.unwrap_or_else(|| panic!("{error}")) - 1;
@@ -213,9 +214,9 @@ fn rules_of_every_expression_are_made_again() {
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert_eq!(left_out, 5); // in each family
-    // Sets without names are counted on, so that theirs are others than in the bytecode of the first.
+    // The numbers of anonymous sets continue, so they differ from those in the first bytecode.
     assert!(is_same_text(&first, &again), "another listing");
-    // What the kernel has of them is the same but where nft says several instructions in the same words.
+    // The kernel's instructions are the same, except where nft prints different instructions as the same text.
     let (first, again) = (instructions(&first), instructions(&again));
     assert_eq!(first.len(), again.len());
     let differ = first.iter().zip(&again).filter(|(one, other)| one != other);
@@ -226,9 +227,9 @@ fn rules_of_every_expression_are_made_again() {
     assert_eq!(differ.len(), SAID_ALIKE);
 }
 
-/// How many rules of every expression are said in words of which others are made that ask the same: a part of a field is
-/// asked for by a mask or by its bytes, a protocol in the packet's header or by `meta l4proto`, several fields of which the
-/// first are 0 at once; and one that is overwritten without its checksum is said as if it were with it.
+/// Number of rules of every expression whose text gives other but equivalent instructions: a part of a field is matched
+/// by a mask or by its bytes, a protocol in the packet's header or by `meta l4proto`, several fields whose first ones
+/// are 0 at once; and a write without an update of the checksum is printed like one with it.
 const SAID_ALIKE: usize = 22;
 
 /// Texts that cannot be read.
@@ -240,7 +241,7 @@ fn what_is_wrong_is_said_where_it_is() {
     assert!(cases >= 120, "{cases}");
 }
 
-/// Texts that can be read and cannot be made.
+/// Texts that can be parsed and cannot be applied.
 #[test]
 fn what_has_no_meaning_is_said_where_it_is() {
     let cases = compare_errors("nft/meaningless.txt", |text| {
@@ -253,7 +254,7 @@ fn what_has_no_meaning_is_said_where_it_is() {
     assert!(cases >= 60, "{cases}");
 }
 
-/// One behind the other, as an operator types them.
+/// One after the other, as an operator types them.
 const COMMANDS: &[&str] = &[
     "add table ip t",
     "add table inet other { comment \"x\"; chain c { accept; }; }",
@@ -327,7 +328,7 @@ const COMMANDS: &[&str] = &[
     "flush ruleset",
 ];
 
-/// Each command does what nft does, and where nft is refused, so are we.
+/// Each command has the same effect as with nft, and is refused if nft refuses it.
 #[test]
 fn commands_do_what_nft_does() {
     let (theirs, ours) = (sandbox(), sandbox());
@@ -350,7 +351,7 @@ fn commands_do_what_nft_does() {
     assert!((2..7).contains(&refused), "{refused}");
 }
 
-/// Who changes something all the time delays a script that depends on what is there, and does not make it fail.
+/// Constant changes by another program delay a script that depends on the current ruleset, but do not make it fail.
 #[test]
 fn a_script_is_as_patient_as_its_connection() {
     let sandbox = sandbox();
@@ -380,7 +381,7 @@ fn a_script_is_as_patient_as_its_connection() {
     assert_eq!(text.matches("drop").count(), 10, "{text}");
 }
 
-/// Who adds to a set that joins its ranges joins them with what others add meanwhile.
+/// Elements added to a set with `auto-merge` are merged with those that others add meanwhile.
 #[test]
 fn ranges_are_joined_with_those_of_others() {
     let sandbox = &sandbox();
@@ -404,8 +405,8 @@ fn ranges_are_joined_with_those_of_others() {
     assert!(text.contains("elements = { 10.0.0.0/18 }"), "{text}");
 }
 
-/// Objects of tunnels, which nft 1.0.6 has no words for: as newer versions list them, taken by the kernel, and made the
-/// same again from what is listed.
+/// Tunnel objects, which nft 1.0.6 does not support: listed like newer versions, accepted by the kernel, and recreated
+/// from the listing.
 #[test]
 fn tunnels_are_made_and_listed() {
     const TUNNELS: &[&str] = &[
@@ -448,7 +449,7 @@ fn tunnels_are_made_and_listed() {
                 format!("{before}}}\n")
             );
         }
-        // In one line, as a command; and gone again.
+        // In one line, as a command; and deleted again.
         let words = text
             .lines()
             .skip(2)
@@ -474,8 +475,8 @@ fn tunnels_are_made_and_listed() {
     }
 }
 
-/// Texts that count rules, and the marks that the rules of the chains `c` and `d` then match, in their order. nft 1.1.7 makes
-/// the same of each but the last, where it counts a rule that the same text flushed.
+/// Texts that count rules, and the marks that the rules of the chains `c` and `d` match afterwards, in order. nft 1.1.7
+/// gives the same results except for the last, where it counts a rule that the same text flushed.
 const COUNTED: &[(&str, &[u32], &[u32])] = &[
     (
         "insert rule ip t c index 0 mark 100\ninsert rule ip t c index 1 mark 101",
@@ -587,7 +588,7 @@ const COUNTED: &[(&str, &[u32], &[u32])] = &[
     ),
 ];
 
-/// The rules of a base for [`COUNTED`].
+/// The initial rules for [`COUNTED`].
 const COUNTED_BASE: &str = "add table ip t; add chain ip t c; add rule ip t c mark 1; add rule ip t c mark 2; \
     add chain ip t d; add rule ip t d mark 11; add rule ip t d mark 12; add chain ip t e2; \
     add table inet u; add chain inet u c; add rule inet u c mark 71";
@@ -604,7 +605,7 @@ fn marks(listing: &str, chain: &str) -> Vec<u32> {
         .collect()
 }
 
-/// `index N` counts the rules of a chain as the commands before it leave them.
+/// `index N` counts the rules of a chain after the preceding commands.
 #[test]
 fn rules_are_counted_as_the_text_leaves_them() {
     let failures: Vec<String> = COUNTED
@@ -621,7 +622,7 @@ fn rules_are_counted_as_the_text_leaves_them() {
             let list = || Tools::new(&sandbox).run("nft list table ip t");
             let before = list();
             if text.contains("rename") {
-                // The kernel calls a chain by its old name until the transaction ends.
+                // The kernel uses a chain's old name until the transaction ends.
                 let error = run(&mut nft, text, Mode::Commit).unwrap_err();
                 assert!(matches!(error, RunError::Refused { .. }), "{text}: {error}");
                 return None;
@@ -638,7 +639,7 @@ fn rules_are_counted_as_the_text_leaves_them() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// What is counted is not there, and nothing is changed.
+/// If the rule with that index does not exist, nothing is changed.
 #[test]
 fn a_rule_that_is_counted_must_be_there() {
     for text in [
@@ -665,8 +666,9 @@ fn a_rule_that_is_counted_must_be_there() {
     }
 }
 
-/// Deletions that name devices, what is left of the chains that are there, and what is sent of a flowtable's: this kernel may
-/// have none. The bytes are those of nft 1.1.7, but of `destroy flowtable`, by which that version destroys the whole.
+/// Deletions that name devices, the remaining devices of existing chains, and the messages for flowtables, which this
+/// kernel may lack. The bytes are those of nft 1.1.7, except for `destroy flowtable`, with which that version destroys
+/// the whole flowtable.
 #[test]
 fn devices_are_deleted_and_the_chain_stays() {
     const BASE: &str = "add table inet t; add chain inet t c { type filter hook ingress devices = { d0, d1 } priority 0; }; \
@@ -674,7 +676,7 @@ fn devices_are_deleted_and_the_chain_stays() {
         add chain netdev t c { type filter hook ingress devices = { d0, d1 } priority 0; }; add rule netdev t c mark 1; \
         add chain netdev t e { type filter hook egress devices = { d0, d1 } priority 0; }";
     let both = ["d0 d1"; 3];
-    // The text, and the devices of the three chains; `None` where it is refused.
+    // The text, and the devices of the three chains; `None` if it is refused.
     let cases: &[(&str, Option<&[&str; 3]>)] = &[
         (
             "delete chain inet t c { type filter hook ingress devices = { d0 } priority 0; }",
@@ -821,8 +823,8 @@ fn devices_are_deleted_and_the_chain_stays() {
     assert!(Script::parse("text", "delete flowtable inet t f { devices = { }; }").is_err());
 }
 
-/// What stands in quotation marks means the same as without, as nft has it: rules with and without, what nft 1.1.7 makes of
-/// both.
+/// A quoted constant means the same as an unquoted one, as in nft: rules with and without quotes, and nft 1.1.7's
+/// result for both.
 #[test]
 fn quotation_marks_change_no_constant() {
     for words in [
@@ -896,7 +898,7 @@ fn quotation_marks_change_no_constant() {
     }
 }
 
-/// Addresses without `to`, some of which begin with the word that names the version.
+/// Addresses without `to`, some of which begin with the keyword for the IP version.
 #[test]
 fn addresses_are_translated_without_to() {
     for (without, with) in [
@@ -948,7 +950,7 @@ fn addresses_are_translated_without_to() {
     }
 }
 
-/// Elements one by one, as they are listed.
+/// Elements printed individually equal those in the listing.
 #[test]
 fn elements_by_themselves_are_those_of_the_listing() {
     let sandbox = sandbox();
@@ -1009,8 +1011,8 @@ fn elements_by_themselves_are_those_of_the_listing() {
     assert_eq!(compared, 19);
 }
 
-/// Names that nft's language cannot hold are never printed as another text, nor two of them alike, and what is listed makes
-/// nothing else when it is loaded again.
+/// Names that nft's language cannot express are never printed as another text, no two of them as the same text, and the
+/// listing creates nothing else when it is loaded again.
 #[test]
 fn names_that_the_language_cannot_hold_are_escaped() {
     use chainwright::nft::Table;
@@ -1089,7 +1091,7 @@ fn names_that_the_language_cannot_hold_are_escaped() {
             .all(|line| line == "table inet t" || line.starts_with("# table ip \"")),
         "{tables}"
     );
-    // In JSON bytes that are no text differ, too, and are refused.
+    // In JSON, bytes that are not text remain distinct, too, and are refused.
     let options = Options::default();
     let json = Listing::new(&snapshot, &options).json().to_string();
     assert!(
@@ -1101,8 +1103,8 @@ fn names_that_the_language_cannot_hold_are_escaped() {
     assert!(Script::parse_json("text", json).is_err());
 }
 
-/// The same for all else that has a name or a text. No byte of it drives a terminal or ends a line, and what is listed makes
-/// nothing else when it is loaded again; an event that names it has no words.
+/// The same for everything else with a name or a text. No byte of it controls a terminal or ends a line, and the
+/// listing creates nothing else when it is loaded again; an event with such a name has no text.
 #[test]
 fn no_kind_of_name_is_printed_as_another() {
     use bstr::BStr;
@@ -1211,7 +1213,7 @@ fn no_kind_of_name_is_printed_as_another() {
     let mut again = connect(&other);
     apply(&other, &mut again, &listing).unwrap();
     let loaded = Tools::new(&other).run("nft list ruleset");
-    // What can be quoted is a prefix as it is.
+    // Text that can be quoted is printed as a prefix.
     let quoted: String = [NAMES[0], NAMES[1], NAMES[10]]
         .iter()
         .map(|name| format!("\t\tlog prefix \"{}\"\n", BStr::new(name)))
@@ -1252,7 +1254,7 @@ fn no_kind_of_name_is_printed_as_another() {
             _ => wordless += 1,
         }
     }
-    // Tables, chains, the set with a good name, rules with quoted prefixes and rules that have comments.
+    // Tables, chains, the set with a good name, rules with quoted prefixes and rules with comments.
     assert_eq!(said, 3 + 2 + 1 + 3 + NAMES.len() + 3, "{told:?}");
     assert_eq!(said + wordless, change.events().count());
     let mut names: Vec<_> = change.events().map(|event| event.to_string()).collect();
@@ -1261,7 +1263,7 @@ fn no_kind_of_name_is_printed_as_another() {
     assert_eq!(names.len(), NAMES.len(), "{names:?}");
 }
 
-/// Parts of ranges are deleted from sets that join their ranges, as by nft 1.1.7.
+/// Parts of ranges are deleted from sets with `auto-merge`, as by nft 1.1.7.
 #[test]
 fn parts_of_joined_ranges_are_deleted() {
     for (kind, elements, deleted, left) in [
@@ -1358,7 +1360,7 @@ fn parts_of_joined_ranges_are_deleted() {
             assert_eq!(listed.join(", "), left, "{elements} less {deleted}");
         }
     }
-    // What goes with a range goes with what is left of it.
+    // The properties of a range are kept by its remaining parts.
     let ours = sandbox();
     let mut nft = connect(&ours);
     let text = "table ip t { set s { type inet_service; flags interval, timeout; auto-merge; \
@@ -1378,11 +1380,11 @@ fn parts_of_joined_ranges_are_deleted() {
     assert!(rest("10-49") && rest("51-65535"), "{listed}");
 }
 
-/// What a text adds to a set that joins its ranges, and cuts again: the rest keeps what goes with it, as by nft 1.1.7 where
-/// that takes the text.
+/// Text that adds to a set with `auto-merge` and deletes parts again: the rest keeps its properties, as with nft 1.1.7
+/// if that accepts the text.
 #[test]
 fn what_goes_with_a_range_stays_with_the_rest_of_it() {
-    // Ranges that begin or end where one did that the same text deletes, the kernel does not find.
+    // The kernel does not find ranges that begin or end where one did that the same text deletes.
     const A: &str = "timeout 1h comment \"a\"";
     const B: &str = "timeout 2h comment \"b\"";
     for (there, text, left) in [
@@ -1440,8 +1442,8 @@ fn what_goes_with_a_range_stays_with_the_rest_of_it() {
     }
 }
 
-/// Ranges that touch are deleted one by one: a set that joins its ranges may hold them as they are, as older versions of nft
-/// left them.
+/// Adjacent ranges are deleted individually: a set with `auto-merge` may contain them unmerged, from older versions of
+/// nft.
 #[test]
 fn ranges_that_touch_are_deleted_one_by_one() {
     for (deletion, left) in [
@@ -1476,7 +1478,7 @@ fn ranges_that_touch_are_deleted_one_by_one() {
                 &mut nft,
                 &format!("{verb} element ip t s {{ {ranges} }}"),
             );
-            // Without the flag, ranges are deleted as they are only.
+            // Without the flag, only exact ranges can be deleted.
             let left = left.filter(|_| {
                 !merges.is_empty() || ranges.contains("6-10") && !ranges.contains("-4")
             });

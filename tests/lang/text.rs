@@ -1,5 +1,5 @@
-//! Rulesets in nft's language: what we list is what nft lists, character for character, but where nft writes something
-//! else than the rule: those lines stand here, each with what it is instead.
+//! Rulesets in nft's language: the library lists what nft lists, character for character, except where nft writes
+//! something else than the rule. Those lines are listed here with their corrections.
 
 use crate::common::rulesets::{Ruleset, rules_of_every_expression, without_remainders};
 use crate::common::tools::Tools;
@@ -15,7 +15,7 @@ use chainwright::nft::{
 use chainwright_lang::{Listing, Options};
 use chainwright_testing::Sandbox;
 
-/// Lines of nft 1.0.6 that are read back as something else than what they are of, and what is listed instead.
+/// Lines of nft 1.0.6 that are read back as something else, and the library's lines.
 const WRONG: &[(&str, &str, &str)] = &[
     (
         "a shift that was only made for the field to be compared: read back, it is made twice",
@@ -112,7 +112,7 @@ const WRONG: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What is written of one byte that is set to 0 depends on the rule: nft writes all of these alike.
+/// The text for a byte that is set to 0 depends on the rule: nft prints all of these alike.
 const ONE_OF: (&str, &[&str]) = (
     "th sport set th sport & 65280",
     &[
@@ -122,12 +122,12 @@ const ONE_OF: (&str, &[&str]) = (
     ],
 );
 
-/// What we list.
+/// The library's listing.
 fn listed(snapshot: &Snapshot, options: &Options) -> String {
     Listing::new(snapshot, options).to_string()
 }
 
-/// In the sandbox, whose interfaces are called by their names; hours and days as the tools give them.
+/// The library's listing with the sandbox's interface names, and with hours and days in the tools' time zone.
 fn ours(sandbox: &Sandbox, change: impl Fn(&mut Options)) -> String {
     let snapshot = connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
     let options = sandbox.run(Options::here).expect("it can be entered");
@@ -136,7 +136,7 @@ fn ours(sandbox: &Sandbox, change: impl Fn(&mut Options)) -> String {
     listed(&snapshot, &options)
 }
 
-/// Whether a line is what nft should have written.
+/// Whether a line corrects nft's.
 fn corrects(nfts: &str, ours: &str) -> bool {
     let (wrong, right) = ONE_OF;
     let is_fixed = |(_, wrong, right): &(&str, &str, &str)| {
@@ -145,7 +145,7 @@ fn corrects(nfts: &str, ours: &str) -> bool {
     WRONG.iter().any(is_fixed) || right.iter().any(|right| nfts.replace(wrong, right) == ours)
 }
 
-/// Compares line by line; how many lines nft has wrong.
+/// Compares line by line. Returns the number of lines that nft has wrong.
 #[track_caller]
 fn same(name: &str, nfts: &str, ours: &str) -> usize {
     let (nfts, ours): (Vec<&str>, Vec<&str>) = (nfts.lines().collect(), ours.lines().collect());
@@ -167,7 +167,7 @@ fn same(name: &str, nfts: &str, ours: &str) -> usize {
 fn rulesets_are_listed_as_nft_lists_them() {
     let (mut compared, mut wrong) = (0, 0);
     for ruleset in Ruleset::all() {
-        // nft 1.0.6 forgets the first of six fields, and so lists other elements than there are.
+        // nft 1.0.6 drops the first of six fields, and so lists wrong elements.
         if ruleset.name == "sets-concatenation-six-fields" {
             continue;
         }
@@ -205,7 +205,7 @@ fn six_fields_are_not_listed_as_five() {
     let sandbox = six.and_then(Ruleset::load).expect("it is there");
     let ours = ours(&sandbox, |_| {});
     assert!(
-        ours.contains("# elements that nft has no words for"),
+        ours.contains("# elements that nft cannot express"),
         "{ours}"
     );
     assert!(!ours.contains("elements = {"), "{ours}");
@@ -221,7 +221,7 @@ fn rules_of_every_expression_are_listed_as_nft_lists_them() {
     assert!(rules > 5_000, "{rules}");
 }
 
-/// What is listed where nft has it wrong is read back as the same instructions.
+/// Lines that correct nft's are read back as the same instructions.
 #[test]
 fn what_nft_has_wrong_is_read_back_as_the_same() {
     let cases = [
@@ -231,7 +231,7 @@ fn what_nft_has_wrong_is_read_back_as_the_same() {
         ("ip6", "icmpv6 code set no-route"),
         ("ip", "ct reply ip daddr 198.51.100.0/24"),
         ("inet", "tcp option @5,16,8 3"),
-        // 1.0.6 leaves away what is below a second.
+        // 1.0.6 omits fractions of a second.
         ("ip", "ct expiration 1s500ms-2s500ms"),
         ("ip", "ct expiration { 0s-999ms, 1m-1m1s }"),
     ];
@@ -240,7 +240,7 @@ fn what_nft_has_wrong_is_read_back_as_the_same() {
     }
 }
 
-/// What we list of a rule, of which nft makes the same instructions.
+/// The library's text for a rule, from which nft makes the same instructions.
 #[track_caller]
 fn read_back(family: &str, rule: &str) -> String {
     let sandbox = sandbox();
@@ -255,7 +255,8 @@ fn read_back(family: &str, rule: &str) -> String {
     ours
 }
 
-/// Names that the kernel takes and nft's language does not, and registers used as nft never does: no line is another rule.
+/// Names that the kernel accepts and nft's language does not, and registers that nft never uses: no line is another
+/// rule.
 #[test]
 fn what_nft_has_no_words_for_is_a_comment() {
     let sandbox = sandbox();
@@ -272,14 +273,14 @@ fn what_nft_has_no_words_for_is_a_comment() {
         let jump = Verdict::Jump(chain.into());
         rules.push(rule().with(&Immediate::verdict(jump)));
     }
-    // A name of an interface that would end its quotation marks.
+    // An interface name that would end its quotation marks.
     let name = Meta::load(MetaKey::IIFNAME, Register::R1);
     rules.push(
         rule()
             .with(&name)
             .with(&Cmp::eq(Register::R1, b"x\" accept \"\0\0\0\0\0")),
     );
-    // By a register of one word, which nft has words for; and a comment that it has none for.
+    // With a register of one word, which nft can express; and a comment that it cannot express.
     let first = Meta::load(MetaKey::MARK, Register::word(0));
     let second = Cmp::eq(Register::word(0), &[1, 0, 0, 0]);
     rules.push(
@@ -322,7 +323,7 @@ fn what_nft_has_no_words_for_is_a_comment() {
     assert!(!lines.contains(&"accept"), "{ours}");
 }
 
-/// Times of limits and protocols of timeouts that nft cannot say.
+/// Times of limits and protocols of timeouts that nft cannot express.
 #[test]
 fn what_nft_has_no_words_for_in_objects_and_sets_is_a_comment() {
     let sandbox = sandbox();
@@ -361,7 +362,7 @@ table ip t {
 		type ipv4_addr
 		size 16
 		flags dynamic
-		# statements that nft has no words for
+		# statements that nft cannot express
 	}
 
 	chain c {
@@ -372,7 +373,7 @@ table ip t {
     assert_eq!(ours, expected);
 }
 
-/// A match of a protocol is left away only before a field that brings it back.
+/// A match of a protocol is omitted only before a field that implies it.
 #[test]
 fn no_match_is_left_away_that_would_not_come_back() {
     let cases = [
@@ -391,7 +392,7 @@ fn no_match_is_left_away_that_would_not_come_back() {
             "meta iiftype ether ether saddr 02:00:00:00:00:01",
             "meta iiftype ether ether saddr 02:00:00:00:00:01",
         ),
-        // nft 1.0.6 lists these without what they ask first, and so as rules of all versions of IP.
+        // nft 1.0.6 lists these without their first match, and so as rules for all IP versions.
         (
             "inet",
             "meta nfproto ipv4 meta l4proto icmp accept",
@@ -412,7 +413,7 @@ fn no_match_is_left_away_that_would_not_come_back() {
             "ether type ip meta l4proto icmp accept",
             "ether type ip meta l4proto icmp accept",
         ),
-        // A field of ICMP brings both back, in this order.
+        // A field of ICMP implies both, in this order.
         (
             "inet",
             "meta nfproto ipv4 meta l4proto icmp icmp type echo-request",
@@ -430,7 +431,7 @@ fn no_match_is_left_away_that_would_not_come_back() {
     }
 }
 
-/// nft takes no such rule, the kernel does: a header of IPv6 in packets of IPv4, which is in none.
+/// A rule that nft refuses and the kernel accepts: a header of IPv6 in packets of IPv4, which never contain it.
 #[test]
 fn a_header_of_another_protocol_leaves_what_was_asked_before() {
     let sandbox = sandbox();

@@ -1,11 +1,11 @@
-//! What is inside of tunnels, and what tunnel devices leave with packets: sent, listed, and written as JSON as nft 1.1.7 does.
+//! The inside of tunnels, and metadata of tunnel devices: sent, listed, and written as JSON as in nft 1.1.7.
 //!
-//! nft 1.0.6, with which all else is compared, has no words for these. What 1.1.7 sends, lists and writes stands in
-//! `data/nft/tunnels.txt`: of each rule, or set, in an empty chain beside the objects of [`setup`].
+//! nft 1.0.6, with which everything else is compared, does not support these. `data/nft/tunnels.txt` contains what
+//! 1.1.7 sends, lists and writes for each rule, or set, in an empty chain beside the objects of [`setup`].
 //!
 //! ```text
 //! === FAMILY RULE
-//! listed TEXT      if it is not the rule as it stands; of a set its lines, with ` | ` between them
+//! listed TEXT      if it differs from RULE; for a set its lines, separated by ` | `
 //! json EXPRESSIONS
 //! refused          instead of both: by Linux 6.18
 //! sent BYTES       without the batch's begin and end, as in `data/encodings`
@@ -30,7 +30,7 @@ use otherwise::{
 };
 use serde_json::{Value, json};
 
-/// What nft 1.1.7 says of a text.
+/// nft 1.1.7's results for a text.
 struct Case {
     family: String,
     text: String,
@@ -88,7 +88,7 @@ fn cases() -> Vec<Case> {
     cases.collect()
 }
 
-/// What stands beside each rule.
+/// The objects beside each rule.
 fn setup(family: &str) -> String {
     format!(
         "table {family} t {{
@@ -118,7 +118,7 @@ fn carry_out(nft: &mut Connection, script: &Script) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// The messages of a script, as they are compared, without the batch's begin and end.
+/// The messages of a script in the form for comparison, without the batch's begin and end.
 fn messages(now: &Snapshot, script: &Script) -> Result<Vec<Vec<u8>>, String> {
     let change = script
         .transaction(Some(now))
@@ -145,8 +145,8 @@ fn bare(sent: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A message without what nft notes beside sets that stand in rules, in user data, of which 1.1.7 notes more than 1.0.6, and
-/// without their size, which it no longer sends: the kernel does nothing with either.
+/// Removes nft's user data about anonymous sets, of which 1.1.7 writes more than 1.0.6, and their size, which it no
+/// longer sends: the kernel uses neither.
 fn without_notes(message: &[u8]) -> Vec<u8> {
     const NEW_SET: u16 = 0xa09;
     const NAME: u16 = 2;
@@ -195,7 +195,7 @@ fn kind(message: &[u8]) -> u16 {
     u16::from_ne_bytes([message[4], message[5]])
 }
 
-/// Without the elements of sets, which are listed in an order of their own.
+/// Removes the elements of sets, which are listed in their own order.
 fn without_elements(mut messages: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     const NEW_ELEMENTS: u16 = 0xa0c;
     messages.retain(|message| kind(message) != NEW_ELEMENTS);
@@ -299,7 +299,7 @@ fn json_of(snapshot: &Snapshot, case: &Case) -> Value {
     panic!("{}: {document}", case.text);
 }
 
-/// What 1.1.7 lists, as we would spell it.
+/// 1.1.7's listing in the library's spelling.
 fn spelt(listed: &str) -> String {
     let mut listed = listed.replace(STANDING, "gre");
     for (theirs, ours) in SPELT_OTHERWISE {
@@ -308,7 +308,7 @@ fn spelt(listed: &str) -> String {
     listed
 }
 
-/// Makes a case in the kernel, beside what stands there.
+/// Applies a case in the kernel, beside the existing objects.
 fn make(case: &Case, kernel: &Sandbox) -> Result<Snapshot, String> {
     let mut nft = connect(kernel);
     let beside = format!("flush ruleset\n{}", setup(&case.family));
@@ -317,7 +317,7 @@ fn make(case: &Case, kernel: &Sandbox) -> Result<Snapshot, String> {
     Ok(nft.snapshot(Scope::all()).expect("a ruleset"))
 }
 
-/// What does not make the same instructions and sets as the case.
+/// The parts that do not give the same instructions and sets as the case.
 fn is_again(
     case: &Case,
     now: &Snapshot,
@@ -332,7 +332,7 @@ fn is_again(
     }
 }
 
-/// And what is listed makes the same again.
+/// The listing also creates the same rule again.
 #[test]
 fn what_is_listed_is_what_nft_lists() {
     let (beside, kernel) = (beside(), sandbox());
@@ -366,11 +366,11 @@ fn what_is_listed_is_what_nft_lists() {
     }
     nothing_else("listed otherwise", &wrong);
     assert!(otherwise.iter().all(|count| *count > 0), "{otherwise:?}");
-    // Keys of tunnels outside of tables of devices.
+    // Tunnel keys outside of netdev tables.
     assert_eq!(refused, 5);
 }
 
-/// And what nft writes makes the same again, as does what we write.
+/// nft's JSON creates the same rule again, as does the library's.
 #[test]
 fn what_is_written_as_json_is_what_nft_writes() {
     let (beside, kernel) = (beside(), sandbox());
@@ -384,13 +384,13 @@ fn what_is_written_as_json_is_what_nft_writes() {
         if case.listed.starts_with(STANDING) {
             theirs.as_array_mut().expect("a list").remove(0);
         }
-        // Of sets that are declared by expressions we write the types, as nft 1.0.6 does.
+        // For sets declared with expressions the library writes types, as nft 1.0.6 does.
         let mut written = match case.is_set() {
             true if NOT_IN_JSON.contains(&case.name()) => Vec::new(),
             true => vec![&theirs],
             false => vec![&ours],
         };
-        // What is other words in text is other JSON, too.
+        // A difference in text is a difference in JSON, too.
         if !case.is_set() && case.listed.replace(STANDING, "gre") == listed(&snapshot, case) {
             same += 1;
             written.push(&theirs);
@@ -420,8 +420,8 @@ fn what_is_written_as_json_is_what_nft_writes() {
     assert!(same > 400, "{same}");
 }
 
-/// Objects of tunnels: their blocks and their JSON as 1.1.7 lists and writes them. One without options it lists with a brace
-/// too much, and one without a source it does not survive.
+/// Tunnel objects: their blocks and JSON as listed and written by 1.1.7. It lists one without options with an extra
+/// brace, and crashes on one without a source.
 const OBJECTS: &[(&str, &str)] = &[
     (
         "id 10\nip6 saddr ::1\nip6 daddr ::2\nttl 255\nvxlan {\n\tgbp 7\n}",

@@ -1,5 +1,5 @@
-//! What is sent: for a text in nft's language our messages are those of nft 1.0.6, byte for byte. What is passed over stands at
-//! [`compared`], what differs here, and each is counted.
+//! The messages for a text in nft's language are those of nft 1.0.6, byte for byte. [`compared`] lists what is ignored;
+//! the differences are listed here, and each is counted.
 
 use crate::common::rulesets::{OF_CLIENTS, Ruleset, TypedRules, data};
 use crate::common::sandbox;
@@ -10,7 +10,7 @@ use chainwright::iptables::Family;
 use chainwright_lang::translate::Translation;
 use chainwright_testing::Sandbox;
 
-/// Texts of which other messages are sent, how many, and why.
+/// Texts with other messages, the number of messages, and the reason.
 const DIFFERENT: &[(&str, usize, &str)] = &[
     (
         "sets-concatenation-six-fields",
@@ -29,7 +29,7 @@ const DIFFERENT: &[(&str, usize, &str)] = &[
     ),
 ];
 
-/// The same of commands.
+/// The same for commands.
 const DIFFERENT_COMMANDS: &[(&str, usize, &str)] = &[
     (
         "add set ip j sm { type ipv4_addr; flags interval; auto-merge; elements = { 11.0.0.0/8 }; }",
@@ -45,7 +45,7 @@ const DIFFERENT_COMMANDS: &[(&str, usize, &str)] = &[
     ),
 ];
 
-/// What was compared.
+/// The counts of a comparison.
 #[derive(Default)]
 struct Report {
     texts: usize,
@@ -56,7 +56,7 @@ struct Report {
 }
 
 impl Report {
-    /// What both send for a text in a sandbox, in which nft carries it out.
+    /// Compares the messages of both for a text in a sandbox, in which nft applies it.
     fn compare(&mut self, name: &str, sandbox: &Sandbox, text: &str) {
         let mut differs = |how: String| self.differ.push((name.to_owned(), how));
         let ours = sent_by_us(sandbox, text);
@@ -140,8 +140,8 @@ fn rulesets_are_sent_as_nft_sends_them() {
     }
     assert!(report.texts > 90, "{}", report.texts);
     assert_eq!(left_out, 4);
-    // Those with sets that join their ranges, that have one up to the last value, or that rules make dynamic: they are
-    // read beside what is there.
+    // Those with sets with `auto-merge`, with a range up to the last value, or with sets that rules make dynamic: for
+    // these the existing ruleset is read.
     assert_eq!(
         report.passed,
         Passed {
@@ -171,14 +171,14 @@ fn rules_of_every_expression_are_sent_as_nft_sends_them() {
     ]);
 }
 
-/// In pieces that an ordinary user's socket takes.
+/// In pieces that the socket of a user without privileges accepts.
 #[test]
 fn rulesets_of_clients_are_sent_as_nft_sends_them() {
     let mut report = Report::default();
     for name in OF_CLIENTS {
         let text = match name.ends_with(".save") {
             false => data(name),
-            // What iptables' rules are in nft's language.
+            // iptables' rules in nft's language.
             true => {
                 Translation::of(Family::Ipv4, data(name))
                     .expect("it is read")
@@ -194,8 +194,8 @@ fn rulesets_of_clients_are_sent_as_nft_sends_them() {
     report.finish(&[]);
 }
 
-/// Each command in a text of its own, or a few, behind what the ones before it made; those that the kernel refuses are sent as
-/// well.
+/// One command or a few in a separate text, after the effects of the preceding ones; commands that the kernel refuses
+/// are sent as well.
 #[test]
 fn commands_are_sent_as_nft_sends_them() {
     let sandbox = sandbox();

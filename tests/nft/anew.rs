@@ -1,17 +1,18 @@
-//! What a plan deletes and makes anew in one transaction, because the kernel cannot change it, and what goes and comes
-//! together with it: each by itself, there and back, as kernels differ in what of it they take. The oracle is `nft`.
+//! Objects that a plan deletes and recreates in one transaction because the kernel cannot change them, and objects
+//! that are removed and added together with them: each alone, in both directions, because kernels accept different
+//! changes. The oracle is `nft`.
 
 use crate::common::tools::Tools;
 use crate::common::{connect, kernel, report, sandbox};
 use chainwright::nft::{Connection, PlanOptions, Scope, Snapshot};
 use chainwright_testing::Sandbox;
 
-/// A ruleset in two forms, with what both have in common in place of `…`.
+/// A ruleset in two forms, with their common part in place of `…`.
 struct Case {
     what: &'static str,
     common: &'static str,
     forms: [&'static str; 2],
-    /// What the plan to the second form makes anew.
+    /// The objects that the plan to the second form recreates.
     replaced: &'static [&'static str],
 }
 
@@ -182,7 +183,7 @@ fn snapshot(nft: &mut Connection) -> Snapshot {
     nft.snapshot(Scope::all()).unwrap()
 }
 
-/// Leads one sandbox to what another one has, and back, each time in one transaction.
+/// Brings one sandbox to the state of another, and back, each time in one transaction.
 #[track_caller]
 fn there_and_back(one: &Sandbox, other: &Sandbox, what: &str, replaced: &[&str]) {
     let (mut nft, mut there) = (connect(one), connect(other));
@@ -200,7 +201,7 @@ fn there_and_back(one: &Sandbox, other: &Sandbox, what: &str, replaced: &[&str])
         let left = snapshot(&mut nft).plan(desired, exact()).unwrap();
         assert!(left.is_empty(), "{what}: {left}");
     }
-    // A rollback makes no table anew for it either.
+    // A rollback recreates no table for it either.
     let table = |nft: &mut Connection| {
         let now = snapshot(nft);
         now.tables().map(|table| table.table().handle()).next()
@@ -225,7 +226,7 @@ fn what_cannot_be_changed_is_made_anew_in_one_transaction() {
     }
 }
 
-/// Chains and flowtables of devices, which a new one can take over from one that goes.
+/// Chains and flowtables of devices, whose hooks a new one can take over from a deleted one.
 #[test]
 fn hooks_of_devices_are_taken_over() {
     let with = |family: &str, table: &str| {

@@ -1,5 +1,5 @@
-//! Rules made with `nft::build` against the same rules made by `nft`: what the kernel lists of both
-//! must be the same bytes, and what `nft` prints of both the same text.
+//! Rules made with `nft::build` compared with the same rules made by `nft`: the kernel's listings
+//! must have the same bytes, and `nft`'s output the same text.
 
 mod kube_proxy;
 mod own_sets;
@@ -21,7 +21,8 @@ use pairs::{EVERYWHERE, FRAMES, INET, IP, NETDEV, TRACKED, V4, V4_TRACKED, V6, V
 
 type Built = Result<Rule<'static>, BuildError>;
 
-/// What a rule is made with: a builder, the transaction for sets of its own, and a number for one.
+/// The context for making a rule: a builder, the transaction for its anonymous sets, and a number
+/// for one.
 struct Make<'t> {
     tx: &'t mut Transaction,
     family: Family,
@@ -33,14 +34,14 @@ impl Make<'_> {
         Build::new(self.family, "t", "c")
     }
 
-    /// Puts a set into the transaction.
+    /// Adds a set to the transaction.
     fn set(&mut self, set: Anonymous<'static>) -> Anonymous<'static> {
         set.add_to(self.tx).unwrap();
         set
     }
 }
 
-/// A rule in nft's words, and as it is built.
+/// A rule as nft text, and its builder.
 type Pair = (&'static str, fn(&mut Make<'_>) -> Built);
 
 const fn v4(last: u8) -> Ipv4Addr {
@@ -74,7 +75,7 @@ const FOUR: TcpFlags = TcpFlags::FIN
     .union(TcpFlags::RST)
     .union(TcpFlags::ACK);
 
-/// The table that the rules are put into, without them.
+/// The table for the rules, without them.
 fn table(family: Family) -> String {
     format!(
         "table {family} t {{
@@ -193,7 +194,7 @@ fn rules_of_netdev_are_those_of_nft() {
     same(Family::NETDEV, &[EVERYWHERE, IP, V4, V6, FRAMES, NETDEV]);
 }
 
-/// Nothing is allocated for a rule that is built in the memory of another one.
+/// A rule that is built in the memory of another one allocates nothing.
 #[test]
 fn a_rule_in_the_memory_of_another_one_allocates_nothing() {
     let build = |rule| {

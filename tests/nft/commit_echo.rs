@@ -1,4 +1,4 @@
-//! What a commit gives back: the generation that it made, and what it added, by the kernel's own messages.
+//! The result of a commit: the generation that it created, and the kernel's messages about what it added.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +31,7 @@ fn echoed(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> Committe
     committed
 }
 
-/// What is told of each operation, in words.
+/// The text of each operation's echo.
 fn said(committed: &Committed) -> Vec<Option<String>> {
     let operations = 0..committed.operations();
     operations
@@ -47,12 +47,13 @@ fn expressions_of(committed: &Committed, operation: usize) -> Option<Expressions
     rule.to_builder().into_owned().expressions
 }
 
-/// Beside the connection whose commits it is to know again.
+/// Opens a monitor beside the connection whose commits it must recognise.
 fn watch(nft: &Connection) -> Monitor {
     MonitorOptions::default().open_beside(nft).unwrap()
 }
 
-/// It is known as one's own; where namespaces have no number, by the generation's alone.
+/// Checks that the change is recognised as the connection's own; if namespaces have no number, only by the
+/// generation's.
 #[track_caller]
 fn is_own(committed: &Committed, change: &Change) {
     if !committed.made(change) {
@@ -219,7 +220,7 @@ fn what_changes_nothing_makes_no_generation() {
     assert_eq!((said(&again), again.missing()), (vec![None], &[][..]));
 }
 
-/// Of transactions whose first operation is none that adds: by what the generation is known.
+/// Transactions whose first operation adds nothing: how the generation is determined.
 #[test]
 fn the_generation_is_told_whatever_the_operations_are() {
     let sandbox = sandbox();
@@ -244,7 +245,7 @@ fn the_generation_is_told_whatever_the_operations_are() {
             tx.add(&numbered(1)).unwrap();
         },
         &|tx| {
-            // Nothing to be told of the first.
+            // The first operation causes no message.
             tx.add(&Table::new(IP, "t")).unwrap();
             tx.flush_set(&set.set_id()).unwrap();
         },
@@ -287,7 +288,7 @@ fn a_refused_transaction_fails_as_without() {
         (error.outcome, error.failures.len()),
         (Outcome::NothingApplied, 2)
     );
-    // Nor is anything left of it on the socket.
+    // Nothing of it is left on the socket either.
     assert!(nft.table(IP, "t").unwrap().is_none());
     let table = |tx: &mut Transaction| {
         tx.add(&Table::new(IP, "t")).unwrap();
@@ -348,7 +349,7 @@ fn a_rule_that_is_too_large_to_be_told_is_said_to_be_missing() {
     assert_eq!((alone.generation(), alone.missing()), (None, &[1][..]));
 }
 
-/// Somebody else commits all the time: the generation that is given back is ours, and what is told of it.
+/// Another program commits all the time: the returned generation and echo belong to this connection.
 #[test]
 fn beside_another_writer_the_generation_is_our_own() {
     const COMMITS: usize = 300;
@@ -403,7 +404,7 @@ fn beside_another_writer_the_generation_is_our_own() {
     assert!(between > 0, "nobody else was there");
 }
 
-/// A mirror's own connection, a pool's and iptables' are known by their ports.
+/// The connections of a mirror, a pool and iptables are recognised by their ports.
 #[test]
 fn who_is_told_of_changes_knows_ones_own() {
     let sandbox = sandbox();
@@ -460,7 +461,7 @@ fn who_is_told_of_changes_knows_ones_own() {
         .unwrap();
 }
 
-/// iptables' view gives the generation, also where nothing was read before and others are at work.
+/// iptables' view returns the generation, even if nothing was read before and others commit.
 #[test]
 fn iptables_gives_back_the_generation_of_every_kind_of_change() {
     let sandbox = sandbox();

@@ -1,4 +1,4 @@
-//! The corpus of encodings: that its files say what they must.
+//! Checks the files of the corpus of encodings.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use chainwright::nft::{self, Transaction, UnknownAttributes};
 use chainwright::xt;
 use chainwright_testing::Sandbox;
 
-/// The versions of iptables-nft that the corpus has.
+/// The versions of iptables-nft in the corpus.
 const VERSIONS: [&str; 6] = ["1.8.4", "1.8.7", "1.8.9", "1.8.10", "1.8.11", "1.8.13"];
 
 #[test]
@@ -34,7 +34,7 @@ fn the_files_parse_and_are_complete() {
             let start = format!("-A {} ", line.chain());
             assert!(format!("{text} ").starts_with(&start), "{what}: {text}");
         }
-        // Bytes are held exactly.
+        // Bytes are stored exactly.
         for bytes in [&written.expressions, &written.userdata] {
             assert_eq!(unpack(&pack(bytes)).as_ref(), Some(bytes), "{what}");
         }
@@ -48,7 +48,7 @@ fn the_files_parse_and_are_complete() {
     }
 }
 
-/// The reader prints every rule of its own, as its save does.
+/// The reader prints every rule of its own like its save.
 #[test]
 fn the_reader_reads_itself() {
     let corpus = Corpus::load(&directory()).unwrap();
@@ -62,10 +62,10 @@ fn the_reader_reads_itself() {
     assert!(count > 600, "{count}");
 }
 
-/// The rule of which every version that writes it natively prints only the last port.
+/// A rule of which every version that writes it natively prints only the last port.
 const TWO_PORTS: u32 = 507;
 
-/// Where 1.8.9 reads less than there is, 1.8.11 and later say the rest of what they wrote.
+/// Where 1.8.9 reads less than the bytes contain, 1.8.11 and later print the rest of what they wrote.
 #[test]
 fn what_is_misread_is_corrected() {
     let corpus = Corpus::load(&directory()).unwrap();
@@ -95,7 +95,7 @@ fn what_is_not_hexadecimal_is_refused() {
     assert_eq!(pack(&[]), "-");
 }
 
-/// A sandbox with the sets that the corpus names.
+/// A sandbox with the sets that the corpus refers to.
 fn with_sets() -> Sandbox {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
@@ -111,7 +111,7 @@ fn with_sets() -> Sandbox {
     sandbox
 }
 
-/// What a line is encoded as, in both families' terms.
+/// The family of a line as iptables' type.
 fn family(line: &Line) -> Family {
     if line.family == nft::Family::IP6 {
         Family::Ipv6
@@ -120,7 +120,7 @@ fn family(line: &Line) -> Family {
     }
 }
 
-/// The chain that the line leads to, if it is one of the user's.
+/// The target chain of the line, if it is user-defined.
 fn led_to(line: &Line) -> Option<&str> {
     let words: Vec<_> = line.rule.split(' ').collect();
     let at = words
@@ -132,7 +132,7 @@ fn led_to(line: &Line) -> Option<&str> {
     (!verdict && !extension).then_some(target)
 }
 
-/// Puts what a version wrote into the kernel, byte for byte.
+/// Writes a version's bytes to the kernel unchanged.
 fn put_in(sandbox: &Sandbox, written: &[(&Line, &Written)]) {
     let mut tx = Transaction::new();
     let mut chains = BTreeSet::new();
@@ -195,7 +195,8 @@ fn bytes(sandbox: &Sandbox) -> Vec<String> {
     all
 }
 
-/// Chains that are to hold what they do, in words: all rules stay but those that iptables has no words for.
+/// Reconciles chains with their own printed rules: all rules stay except those that iptables cannot
+/// express.
 fn rules_in_our_words_stay(
     version: &str,
     iptables: &mut Iptables,
@@ -238,8 +239,8 @@ fn rules_in_our_words_stay(
     kept
 }
 
-/// Every encoding of every version is read as what it says, and stays as it is when something else
-/// is changed.
+/// Every encoding of every version is decoded correctly, and stays unchanged when something else is
+/// changed.
 #[test]
 fn every_encoding_is_read_and_left_as_it_is() {
     let corpus = Corpus::load(&directory()).unwrap();
@@ -251,13 +252,13 @@ fn every_encoding_is_read_and_left_as_it_is() {
             .filter(|(other, ..)| *other == version)
             .map(|(_, line, written)| (line, written))
             .filter(|(line, _)| {
-                // The kernel takes users and groups in the first user namespace only.
+                // The kernel accepts users and groups only in the initial user namespace.
                 in_first_user_namespace() || !line.rule.contains("id-owner")
             })
             .collect();
         let sandbox = with_sets();
         for piece in written.chunks(200) {
-            put_in(&sandbox, piece); // an ordinary user's transactions are limited
+            put_in(&sandbox, piece); // transactions of a user without privileges are limited
         }
         let before = bytes(&sandbox);
         let mut iptables = sandbox.run(Iptables::nft).unwrap().unwrap();
@@ -285,9 +286,9 @@ fn every_encoding_is_read_and_left_as_it_is() {
                                 let text = String::from_utf8_lossy(text.as_bytes());
                                 format!("-A {}{text}", chain.name())
                             }
-                            // These would be read as rules without the comparison, by iptables-nft.
+                            // iptables-nft reads these as rules without the comparison.
                             Err(_) if expected.contains("port 0:65535") => expected.clone(),
-                            // 1.8.4 alone puts this into the kernel; no version loads its text.
+                            // Only 1.8.4 writes this; no version loads its text.
                             Err(_) if expected.contains("! -s 0.0.0.0/0") => expected.clone(),
                             Err(_) if expected.contains("! -s ::/0") => expected.clone(),
                             Err(beyond) => beyond.to_string(),
@@ -303,7 +304,7 @@ fn every_encoding_is_read_and_left_as_it_is() {
             }
         }
 
-        // A rule more, and one less, in each table; all others keep their bytes and handles.
+        // One rule more and one less in each table; all others keep their bytes and handles.
         for family in Family::ALL {
             for table in ["filter", "nat", "mangle", "raw"] {
                 let rule = Rule::parse(family, "-m comment --comment new -j RETURN").unwrap();

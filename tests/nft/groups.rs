@@ -1,5 +1,5 @@
-//! A change in groups: those that the kernel refuses are set aside, the rest is committed in one transaction. Each
-//! test is made with the kernel, and with the model of it.
+//! A change in groups: those that the kernel refuses are skipped, the rest is committed in one transaction. Each
+//! test runs with the kernel and with the model of it.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use chainwright_testing::FakeKernel;
 
 const IP: Family = Family::IP;
 
-/// Makes a test with the kernel, and with the model.
+/// Runs a test with the kernel and with the model.
 fn with_both(test: impl Fn(&mut Connection)) {
     let sandbox = sandbox();
     test(&mut connect(&sandbox));
@@ -36,12 +36,12 @@ fn jump(tx: &mut Transaction, from: &str, to: &str) {
     tx.add(&rule).unwrap();
 }
 
-/// A set of addresses that has no name and no number yet.
+/// A set of addresses without a name and a number.
 fn anonymous() -> Set<'static> {
     Set::anonymous(IP, "t", "__set%d", 0, DataType::IPV4_ADDR, 4)
 }
 
-/// The table that all are in.
+/// The table for all objects.
 fn base() -> Transaction {
     written(|tx| _ = tx.add(&Table::new(IP, "t")).unwrap())
 }
@@ -53,7 +53,7 @@ fn committed<'g, K>(nft: &mut Connection, groups: &'g Groups<K>) -> CommittedGro
         Ok(committed) => committed,
         Err(error) => panic!("{}", report(&error)),
     };
-    // All that was committed was so at once.
+    // Everything was committed in one step.
     let after = nft.generation().unwrap();
     match committed.generation {
         None => assert_eq!(after, before),
@@ -69,7 +69,7 @@ fn committed<'g, K>(nft: &mut Connection, groups: &'g Groups<K>) -> CommittedGro
     committed
 }
 
-/// Each group that was set aside: the words of its failures, and because of which others.
+/// The skipped groups: the texts of their failures, and the groups that caused them.
 fn aside<'g>(
     committed: &CommittedGroups<'g, &'g str>,
 ) -> Vec<(&'g str, Vec<String>, Vec<&'g str>)> {
@@ -96,7 +96,8 @@ fn chains(nft: &mut Connection) -> Vec<String> {
     names
 }
 
-/// A service: a chain, and a rule of it that looks an address up in a set without a name. All number that set alike.
+/// A service: a chain with a rule that looks an address up in an anonymous set. All use the same number for that
+/// set.
 fn service(number: u16, target: &str) -> Transaction {
     let name = format!("svc-{number}");
     written(|tx| {
@@ -244,7 +245,7 @@ fn a_table_that_is_refused_takes_all_that_is_in_it_along() {
     });
 }
 
-/// It shows only when all jumps are there.
+/// The loop exists only when all jumps do.
 #[test]
 fn the_group_that_closes_a_loop_is_set_aside() {
     with_both(|nft| {
@@ -283,7 +284,7 @@ fn the_group_that_closes_a_loop_is_set_aside() {
     });
 }
 
-/// The kernel sees it when it commits, and names no operation.
+/// The kernel detects it at the commit, and names no operation.
 #[test]
 fn a_set_that_no_rule_uses_is_found() {
     with_both(|nft| {
@@ -338,7 +339,7 @@ fn bound_chains_of_several_groups_are_kept_apart() {
     });
 }
 
-/// A group that fails did something before that, for which another one fails: that one is tried without it.
+/// A failing group first did something that makes another group fail: the latter is retried without it.
 #[test]
 fn who_failed_only_beside_another_gets_a_second_chance() {
     with_both(|nft| {
@@ -406,7 +407,7 @@ fn a_generation_that_moved_is_nobodys_fault() {
     });
 }
 
-/// Others commit in tables of their own all the while.
+/// Others constantly commit in their own tables.
 #[test]
 fn through_a_guard() {
     let sandbox = sandbox();
@@ -429,7 +430,7 @@ fn through_a_guard() {
     assert!(error.generation_moved());
 }
 
-/// A set and a chain of one name: who was to make the set is not to blame for the chain.
+/// A set and a chain with the same name: the group that creates the set is not the cause of the chain's failure.
 #[test]
 fn what_has_the_name_of_another_kind_is_not_to_blame() {
     with_both(|nft| {
@@ -472,7 +473,7 @@ fn what_has_the_name_of_another_kind_is_not_to_blame() {
     });
 }
 
-/// Without anything to try the kernel is not asked.
+/// With nothing to try, no request is sent to the kernel.
 #[test]
 fn attempts_are_what_the_kernel_was_asked() {
     with_both(|nft| {

@@ -1,4 +1,4 @@
-//! Commits that are conditional on some tables alone.
+//! Commits that depend only on some tables.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
@@ -35,8 +35,8 @@ fn another_chain(name: &'static str) -> Transaction {
     tx
 }
 
-/// Whether a guard over the table that was begun before this change holds, and that it is what decides
-/// about the commit.
+/// Whether a guard over the table that was begun before this change still holds. Checks that this
+/// decides about the commit.
 #[track_caller]
 fn holds(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> bool {
     let mut asked = nft.guard(&[Scope::table(IP, "mine")]).unwrap();
@@ -60,7 +60,7 @@ fn holds(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> bool {
     holds
 }
 
-/// What is changed in the table, of whatever kind it is, and what of others.
+/// Changes of every kind in the table count, those of other tables do not.
 #[test]
 fn only_changes_of_the_table_count() {
     let sandbox = with_tables(&["mine", "other", "mine2"]);
@@ -94,7 +94,7 @@ fn only_changes_of_the_table_count() {
     let v6 = Table::new(Family::IP6, "mine");
     assert!(holds(&mut nft, |tx| _ = tx.add(&v6).unwrap()));
     assert!(holds(&mut nft, |tx| _ = tx.delete(&v6).unwrap()));
-    // That it comes and goes in one transaction, too.
+    // Deletion and creation in one transaction count, too.
     let mut guard = nft.guard(&[Scope::table(IP, "mine")]).unwrap();
     committed(&mut nft, |tx| {
         _ = tx.delete(&Table::new(IP, "mine")).unwrap()
@@ -125,7 +125,7 @@ fn a_guard_watches_over_several_tables_and_is_good_for_one_commit() {
     assert!(!first.holds(&mut nft).unwrap());
     let error = first.commit(&mut nft, &mut another_chain("b")).unwrap_err();
     assert!(error.generation_moved());
-    // Nothing at all is asked for nothing.
+    // An empty transaction succeeds without a condition.
     first.commit(&mut nft, &mut Transaction::new()).unwrap();
 
     let error = second.check(&mut nft, &mut another_chain("b")).unwrap_err();
@@ -142,7 +142,7 @@ fn a_guard_watches_over_several_tables_and_is_good_for_one_commit() {
     assert!(!nft.chain_exists(IP, "yours", "x").unwrap());
 }
 
-/// What the kernel refuses is refused as ever.
+/// An error of the kernel is returned as without a guard.
 #[test]
 fn another_error_is_told_as_it_is() {
     let sandbox = with_tables(&["mine"]);
@@ -153,11 +153,11 @@ fn another_error_is_told_as_it_is() {
     let error = guard.commit(&mut nft, &mut tx).unwrap_err();
     assert!(!error.generation_moved());
     assert_eq!(error.failures.len(), 1);
-    // Nothing was changed: it still holds.
+    // Nothing was changed: the guard still holds.
     guard.commit(&mut nft, &mut another_chain("a")).unwrap();
 }
 
-/// More notifications than the guard's socket takes: what was lost may have been about the table.
+/// More notifications than the guard's socket can hold: the lost ones may have been about the table.
 #[test]
 fn lost_notifications_count_as_changes() {
     let sandbox = with_tables(&["mine", "other"]);
@@ -177,7 +177,7 @@ fn lost_notifications_count_as_changes() {
     assert!(error.generation_moved());
 }
 
-/// Commits to the table `other` without a pause until what is returned is dropped.
+/// Commits constantly to the table `other` until the returned value is dropped.
 fn rival<'scope, 'env>(
     scope: &'scope thread::Scope<'scope, 'env>,
     sandbox: &Sandbox,
@@ -206,8 +206,8 @@ fn rival<'scope, 'env>(
     OnDrop(|| stop.store(true, Ordering::Relaxed))
 }
 
-/// Adds up in the numbers of rules: what two writers read and then change, beside a third who never
-/// rests, is neither lost nor done twice.
+/// Counts in the numbers of rules: what two writers read and then change, beside a third that commits
+/// constantly, is neither lost nor done twice.
 #[test]
 fn what_is_read_and_then_changed_is_so_beside_others_without_a_pause() {
     const ROUNDS: usize = 100;
@@ -226,13 +226,13 @@ fn what_is_read_and_then_changed_is_so_beside_others_without_a_pause() {
             let mut done = 0;
             while done < ROUNDS {
                 let mut guard = nft.guard(&[Scope::table(IP, "mine")]).unwrap();
-                // The dump may be said to be interrupted: then it is begun again here.
+                // The dump may be reported as interrupted: then this starts again.
                 let Ok(count) = rules(&mut nft) else { continue };
                 let name = format!("n{count}");
                 let mut tx = Transaction::new();
                 tx.add(&Rule::new(IP, "mine", "c").with(&Immediate::accept()))
                     .unwrap();
-                // Only one can make it.
+                // Only one can create it.
                 tx.create(&Chain::new(IP, "mine", &name)).unwrap();
                 match guard.commit(&mut nft, &mut tx) {
                     Ok(()) => done += 1,
@@ -275,7 +275,7 @@ fn updates_and_reconciliations_get_through_beside_others_without_a_pause() {
             let plan = nft.reconcile(&desired, PlanOptions::default());
             let plan = plan.unwrap_or_else(|e| panic!("round {round}: {}", report(&e)));
             assert_eq!(plan.transaction().len(), 1);
-            // Appended if it is not there, which only reading tells.
+            // Appended if it is missing, which requires reading.
             let address = std::net::Ipv4Addr::new(192, 0, 2, round);
             let rule = iptables::Rule {
                 source: Some(iptables::Address::network(address.into(), 32)),

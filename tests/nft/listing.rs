@@ -1,4 +1,4 @@
-//! What listing, looking up and appending allocate: nothing for any one object, whatever there is.
+//! Allocations of listing, looking up and appending: none per object, however many there are.
 
 use std::fmt::Write;
 use std::hint::black_box;
@@ -21,7 +21,7 @@ use nix::time::{ClockId, clock_gettime};
 
 const IP: Family = Family::IP;
 
-/// How often `work` allocates.
+/// Number of allocations of `work`.
 fn allocations(work: impl FnOnce()) -> u64 {
     measure(work).count_total
 }
@@ -39,7 +39,7 @@ fn chains(count: usize) -> (Sandbox, Connection) {
         let name = format!("KUBE-SVC-{index:016}");
         tx.add(&Chain::new(IP, "nat", &name)).unwrap();
         tx.add(&sample(&mut Rule::new(IP, "nat", &name))).unwrap();
-        // In pieces that fit into an ordinary user's send buffer.
+        // In pieces that fit into the send buffer of a user without privileges.
         if tx.byte_length() > 150_000 {
             nft.commit(&tx).unwrap();
             tx.clear();
@@ -69,7 +69,7 @@ fn fill(rule: &mut Rule<'_>) {
         .push(&Immediate::return_());
 }
 
-/// Reads every attribute of a chain that a listing carries.
+/// Reads every attribute of a chain in a listing.
 fn read_chain(chain: &ChainRef<'_>) {
     black_box((
         chain.family(),
@@ -134,7 +134,7 @@ fn listing_allocates_the_same_for_any_number_of_chains_and_rules() {
     assert_eq!(counted[0], [0; 3]);
 }
 
-/// The measure itself: it does see what is allocated for each chain.
+/// The measurement does detect an allocation per chain.
 #[test]
 fn an_allocation_for_each_chain_would_be_counted() {
     let (_sandbox, mut nft) = chains(500);
@@ -197,7 +197,7 @@ fn appending_allocates_nothing() {
     });
     assert_eq!(tx.len(), 70_002);
     assert_eq!(counted, 0, "of {} bytes", tx.byte_length());
-    // Cleared, it is filled again without a new allocation, whatever its first capacity.
+    // After a clear it is filled again without an allocation, whatever its first capacity.
     let mut tx = Transaction::new();
     let fill = |tx: &mut Transaction| {
         for _ in 0..1000 {
@@ -249,7 +249,7 @@ fn refreshing_a_list_of_the_same_generation_allocates_nothing() {
         let reading = allocations(|| list.iter().for_each(|chain| read_chain(&chain)));
         assert_eq!(reading, 0);
 
-        // What somebody else changes is seen, and listed into the memory that is there.
+        // A change by another program is noticed, and listed into the existing memory.
         let mut tx = Transaction::new();
         tx.delete(&Table::new(IP, "nat")).unwrap();
         tx.add(&Table::new(IP, "nat")).unwrap();
@@ -332,7 +332,7 @@ fn reading_a_legacy_table_allocates_the_same_for_any_number_of_chains() {
     assert!(counted[0] <= 4, "{counted:?}");
 }
 
-/// Names of objects come without a copy.
+/// Names of objects are borrowed.
 #[test]
 fn names_borrow() {
     let (table, chain) = (String::from("nat"), String::from("KUBE-SERVICES"));
@@ -345,7 +345,7 @@ fn names_borrow() {
     assert_eq!(counted, 0);
 }
 
-/// Generations of different namespaces have the same numbers, and are not the same.
+/// Generations of different namespaces may have the same number, but differ.
 #[test]
 fn a_list_is_not_taken_for_that_of_another_namespace() {
     let (here, there) = (sandbox(), sandbox());
@@ -368,7 +368,7 @@ fn a_list_is_not_taken_for_that_of_another_namespace() {
     assert!(list.is_empty());
 }
 
-/// The processor's time that `work` takes of this thread, in nanoseconds.
+/// CPU time of `work` in this thread, in nanoseconds.
 fn time(work: impl FnOnce()) -> u128 {
     let now = || Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap());
     let start = now();
@@ -392,7 +392,7 @@ fn a_listing_can_be_dropped_half_read() {
                 listing.next().unwrap().unwrap();
             }
             dropped = dropped.min(time(|| drop(listing)));
-            // Whatever is asked then has its own answer.
+            // Any later request gets its own answer.
             match ask {
                 0 => assert!(nft.chain_exists(IP, "nat", name(7)).unwrap()),
                 1 => {
@@ -407,7 +407,7 @@ fn a_listing_can_be_dropped_half_read() {
                     tx.expect_generation(generation);
                     tx.add(&Chain::new(IP, "nat", name(7))).unwrap();
                     nft.commit(&tx).unwrap();
-                    // Conditional on a generation that is known: the commit is the next request.
+                    // Requires a known generation: the commit is the next request.
                     drop(nft.rules(Scope::all()).unwrap());
                     let generation = nft.generation().unwrap();
                     drop(nft.rules(Scope::all()).unwrap());

@@ -1,4 +1,5 @@
-//! Objects, transactions and listings of nf_tables, against the kernel, with `nft` as the oracle.
+//! Objects, transactions and listings of nf_tables, tested with the kernel, with `nft` as the
+//! oracle.
 
 mod anew;
 mod build;

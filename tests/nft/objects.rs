@@ -1,5 +1,5 @@
-//! Stateful objects, flowtables, devices, comments and counters against the kernel, with `nft` as the
-//! oracle.
+//! Stateful objects, flowtables, devices, comments and counters, tested with the kernel, with `nft`
+//! as the oracle.
 
 mod counting;
 mod devices;
@@ -28,8 +28,8 @@ const OUTPUT: u32 = 3;
 
 const TCP: u8 = libc::IPPROTO_TCP as u8;
 
-/// Commits what `fill` adds to a transaction, which must fail and change nothing: the line of its one
-/// failure.
+/// Commits what `fill` adds to a transaction, which must fail and change nothing. Returns the text of
+/// its one failure.
 #[track_caller]
 fn refused(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> String {
     let mut tx = Transaction::new();
@@ -44,7 +44,7 @@ fn object<'a>(name: &'a str, data: impl Into<ObjectData<'a>>) -> StatefulObject<
     StatefulObject::new(INET, "t", name, data)
 }
 
-/// What `nft -j list ruleset` has under this key.
+/// The objects with this key in `nft -j list ruleset`.
 #[track_caller]
 fn oracle(tools: &Tools<'_>, kind: &str) -> Vec<Value> {
     let objects = tools.nft_json("list ruleset");
@@ -66,7 +66,7 @@ fn listed(nft: &mut Connection) -> Vec<StatefulObject<'static>> {
     all
 }
 
-/// Sends datagrams to the sandbox's own loopback.
+/// Sends datagrams to the sandbox's loopback.
 #[track_caller]
 fn send(sandbox: &Sandbox, datagrams: usize) {
     sandbox
@@ -137,7 +137,7 @@ fn objects_of_every_type_of_this_kernel() {
         assert_eq!(found.references, Some(0));
         let (sent, data) = (sent.data.as_ref().unwrap(), found.data.as_ref().unwrap());
         match (sent, data) {
-            // The kernel fills in its own for the others.
+            // The kernel fills in its own values for the others.
             (ObjectData::CtTimeout(_), ObjectData::CtTimeout(found)) => {
                 let timeouts = found.timeouts.as_ref().unwrap();
                 assert_eq!((timeouts.get(3), timeouts.get(8)), (Some(132), Some(13)));
@@ -148,13 +148,13 @@ fn objects_of_every_type_of_this_kernel() {
             }
             (sent, found) => assert_eq!(sent, found),
         }
-        // One by one it is the same.
+        // Individual look-ups give the same.
         let object_type = found.object_type.unwrap();
         let name = found.name.clone().unwrap();
         let one = nft.object(INET, "t", object_type, name).unwrap().unwrap();
         assert_eq!(&one.to_builder(), found);
     }
-    // nft 1.0.6 knows no such objects: it aborts when it lists one.
+    // nft 1.0.6 does not support such objects: it aborts when it lists one.
     let connlimit = StatefulObject::named(INET, "t", ObjectType::CONNLIMIT, "connlimit");
     committed(&mut nft, |tx| {
         tx.delete(&connlimit).unwrap();
@@ -169,7 +169,7 @@ fn objects_of_every_type_of_this_kernel() {
     assert_eq!(oracle(&tools, "limit")[0]["rate"], 400);
     assert_eq!(oracle(&tools, "synproxy")[0]["mss"], 1460);
 
-    // A name is one of its type.
+    // Names are separate for each type.
     let other = ObjectType::QUOTA;
     assert!(nft.object(INET, "t", other, "counter").unwrap().is_none());
     committed(&mut nft, |tx| {
@@ -184,7 +184,7 @@ fn objects_of_every_type_of_this_kernel() {
     });
     let mut tx = Transaction::new();
     for object in &objects {
-        tx.destroy(object).unwrap(); // one of them is not there any more
+        tx.destroy(object).unwrap(); // one of them no longer exists
     }
     if !kernel::commit_if_known(&mut nft, &mut tx, &["`destroy`"]) {
         committed(&mut nft, |tx| {
@@ -197,7 +197,7 @@ fn objects_of_every_type_of_this_kernel() {
         });
     }
     assert_eq!(listed(&mut nft), []);
-    // What was read can be written.
+    // Objects that were read can be written.
     committed(&mut nft, |tx| {
         for object in &found {
             tx.add(&StatefulObject {
@@ -213,7 +213,7 @@ fn objects_of_every_type_of_this_kernel() {
         assert_eq!(one.data, two.data);
     }
     committed(&mut nft, |tx| {
-        // By handle, as it was read.
+        // By handle, as they were read.
         tx.delete(&again[0]).unwrap();
         tx.delete(&again[1]).unwrap();
     });
@@ -223,7 +223,7 @@ fn objects_of_every_type_of_this_kernel() {
     assert_eq!(listed(&mut nft).len(), again.len() - 2);
 }
 
-/// Objects that nft makes are read, and printed as it prints them.
+/// Objects that nft created are read, and printed as nft prints them.
 #[test]
 fn objects_that_nft_made() {
     let sandbox = sandbox();
@@ -242,7 +242,7 @@ fn objects_that_nft_made() {
         add synproxy inet t sp { mss 1460; wscale 7; timestamp sack-perm; }
         "#,
     );
-    // nft has not told libnftnl the names when it prints.
+    // nft does not set the names in libnftnl when it prints.
     let theirs: Vec<_> = printed
         .lines()
         .filter(|line| line.starts_with("table (null) name (null)"))
@@ -262,7 +262,7 @@ fn objects_that_nft_made() {
     assert_eq!(ours, theirs);
     assert_eq!(comments, ["c"]);
 
-    // Of one type, of which the kernel leaves out the others.
+    // Objects of one type; the kernel filters out the others.
     let mut types = std::collections::BTreeMap::<u32, usize>::new();
     let listed = nft.objects(Scope::table(INET, "t")).unwrap();
     listed
@@ -300,7 +300,7 @@ fn what_is_refused_is_said_clearly() {
         failure.starts_with("add ct helper inet t h #0: ENOENT") && failure.contains("helper"),
         "{failure}"
     );
-    // In a table that is not there it is the table that is named, not the kernel.
+    // If the table is missing, the error names the table, not the kernel.
     let failure = refused(&mut nft, |tx| {
         tx.add(&object("c", Counter::new(0, 0))).unwrap();
         let mut other = object("c", Counter::new(0, 0));
@@ -351,7 +351,7 @@ fn objects_are_filtered() {
     }
 }
 
-/// The comments of all kinds of objects are those that nft shows, both ways.
+/// The comments of all kinds of objects agree with nft's, in both directions.
 #[test]
 fn comments() {
     let sandbox = sandbox();
@@ -383,7 +383,7 @@ fn comments() {
         tx.add(&rule).unwrap();
         tx.add_elements(&set.set_id(), [&element]).unwrap();
     });
-    // nft's JSON lacks the comments of tables, chains and sets in this version.
+    // This version of nft's JSON lacks the comments of tables, chains and sets.
     let text = tools.run("nft list ruleset");
     for comment in [
         "of a table",
@@ -415,12 +415,12 @@ fn comments() {
     assert_eq!(comment(rule.comment()), longest);
 }
 
-/// A listing of objects that a change runs across ends in an error.
+/// A listing of objects that a change interrupts ends in an error.
 #[test]
 fn a_listing_that_a_change_runs_across_is_interrupted() {
     let sandbox = sandbox();
     let (mut nft, mut rival) = (connect(&sandbox), connect(&sandbox));
-    // In pieces that fit into an ordinary user's send buffer.
+    // In pieces that fit into the send buffer of a user without privileges.
     for piece in 0..3 {
         committed(&mut nft, |tx| {
             tx.add(&Table::new(INET, "t")).unwrap();

@@ -1,5 +1,4 @@
-//! Tables that belong to a connection: what nobody else can change, and what becomes of them when
-//! their owner goes.
+//! Tables owned by a connection: others cannot change them; and what happens to them when the owner is gone.
 
 use crate::common::tools::Tools;
 use crate::common::{committed, connect, kernel, report, sandbox};
@@ -41,10 +40,10 @@ fn commit(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> Result<(
     nft.commit(&tx)
 }
 
-/// What the library calls such tables.
+/// The library's names for such tables.
 const OWNED: [&str; 2] = ["owned tables", "tables that outlive their owner"];
 
-/// As [`committed`], where the kernel knows such tables: the test is about nothing else.
+/// Like [`committed`], if the kernel supports such tables, which is all that the test is about.
 #[track_caller]
 #[must_use]
 fn committed_if_known(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> bool {
@@ -53,7 +52,7 @@ fn committed_if_known(nft: &mut Connection, fill: impl FnOnce(&mut Transaction))
     kernel::commit_if_known(nft, &mut tx, &OWNED)
 }
 
-/// The commit fails for lack of permission, which the error says in words, and changes nothing.
+/// The commit fails for lack of permission, which the error says, and changes nothing.
 #[track_caller]
 fn not_permitted(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) {
     let before = nft.generation().unwrap();
@@ -64,7 +63,7 @@ fn not_permitted(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) {
     assert_eq!(nft.generation().unwrap(), before);
 }
 
-/// What is in a table, with its handles: the same objects, not just some like them.
+/// The content of a table with its handles: the same objects, not just similar ones.
 fn content(nft: &mut Connection, name: &'static str) -> String {
     let snapshot = nft.snapshot(Scope::table(IP, name)).unwrap();
     let mut text = snapshot.to_string();
@@ -98,8 +97,8 @@ fn flags(nft: &mut Connection, name: &'static str) -> TableFlags {
         .unwrap_or_default()
 }
 
-/// A socket is closed when the last process has closed it: one that another test is just starting may
-/// hold it a moment longer.
+/// A socket is closed when the last process has closed it: a process that another test is just starting may hold it
+/// a moment longer.
 #[track_caller]
 fn eventually(mut is_so: impl FnMut() -> bool) {
     for _ in 0..5000 {
@@ -111,7 +110,7 @@ fn eventually(mut is_so: impl FnMut() -> bool) {
     panic!("it did not come to be so");
 }
 
-/// Whatever others do to the table fails, or leaves it alone.
+/// All changes by others to the table fail, or leave it alone.
 #[track_caller]
 fn is_immune(tools: &Tools<'_>, rival: &mut Connection, name: &'static str) {
     let before = content(rival, name);
@@ -119,7 +118,7 @@ fn is_immune(tools: &Tools<'_>, rival: &mut Connection, name: &'static str) {
         before.contains("jump -> c") && before.contains("input"),
         "{before}"
     );
-    // Another process: these succeed, on all that is not owned.
+    // Another process: these succeed, on everything that has no owner.
     for command in [
         "nft flush ruleset",
         "nft flush ruleset ip",
@@ -170,7 +169,7 @@ fn is_immune(tools: &Tools<'_>, rival: &mut Connection, name: &'static str) {
         let set = SetId::new(IP, name, "s");
         tx.add_elements(&set, [Element::new(&[1; 4])]).unwrap();
     });
-    // Nor does it take others' operations with it.
+    // A refused transaction has no other effects either.
     not_permitted(rival, |tx| {
         tx.add(&Table::new(IP, "others")).unwrap();
         tx.delete(&Table::new(IP, name)).unwrap();
@@ -193,7 +192,7 @@ fn an_owned_table_survives_a_flush_by_another_process() {
         is_immune(&tools, &mut rival, "kept");
         assert_eq!(owner(&mut rival, "kept"), port);
 
-        // Its owner goes on as before.
+        // The owner can still change it.
         committed(&mut keeper, |tx| {
             tx.add(&Chain::new(IP, "kept", "more")).unwrap();
             let jump = Immediate::jump("more");
@@ -208,7 +207,7 @@ fn an_owned_table_survives_a_flush_by_another_process() {
     }
 }
 
-/// What the tests above do to an owned table, they do do to one that is not.
+/// The commands of the tests above do change a table without an owner.
 #[test]
 fn control_a_table_without_an_owner_is_flushed() {
     let sandbox = sandbox();
@@ -231,7 +230,7 @@ fn with_persist_the_table_stays_when_its_owner_goes_and_can_be_adopted() {
     if !committed_if_known(&mut keeper, |tx| fill(tx, "kept", PERSISTENT)) {
         return;
     }
-    // Nobody can take it while its owner lives.
+    // Nobody can adopt it while its owner exists.
     assert!(
         commit(&mut rival, |tx| _ =
             tx.add(&table("kept", PERSISTENT)).unwrap())
@@ -245,7 +244,7 @@ fn with_persist_the_table_stays_when_its_owner_goes_and_can_be_adopted() {
 
     eventually(|| owner(&mut rival, "kept").is_none());
 
-    // It is an orphan, as it was otherwise: the kernel took the flag `owner` away.
+    // It is an orphan and otherwise unchanged: the kernel removed the flag `owner`.
     assert_eq!(flags(&mut rival, "kept"), TableFlags::PERSIST);
     let now = rival
         .snapshot(Scope::table(IP, "kept"))
@@ -253,7 +252,7 @@ fn with_persist_the_table_stays_when_its_owner_goes_and_can_be_adopted() {
         .to_string();
     assert_eq!(now, packets);
 
-    // Who adds it again with the same flags owns it, with what is in it.
+    // A connection that adds it again with the same flags owns it, with its content.
     let mut heir = connect(&sandbox);
     committed(&mut heir, |tx| {
         _ = tx.add(&table("kept", PERSISTENT)).unwrap()
@@ -272,7 +271,7 @@ fn with_persist_the_table_stays_when_its_owner_goes_and_can_be_adopted() {
         tx.add(&Chain::new(IP, "kept", "more")).unwrap();
     });
 
-    // In the time between the two it is as any other table.
+    // In the meantime it is an ordinary table.
     drop(heir);
     eventually(|| owner(&mut rival, "kept").is_none());
     assert!(tools.succeeds("nft add chain ip kept anybodys"));
@@ -286,7 +285,7 @@ fn with_persist_the_table_stays_when_its_owner_goes_and_can_be_adopted() {
     tools.run("nft flush ruleset");
     assert!(rival.table(IP, "kept").unwrap().is_none());
 
-    // Without `persist` it cannot be adopted, nor can one that never had an owner.
+    // Without `persist` it cannot be adopted; neither can a table that never had an owner.
     let mut heir = connect(&sandbox);
     committed(&mut rival, |tx| fill(tx, "free", TableFlags::empty()));
     for flags in [PERSISTENT, TableFlags::OWNER] {
@@ -294,7 +293,7 @@ fn with_persist_the_table_stays_when_its_owner_goes_and_can_be_adopted() {
     }
     committed(&mut heir, |tx| fill(tx, "kept", PERSISTENT));
 
-    // To give it up for good its owner deletes it.
+    // To remove it for good, its owner deletes it.
     committed(&mut heir, |tx| {
         _ = tx.delete(&Table::new(IP, "kept")).unwrap()
     });
@@ -316,7 +315,7 @@ fn without_persist_the_table_goes_with_its_owner() {
     drop(keeper);
     eventually(|| rival.table(IP, "kept").unwrap().is_none());
     assert!(rival.table(IP, "free").unwrap().is_some());
-    // That is no commit (seen on Linux 6.18): who watches the generation does not notice.
+    // That is no commit (observed on Linux 6.18): the generation does not change.
     assert_eq!(rival.generation().unwrap(), before);
 }
 
@@ -339,7 +338,7 @@ fn a_restoration_leaves_what_others_own() {
     let before = ["persistent", "owned", "free"].map(|name| content(&mut other, name));
     let both = vec![(IP, "owned".into()), (IP, "persistent".into())];
 
-    // What is in the snapshot, and what is not.
+    // Tables in the snapshot, and others.
     let empty = connect(&crate::common::sandbox())
         .snapshot(Scope::all())
         .unwrap();
@@ -357,7 +356,7 @@ fn a_restoration_leaves_what_others_own() {
         assert_eq!(content(&mut other, "owned"), before[1]);
         assert_eq!(other.table(IP, "free").unwrap().is_some(), free);
     }
-    // Only that scope is looked at.
+    // Only that scope is considered.
     let table = other.snapshot(Scope::table(IP, "free")).unwrap();
     let restored = table.restore(&mut other).unwrap();
     assert_eq!(restored.replaced, [(IP, "free".into())]);
@@ -366,7 +365,7 @@ fn a_restoration_leaves_what_others_own() {
     let restored = table.restore(&mut other).unwrap();
     assert_eq!(restored.owned_by_others, both[..1]);
 
-    // To their owner they are as all others: they come back, and are its own still.
+    // For their owner they are ordinary tables: they are restored, and it still owns them.
     let keepers = |nft: &mut Connection| {
         ["persistent", "owned"].map(|name| (owner(nft, name), flags(nft, name)))
     };
@@ -378,7 +377,7 @@ fn a_restoration_leaves_what_others_own() {
     assert_eq!(restored.owned_by_others, []);
     assert_eq!(keepers(&mut other)[0], owners[0]);
     assert_eq!(names(&other.snapshot(Scope::all()).unwrap()).len(), 3);
-    // But for the flag without persist: it would not outlive the connection.
+    // Except for the flag without persist: that table would not outlive the connection.
     assert_eq!(restored.no_longer_owned, both[..1]);
     assert_eq!(keepers(&mut other)[1], (None, TableFlags::empty()));
     drop(keeper);
@@ -397,7 +396,7 @@ fn tables_that_were_owned_come_back_after_their_owner_is_gone() {
         return;
     }
     let snapshot = other.snapshot(Scope::all()).unwrap();
-    // Both are gone: the one was deleted, the other went with its owner.
+    // Both are gone: one was deleted, the other disappeared with its owner.
     committed(&mut keeper, |tx| {
         tx.delete(&Table::new(IP, "persistent")).unwrap();
     });
@@ -412,7 +411,7 @@ fn tables_that_were_owned_come_back_after_their_owner_is_gone() {
     let mut looker = connect(&sandbox);
     assert_eq!(flags(&mut looker, "owned"), TableFlags::empty());
     assert_eq!(owner(&mut looker, "owned"), None);
-    // The persistent one belongs to who brought it back, and stays.
+    // The persistent one belongs to the connection that restored it, and stays.
     assert_eq!(flags(&mut looker, "persistent"), PERSISTENT);
     assert!(owner(&mut looker, "persistent").is_some());
     drop(other);
@@ -421,7 +420,7 @@ fn tables_that_were_owned_come_back_after_their_owner_is_gone() {
     assert_eq!(names(&now).len(), 2);
 }
 
-/// A table with `persist` whose owner has gone.
+/// A table with `persist` whose owner is gone.
 #[test]
 fn a_restoration_over_an_orphan() {
     let sandbox = sandbox();
@@ -448,20 +447,21 @@ fn a_restoration_over_an_orphan() {
         let now = other.snapshot(Scope::all()).unwrap();
         assert_eq!(names(&now), names(&snapshot));
         assert_eq!(bare(&now), bare(&snapshot));
-        // It stays an orphan, for who wants it.
+        // It stays an orphan, free for adoption.
         assert_eq!(owner(&mut other, "orphan"), None);
         assert_eq!(flags(&mut other, "orphan"), TableFlags::PERSIST);
     }
 }
 
-/// In one call: a new table, one whose owner is gone, and those that cannot be owned; on the model as on the kernel.
+/// In one call: a new table, one whose owner is gone, and tables that cannot be owned; with the model as with the
+/// kernel.
 #[test]
 fn a_table_is_made_ones_own_with_what_is_in_it() {
     let sandbox = sandbox();
     let model = FakeKernel::new();
     let on_kernel = || connect(&sandbox);
     let on_model = || model.connect().unwrap();
-    // What a table of the kernel's is to become is asked of it elsewhere; the model has them all.
+    // Whether the kernel supports such tables is determined elsewhere; the model supports all of them.
     let mut elsewhere = connect(&crate::common::sandbox());
     let known = committed_if_known(&mut elsewhere, |tx| fill(tx, "t", PERSISTENT));
     let connects: [(&dyn Fn() -> Connection, bool); 2] = [(&on_kernel, known), (&on_model, true)];
@@ -501,7 +501,7 @@ fn a_table_is_made_ones_own_with_what_is_in_it() {
             _ = tx.delete(&Table::new(IP, "t")).unwrap()
         });
 
-        // One that somebody made without an owner.
+        // A table that another program created without an owner.
         committed(&mut rival, |tx| fill(tx, "plain", TableFlags::empty()));
         let before = content(&mut rival, "plain");
         assert_eq!(other.own(IP, "plain").unwrap(), Ownership::Shared);
@@ -509,7 +509,7 @@ fn a_table_is_made_ones_own_with_what_is_in_it() {
     }
 }
 
-/// A table whose owner is gone sleeps on when it is taken over.
+/// A dormant table whose owner is gone stays dormant when it is adopted.
 #[test]
 fn a_table_that_sleeps_is_taken_over_asleep() {
     let sandbox = sandbox();
@@ -525,7 +525,7 @@ fn a_table_that_sleeps_is_taken_over_asleep() {
     assert_eq!(flags(&mut other, "t"), asleep);
 }
 
-/// One's own table that goes with the connection stays so, and that is said.
+/// An owned table without `persist` stays so, and the result says that.
 #[test]
 fn a_table_that_goes_with_its_owner_is_told_apart() {
     let sandbox = sandbox();

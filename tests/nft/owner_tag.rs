@@ -1,7 +1,7 @@
-//! Plans for the objects of one program, in tables that others use as well: what carries the program's tag becomes what
-//! is desired, and nothing else is touched.
+//! Plans for the objects of one program, in tables that others use as well: objects with the program's tag reach the
+//! desired state, and nothing else is touched.
 //!
-//! `TAGGED` says how many random plans are carried out (60 by default), `SEED` which.
+//! `TAGGED` sets the number of random plans (60 by default), `SEED` selects them.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ fn snapshot(nft: &mut Connection) -> Snapshot {
         .unwrap_or_else(|error| panic!("{}", report(&error)))
 }
 
-/// What `nft -f` makes of a text, by itself.
+/// The ruleset that `nft -f` makes of a text.
 fn desired(text: &str) -> Snapshot {
     snapshot(&mut connect(&with(text)))
 }
@@ -47,7 +47,7 @@ fn planned(nft: &mut Connection, desired: &Snapshot) -> Plan {
     }
 }
 
-/// Of a table that others use the tagged objects become what is desired, and what is missing is made.
+/// In a table that others use, only the tagged objects reach the desired state, and missing ones are created.
 #[test]
 fn in_a_table_of_others_only_the_tagged_changes() {
     let sandbox = with(
@@ -108,7 +108,7 @@ fn in_a_table_of_others_only_the_tagged_changes() {
     nft.commit(plan.transaction()).unwrap();
     let after = snapshot(&mut nft);
     assert!(after.plan(&wanted, of_tag()).unwrap().is_empty());
-    // What is new without the tag is the chain to put a rule into.
+    // The only new object without the tag is the chain for a rule.
     assert!(others(&before).is_subset(&others(&after)));
     assert_eq!(others(&before).len() + 1, others(&after).len());
     let table = after.table(IP, "shared").unwrap();
@@ -118,21 +118,21 @@ fn in_a_table_of_others_only_the_tagged_changes() {
         .rules()
         .map(|rule| rule.comment().map(ToString::to_string))
         .collect();
-    // The new one stands at the end: nothing of the tag's stays behind it.
+    // The new one is at the end: no tagged rule follows it.
     let tagged = |text: &str| Some(text.to_owned());
     assert_eq!(
         comments,
         [None, tagged("agent"), None, tagged("agent: dns")]
     );
 
-    // Other tables with the tag go only if that is asked for, and without it none does.
+    // Other tables with the tag are removed only on request, and those without it never.
     let mut options = of_tag();
     options.remove_other_tables = true;
     let plan = after.plan(&wanted, options).unwrap();
     assert_eq!(operations(&plan.to_string()), ["delete table ip other"]);
 }
 
-/// A chain, a set or a table with the tag is one's own with all that is in it.
+/// A chain, a set or a table with the tag belongs to the program with all of its content.
 #[test]
 fn what_carries_the_tag_is_ones_own_whole() {
     let sandbox = with(
@@ -159,7 +159,7 @@ fn what_carries_the_tag_is_ones_own_whole() {
     assert!(planned(&mut nft, &wanted).is_empty());
 }
 
-/// What somebody else has under a name that is desired as one's own is left to them, and that is said.
+/// An object of another program under a desired name is left alone, and the error says so.
 #[test]
 fn what_is_somebody_elses_is_an_error() {
     let sandbox = with(
@@ -197,11 +197,11 @@ fn what_is_somebody_elses_is_an_error() {
         let text = error.to_string();
         assert_eq!(
             text,
-            format!("{object} is there and does not carry the tag agent: it is somebody else's")
+            format!("{object} exists without the tag agent: it belongs to someone else")
         );
     }
     assert_eq!(nft.generation().unwrap(), before);
-    // Without a tag all of it is changed.
+    // Without a tag everything is changed.
     let wanted = desired("table ip t { comment \"agent\"; }");
     nft.reconcile(&wanted, PlanOptions::default()).unwrap();
     assert_eq!(
@@ -210,7 +210,7 @@ fn what_is_somebody_elses_is_an_error() {
     );
 }
 
-/// What others' rules lead to does not go: the kernel refuses, and nothing is done.
+/// An object that others' rules refer to is not removed: the kernel refuses, and nothing is changed.
 #[test]
 fn what_others_use_stays() {
     let sandbox = with(
@@ -232,17 +232,17 @@ fn what_others_use_stays() {
     assert_eq!(all(&snapshot(&mut nft)), all(&before));
 }
 
-/// Everything that is there, byte for byte, but for the table's number of objects.
+/// Everything, byte for byte, except for the table's number of objects.
 fn all(snapshot: &Snapshot) -> BTreeSet<String> {
     shown(snapshot, |_| true)
 }
 
-/// What of it is not the agent's.
+/// The objects that are not the agent's.
 fn others(snapshot: &Snapshot) -> BTreeSet<String> {
     shown(snapshot, |own| !own)
 }
 
-/// What of it is the agent's, without handles.
+/// The agent's objects, without handles.
 fn own(snapshot: &Snapshot) -> BTreeSet<String> {
     shown(snapshot, |own| own)
         .into_iter()
@@ -324,13 +324,13 @@ fn shown(snapshot: &Snapshot, wanted: impl Fn(bool) -> bool) -> BTreeSet<String>
     lines
 }
 
-/// A table of few names, some of whose objects are the agent's and some are not.
+/// A table with few names, some of whose objects belong to the agent.
 fn fill(random: &mut Random, theirs: bool, mine: bool) -> Snapshot {
     let mut nft = FakeKernel::new().connect().unwrap();
     let mut tx = Transaction::new();
     tx.add(&Table::new(IP, "t").with_comment("everybody's").unwrap())
         .unwrap();
-    // Who has a name has it for ever: the first are others'.
+    // A name never changes its owner: the first ones belong to others.
     for (number, name) in NAMES.into_iter().enumerate() {
         let is_own = number >= 2;
         if !(if is_own { mine } else { theirs }) || random.once_in(3) {
@@ -367,7 +367,7 @@ fn fill(random: &mut Random, theirs: bool, mine: bool) -> Snapshot {
         tx.add(&object.with_comment(&comment).unwrap()).unwrap();
     }
     nft.commit(&tx).unwrap();
-    // Rules, of both in chains of others.
+    // Rules of both in chains of others.
     let there = snapshot(&mut nft);
     let mut tx = Transaction::new();
     for chain in there.table(IP, "t").unwrap().chains() {
@@ -391,7 +391,7 @@ fn fill(random: &mut Random, theirs: bool, mine: bool) -> Snapshot {
     snapshot(&mut nft)
 }
 
-/// From any state to any other: one's own is as desired, and nothing of others' is touched.
+/// From any state to any other: the agent's objects are as desired, and no others are touched.
 #[test]
 fn through_random_plans_nothing_of_others_is_touched() {
     let rounds: usize = match std::env::var("TAGGED") {
@@ -409,7 +409,7 @@ fn through_random_plans_nothing_of_others_is_touched() {
         kernel.commit(&tx).unwrap();
         let mut mirror = Mirror::open(connect(&sandbox), &Scope::all());
         for _ in 0..3 {
-            // Only what is one's own is desired; or others' too, which is not compared.
+            // Only the agent's objects are desired; or others' too, which are not compared.
             let theirs = random.once_in(2);
             let wanted = fill(&mut random, theirs, true);
             let before = snapshot(&mut kernel);
@@ -427,7 +427,7 @@ fn through_random_plans_nothing_of_others_is_touched() {
             assert!(own(&after).is_superset(&own(&wanted)), "{plan}");
             changes += plan.transaction().len();
             kept += plan.kept_rules;
-            // A mirror plans the same.
+            // A mirror gives the same plan.
             if let Ok(mirror) = &mut mirror {
                 mirror.update().unwrap();
                 let wanted = std::sync::Arc::new(wanted);

@@ -1,4 +1,4 @@
-//! What a kernel lacks for a transaction, told before anything is changed.
+//! Reports what a kernel lacks for a transaction before anything is changed.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ fn needs(missing: &[Missing]) -> Vec<&Need> {
     missing.iter().map(|missing| &missing.need).collect()
 }
 
-/// Something real that an expression of this name does in a table of this family; `None` of a name that has no such.
+/// A valid expression of this name in a table of this family; `None` for a name without one.
 fn of_use(family: Family, name: &str) -> Option<Decoded<'static>> {
     const R1: Register = Register::R1;
     let protocol = match family {
@@ -113,14 +113,15 @@ fn of_use(family: Family, name: &str) -> Option<Decoded<'static>> {
     })
 }
 
-/// A rule with such an expression, in a table with what it may name; and which operation that rule is.
+/// A transaction with a rule with such an expression, in a table with the objects that it refers to; and the index
+/// of that rule.
 fn in_use(nft: &mut Connection, family: Family, name: &str) -> Option<(Transaction, usize)> {
     let mut tx = Transaction::new();
     tx.add(&Table::new(family, "t")).unwrap();
     let flowtable = Flowtable::new(family, "t", "f", 0, Devices::new(["lo"]));
     if name == "flow_offload" {
         tx.add(&flowtable).unwrap();
-        // Without flowtables there is nothing to name.
+        // Without flowtables there is nothing to refer to.
         if nft.check(&tx).is_err() {
             return None;
         }
@@ -131,7 +132,7 @@ fn in_use(nft: &mut Connection, family: Family, name: &str) -> Option<(Transacti
         .unwrap();
     tx.add(&StatefulObject::new(family, "t", "o", Counter::new(0, 0)))
         .unwrap();
-    // What is read from a register has to be put into it.
+    // A register must be loaded before it is read.
     let mut expressions = Expressions::new();
     expressions.push(&Immediate::value(Register::R1, &[0; 16]));
     expressions.push_decoded(&of_use(family, name)?);
@@ -142,14 +143,14 @@ fn in_use(nft: &mut Connection, family: Family, name: &str) -> Option<(Transacti
     Some((tx, at))
 }
 
-/// What is lacking by trying it: not by the kernel's number.
+/// Determines what is missing by trying, not by the kernel's version.
 fn tried(nft: &mut Connection, tx: &Transaction) -> Vec<Missing> {
     let mut missing = nft.preflight(tx).unwrap();
     missing.retain(|missing| !matches!(missing.need, Need::Feature(_)));
     missing
 }
 
-/// What this kernel has it has, and what it has not is named: each expression, tried by itself, and put to use.
+/// The result is right for this kernel: each expression is tried alone, and in a valid rule.
 #[test]
 fn it_says_what_a_rule_by_itself_is_refused_for() {
     let sandbox = crate::common::sandbox();
@@ -166,7 +167,7 @@ fn it_says_what_a_rule_by_itself_is_refused_for() {
                 Err(error) => error.failures[0].errno.name() == "ENOENT",
             };
             let need = Need::Expression(family, name.into());
-            // Put to use what the kernel has is taken, or refused for what it is to do there.
+            // A supported expression in a valid rule is accepted, or refused for its use there.
             if let Some((tx, rule)) = in_use(&mut nft, family, name) {
                 let lacks = needs(&missing).contains(&&need);
                 match nft.check(&tx) {
@@ -182,7 +183,7 @@ fn it_says_what_a_rule_by_itself_is_refused_for() {
                         let operation = failure.operation.as_ref().unwrap();
                         assert_eq!(operation.index, rule, "{family} {name}: {}", report(&error));
                         let errno = failure.errno.name();
-                        // What is not there is the expression, or an extension that it is to call.
+                        // The expression is missing, or an extension that it calls.
                         let named = tried(&mut nft, &tx);
                         let is_absent = errno == "ENOENT";
                         assert_eq!(is_absent, !named.is_empty(), "{family} {name}: {errno}");
@@ -224,7 +225,7 @@ fn it_says_what_a_rule_by_itself_is_refused_for() {
     assert_eq!(nft.snapshot(Scope::all()).unwrap().tables().count(), 0);
 }
 
-/// Real rulesets that are there need nothing that is not.
+/// Existing rulesets need nothing that the kernel lacks.
 #[test]
 fn rulesets_that_are_there_lack_nothing() {
     let mut asked = 0;
@@ -317,7 +318,7 @@ fn each_kind_of_need_is_named_once_by_its_first_operation() {
     );
 }
 
-/// Extensions in tables of each family: those that a rule can have there, and those that it cannot.
+/// Extensions in tables of each family: those that a rule can have there, and others.
 #[test]
 fn extensions_in_every_family() {
     let sandbox = crate::common::sandbox();
@@ -363,7 +364,7 @@ fn extensions_in_every_family() {
     assert!(has >= 10 && lacks >= 12, "{has} {lacks}");
 }
 
-/// Where a kernel is built without flowtables that is said, and how it is built with them.
+/// If a kernel is built without flowtables, the result says so and names the option.
 #[test]
 fn flowtables() {
     let sandbox = crate::common::sandbox();
@@ -384,7 +385,7 @@ fn flowtables() {
     }
 }
 
-/// An expression in an expression.
+/// An expression inside an expression.
 #[test]
 fn what_stands_inside_is_asked_for_too() {
     let sandbox = crate::common::sandbox();
@@ -403,7 +404,7 @@ fn what_stands_inside_is_asked_for_too() {
     );
 }
 
-/// The model has everything.
+/// The model supports everything.
 #[test]
 fn the_model_answers_as_well() {
     let mut nft = FakeKernel::new().connect().unwrap();
@@ -413,13 +414,13 @@ fn the_model_answers_as_well() {
     assert_eq!(nft.preflight(&tx).unwrap().len(), 1);
 }
 
-/// Who may not make tables is not told that the kernel has them.
+/// A process that may not create tables gets an error, not a positive result.
 #[test]
 fn without_privileges_there_is_no_answer() {
     let sandbox = crate::common::sandbox();
     let answered = sandbox.run(|| {
         let mut nft = Connection::open().unwrap();
-        // On a thread of its own, whose capabilities go with it.
+        // On a separate thread, whose capabilities end with it.
         caps::drop(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap();
         let tx = with_rule(Family::IP, |rule| _ = rule.push(&Counter::new(0, 0)));
         nft.preflight(&tx).map(drop)

@@ -1,5 +1,5 @@
-//! Properties that hold for any bytes and any values: reading never panics and always ends, and
-//! what is written is read back.
+//! Properties for any bytes and values: reading never panics and always ends, and written objects are
+//! read back.
 
 mod bytes;
 
@@ -22,7 +22,7 @@ const NLMSG_ERROR: u16 = 2;
 
 const NLMSG_DONE: u16 = 3;
 
-/// This many cases, or as many as the environment says (`PROPTEST_CASES`).
+/// This number of cases, or the one in the environment (`PROPTEST_CASES`).
 fn config(cases: u32) -> ProptestConfig {
     let mut config = ProptestConfig {
         failure_persistence: None,
@@ -35,8 +35,8 @@ fn config(cases: u32) -> ProptestConfig {
 }
 
 // ---------------------------------------------------------------------------------------------
-// Objects as a user makes them. That any value of each declared type is read as it was written is
-// tested inside the crate, by each declaration.
+// Objects as a user makes them. Tests inside the crate, one per declaration, check that any value of
+// each declared type is read as it was written.
 
 fn name() -> impl Strategy<Value = String> {
     prop_oneof!["[ -~]{1,40}", "\\PC{1,10}"]
@@ -109,7 +109,7 @@ enum Any {
     Flowtable(Flowtable<'static>),
 }
 
-/// The same expression for whichever object it is.
+/// The same expression for any of the objects.
 macro_rules! each {
     ($any:expr, $object:ident => $do:expr) => {
         match $any {
@@ -192,7 +192,7 @@ fn object() -> impl Strategy<Value = Any> {
     ]
 }
 
-/// The messages of a transaction, without those at both ends.
+/// The messages of a transaction, without begin and end.
 fn messages(tx: &mut Transaction) -> Vec<Vec<u8>> {
     tx.datagram(|datagram| {
         let all: Result<Vec<_>, _> = Messages::new(datagram).collect();
@@ -202,7 +202,7 @@ fn messages(tx: &mut Transaction) -> Vec<Vec<u8>> {
         let inner = &all[1..all.len() - 1];
         let whole = |message: &Message<'_>| {
             let mut bytes = message.raw.to_vec();
-            // The last one asks for an acknowledgement (NLM_F_ACK), whichever it is.
+            // The last one requests an acknowledgement (NLM_F_ACK), whichever it is.
             let flags = message.flags & !4;
             bytes[6..8].copy_from_slice(&flags.to_ne_bytes());
             bytes
@@ -211,7 +211,7 @@ fn messages(tx: &mut Transaction) -> Vec<Vec<u8>> {
     })
 }
 
-/// The message by which an object is added.
+/// The message that adds an object.
 fn written(object: &impl Object) -> Vec<u8> {
     let mut tx = Transaction::new();
     tx.add(object).unwrap();
@@ -221,7 +221,7 @@ fn written(object: &impl Object) -> Vec<u8> {
 // ---------------------------------------------------------------------------------------------
 // Transactions.
 
-/// What a message of the kernel's would be read as.
+/// Reads a message of the kernel as this kind of object.
 fn read(kind: &Any, message: &Message<'_>) -> Any {
     match kind {
         Any::Table(_) => Any::Table(TableRef::parse(message).unwrap().to_builder().into_owned()),
@@ -252,8 +252,8 @@ fn read(kind: &Any, message: &Message<'_>) -> Any {
 proptest! {
     #![proptest_config(config(100))]
 
-    /// A transaction holds what was put into it, in order, numbered, and as often as it is asked; and
-    /// its operations may be moved to another one.
+    /// A transaction contains the objects that were added, in order and numbered, each time it is
+    /// read; and its operations can be moved to another one.
     #[test]
     fn a_transaction_holds_what_was_put_into_it(
         objects in vec((object(), 0..4u8), 0..8), before in 0..3usize,
@@ -283,7 +283,7 @@ proptest! {
                 let written = each!(&read(object, &message), object => written(object));
                 prop_assert_eq!(&written[16..], &bytes[16..]);
             } else {
-                // Never everything: something says which one.
+                // Never everything: an attribute identifies the object.
                 prop_assert!(message.attributes().unwrap().count() > 0);
             }
         }
@@ -302,7 +302,7 @@ proptest! {
         }
     }
 
-    /// Any bytes are operations or refused, and then nothing of them is in the transaction.
+    /// Any bytes are operations or are refused, and then the transaction contains nothing of them.
     #[test]
     fn any_bytes_are_appended_whole_or_not_at_all(
         bytes in datagram(), objects in vec(object(), 0..3), damages in damage(),
@@ -325,7 +325,7 @@ proptest! {
         }
     }
 
-    /// Elements go into as many messages as it takes, all of them, in order.
+    /// Elements are written completely and in order, in as many messages as needed.
     #[test]
     fn elements_are_all_there(elements in vec(element(), 0..12), times in 0..150usize) {
         let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4);

@@ -1,4 +1,4 @@
-//! Sets, maps and their elements against the kernel, with `nft` as the oracle.
+//! Sets, maps and their elements, tested with the kernel, with `nft` as the oracle.
 
 mod as_nft;
 mod kinds;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 const IP: Family = Family::IP;
 
-/// Commits what `fill` adds to a transaction, which must fail and change nothing: the lines of its
+/// Commits what `fill` adds to a transaction, which must fail and change nothing. Returns the texts of its
 /// failures.
 #[track_caller]
 fn refused(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> Vec<String> {
@@ -79,8 +79,8 @@ fn id(set: &str) -> SetId<'_> {
     SetId::new(IP, "t", set)
 }
 
-/// Whether a failure is this, at this element of the message. Linux 5.10 does not point at elements: there it
-/// is said that it does not.
+/// Whether a failure has this text, at this element of the message. Linux 5.10 does not point at elements:
+/// there the failure says that.
 #[track_caller]
 fn is_at(failure: &str, what: &str, element: &str, hint: &str) -> bool {
     if !failure.contains(", at ") {
@@ -94,13 +94,15 @@ fn is_at(failure: &str, what: &str, element: &str, hint: &str) -> bool {
         && failure.contains(hint)
 }
 
-/// Whether the kernel counts the elements of a set in the set's own message; where it does not there is no
-/// number, rather than a wrong one.
+/// Checks whether the kernel reports the number of elements in the set's message; otherwise there is no
+/// number, instead of a wrong one.
 fn counted(nft: &mut Connection, set: &str, count: u32) {
     match nft.set(IP, "t", set).unwrap().unwrap().count() {
         Some(counted) => assert_eq!(counted, count),
         None => {
-            println!("this kernel lacks the number of elements of a set, there since Linux 6.16")
+            println!(
+                "this kernel lacks the number of elements of a set, available since Linux 6.16"
+            )
         }
     }
 }
@@ -137,7 +139,7 @@ fn elements_are_added_looked_up_and_deleted() {
     assert_eq!(set["comment"], "of addresses");
     assert_eq!(set["type"], "ipv4_addr");
 
-    // Adding them again changes nothing; creating them fails and says which.
+    // Adding them again changes nothing; creating them fails and names the element.
     committed(&mut nft, |tx| {
         tx.add_elements(&id("s"), [&two, &one]).unwrap();
     });
@@ -177,7 +179,7 @@ fn elements_are_added_looked_up_and_deleted() {
             &failures[0],
             "delete element ip t s #0: ENOENT (No such file or directory)",
             "element 1 (0a000003)",
-            "its set does not exist, or an element is not in it"
+            "its set does not exist, or does not have an element"
         ),
         "{failures:?}"
     );
@@ -251,7 +253,7 @@ fn sets_are_listed_and_looked_up() {
     let builder = set.to_builder().into_owned();
     assert!(nft.set(IP, "t", "c").unwrap().is_none());
     assert!(nft.set(IP, "no", "c").unwrap().is_none());
-    // What was read can be written: as what is there already, and elsewhere.
+    // What was read can be written: over the existing set, and elsewhere.
     committed(&mut nft, |tx| {
         tx.add(&Set {
             handle: None,
@@ -303,7 +305,7 @@ fn a_full_set_and_keys_of_another_length_are_named() {
             &failures[0],
             "add element ip t s #0: EINVAL",
             "element 0 (010101010101)",
-            "a key or data of another length"
+            "a key or data of a different length"
         ),
         "{failures:?}"
     );
@@ -314,7 +316,7 @@ fn a_full_set_and_keys_of_another_length_are_named() {
         failures[0].starts_with("add element ip t no #0: ENOENT"),
         "{failures:?}"
     );
-    // An anonymous set that no rule uses.
+    // An anonymous set without a rule that uses it.
     let failures = refused(&mut nft, |tx| {
         let set = Set::anonymous(IP, "t", "__set%d", 5, DataType::IPV4_ADDR, 4);
         tx.add(&set).unwrap();
@@ -357,7 +359,7 @@ fn an_anonymous_set_goes_with_its_rule() {
     assert!(nft.set(IP, "t", "__set0").unwrap().is_none());
 }
 
-/// Numbers that the transaction gives: none twice, whatever the sets say themselves.
+/// The transaction assigns numbers: each once, whatever the sets contain.
 #[test]
 fn a_transaction_numbers_its_anonymous_sets() {
     let sandbox = sandbox();

@@ -1,4 +1,4 @@
-//! Transactions against the kernel: what they do, what they leave alone, what their errors say.
+//! Transactions, tested with the kernel: their effects, what they leave alone, and their errors.
 
 mod failures;
 mod generation;
@@ -30,7 +30,7 @@ const INPUT: u32 = 1;
 /// `NFTA_RULE_EXPRESSIONS` of `linux/netfilter/nf_tables.h`.
 const NFTA_RULE_EXPRESSIONS: u16 = 4;
 
-/// Commits what `fill` adds to a transaction; that must fail and change nothing.
+/// Commits what `fill` adds to a transaction, which must fail and change nothing.
 #[track_caller]
 fn refused(nft: &mut Connection, fill: impl FnOnce(&mut Transaction)) -> CommitError {
     let before = whole(nft);
@@ -52,7 +52,7 @@ fn only(error: &CommitError) -> &Failure {
     }
 }
 
-/// Number of an operation that failed, what it was, and the error's name.
+/// Index of a failed operation, its text, and the error's name.
 fn summary(failure: &Failure) -> (Option<usize>, String, String) {
     let index = failure.operation.as_ref().map(|operation| operation.index);
     let text = failure.operation.as_ref().map(ToString::to_string);
@@ -155,7 +155,7 @@ fn adding_takes_what_is_there_and_creating_does_not() {
     assert_eq!(chain.policy(), Some(Policy::DROP));
     assert_eq!((chain.handle(), chain.references()), (handle, Some(1)));
     assert_eq!(chain.hook().unwrap().priority, Some(-7));
-    // Without a policy, what is there stays.
+    // Without a policy the existing one stays.
     committed(&mut nft, |tx| {
         tx.add(&base).unwrap();
     });
@@ -200,7 +200,7 @@ fn destroying_takes_what_is_there_and_what_is_not() {
     destroy(&mut nft, &rule);
     assert!(nft.table(IP, "t").unwrap().is_some());
     assert!(!nft.chain_exists(IP, "t", "c").unwrap());
-    // A rule that is gone, in a chain that is there.
+    // A missing rule in an existing chain.
     committed(&mut nft, |tx| {
         tx.add(&Chain::new(IP, "t", "c")).unwrap();
     });
@@ -220,7 +220,7 @@ fn comment(text: &str) -> Vec<u8> {
     userdata
 }
 
-/// The comments of a chain's rules, by our listing, which must be nft's as well.
+/// The comments of a chain's rules in the library's listing, which must equal nft's.
 #[track_caller]
 fn comments(sandbox: &Sandbox, nft: &mut Connection) -> String {
     let ours: Vec<_> = rules_of(nft, IP, "t", "c")
@@ -265,7 +265,7 @@ fn rules_go_where_they_are_told_to() {
     });
     assert_eq!(comments(&sandbox, &mut nft), "z a b");
 
-    // Behind and before another.
+    // After and before another.
     let (mut behind, mut before) = (rule("a2"), rule("b0"));
     behind.position = handle(&mut nft, "a");
     before.position = handle(&mut nft, "b");
@@ -275,7 +275,7 @@ fn rules_go_where_they_are_told_to() {
     });
     assert_eq!(comments(&sandbox, &mut nft), "z a a2 b0 b");
 
-    // In the place of another.
+    // In place of another.
     let mut replacement = rule("A");
     replacement.handle = handle(&mut nft, "a");
     committed(&mut nft, |tx| {
@@ -295,7 +295,7 @@ fn rules_go_where_they_are_told_to() {
             .starts_with("replace rule ip t c handle ")
     );
 
-    // By the number that a rule or chain has in the same batch.
+    // By the number of a rule or chain in the same batch.
     let (mut first, mut second) = (rule("x"), rule("y"));
     first.id = Some(9);
     second.position_id = Some(9);
@@ -378,7 +378,7 @@ fn flushing_takes_rules_tables_and_whole_families() {
 fn user_data_is_kept_verbatim() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
-    // 256 bytes are the most that the kernel takes.
+    // The kernel accepts at most 256 bytes.
     let blobs: Vec<Vec<u8>> = vec![
         vec![0],
         comment("a comment"),
@@ -445,8 +445,8 @@ fn a_hundred_thousand_chains_and_250_000_rules_are_one_commit() {
         };
         tx.add(&rule).unwrap();
     };
-    // Pairs of chains as kube-proxy has them: a service's with three rules, and an endpoint's, to
-    // which it leads, with two.
+    // Pairs of chains as in kube-proxy: a service's with three rules, and the endpoint's that it
+    // jumps to, with two.
     for pair in 0..CHAINS / 2 {
         let (service, endpoint) = (name(2 * pair), name(2 * pair + 1));
         rule(&service, Some(&endpoint));
@@ -461,7 +461,7 @@ fn a_hundred_thousand_chains_and_250_000_rules_are_one_commit() {
     let before = nft.generation().unwrap().number();
     let result = nft.commit(&tx);
     if let Err(error) = &result {
-        // An ordinary user's send buffer ends at net.core.wmem_max.
+        // net.core.wmem_max limits the send buffer of a user without privileges.
         let too_large = matches!(error.source, Some(Error::TooLarge { .. }));
         assert!(too_large && !forces_buffers(), "{}", report(error));
         assert_eq!(error.outcome, Outcome::NothingApplied);
@@ -485,14 +485,14 @@ fn a_hundred_thousand_chains_and_250_000_rules_are_one_commit() {
         let rules = rules_of(&mut nft, IP, "nat", &name(index));
         assert_eq!(rules.len(), if index % 2 == 0 { 3 } else { 2 }, "{index}");
     }
-    // And away with it, in one as well.
+    // And delete it, also in one transaction.
     committed(&mut nft, |tx| {
         tx.delete(&Table::new(IP, "nat")).unwrap();
     });
     assert_eq!(whole(&mut nft).chains.len(), 0);
 }
 
-/// The bytes that a commit sends can be taken and looked at, as often as one likes.
+/// The bytes of a commit can be read any number of times.
 #[test]
 fn a_transaction_is_the_same_each_time_it_is_sent() {
     let sandbox = sandbox();
@@ -505,8 +505,8 @@ fn a_transaction_is_the_same_each_time_it_is_sent() {
     commit(&mut nft, &tx);
     assert_eq!(tx.datagram(<[u8]>::to_vec), first);
     commit(&mut nft, &tx);
-    // One more operation does not change those before it, but for the acknowledgement that the
-    // last one asks for.
+    // Another operation does not change those before it, except for the acknowledgement that the
+    // last one requests.
     tx.add(&accept("t", "c")).unwrap();
     let longer = tx.datagram(<[u8]>::to_vec);
     let messages = |bytes: &[u8]| {
@@ -532,7 +532,7 @@ fn a_transaction_is_the_same_each_time_it_is_sent() {
     assert_eq!(rules_of(&mut nft, IP, "t", "c").len(), 2);
 }
 
-/// The kernel looks at a transaction and does not carry it out.
+/// The kernel checks a transaction without executing it.
 #[test]
 fn a_check_changes_nothing() {
     let sandbox = sandbox();
@@ -550,7 +550,7 @@ fn a_check_changes_nothing() {
     for _ in 0..3 {
         nft.check(&good).unwrap();
     }
-    // Absent; and only the whole shows that it would go round in a circle.
+    // A missing target; and a cycle that only the whole transaction shows.
     let mut absent = Transaction::new();
     absent.add(&Chain::new(Family::IP, "t", "e")).unwrap();
     absent.add(&jump("nowhere")).unwrap();

@@ -1,7 +1,7 @@
-//! Sets of intervals that the kernel keeps as trees, an interval being a start and an end of which somebody may delete
-//! one alone: a plan leads from each state that the kernel takes to each other one.
+//! Sets of intervals, which the kernel stores as trees. An interval is a start and an end, and a program may delete
+//! only one of them: a plan leads from each state that the kernel accepts to each other one.
 //!
-//! `TREES` says how many plans are made (250 by default).
+//! `TREES` sets the number of plans (250 by default).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use chainwright_sys::nf_tables::{NFT_MSG_DELSETELEM, NFT_MSG_NEWSETELEM};
 
 const IP: Family = Family::IP;
 const SETS: [&str; 6] = ["plain", "sized", "map", "verdicts", "commented", "passing"];
-/// So few that what is random meets; the first and the last that there are among them.
+/// So few that random changes collide; they include the first and the last value.
 const KEYS: [u32; 14] = [
     0,
     1,
@@ -68,7 +68,7 @@ fn end(key: u32) -> Element<'static> {
     Element::end(key.to_be_bytes().to_vec())
 }
 
-/// Does something to a tree, which the kernel may refuse: then nothing was done.
+/// Changes a tree; the kernel may refuse this, without effect.
 fn change(nft: &mut Connection, random: &mut Random, name: &'static str) {
     let id = SetId::new(IP, "t", name);
     let (one, other) = (random.pick(&KEYS), random.pick(&KEYS));
@@ -86,7 +86,7 @@ fn change(nft: &mut Connection, random: &mut Random, name: &'static str) {
         }
         7 => _ = tx.delete_elements(&id, [Element::catch_all()]).unwrap(),
         8 | 9 => {
-            // Any that is there.
+            // An existing element.
             let now = nft.snapshot(Scope::all()).unwrap();
             let there = now.table(IP, "t").and_then(|table| table.set(name));
             let there: Vec<_> = there.iter().flat_map(|set| set.elements()).collect();
@@ -121,7 +121,7 @@ fn with_sets(nft: &mut Connection) {
     });
 }
 
-/// An element: its key, `None` of the catch-all; whether it is a start; all else that matters.
+/// An element: its key, `None` for the catch-all; whether it is a start; everything else that matters.
 type Shown = (Option<Vec<u8>>, bool, String);
 
 fn described(element: &chainwright::nft::ElementRef<'_>) -> Shown {
@@ -137,7 +137,7 @@ fn shown(snapshot: &Snapshot, name: &str) -> BTreeSet<Shown> {
     set.elements().map(|element| described(&element)).collect()
 }
 
-/// A set's elements in few words: `[0a000000 0a000004)`.
+/// A short form of a set's elements: `[0a000000 0a000004)`.
 fn brief(snapshot: &Snapshot, name: &str) -> String {
     let elements = shown(snapshot, name);
     let words = elements.iter().map(|(key, is_start, _)| {
@@ -151,10 +151,10 @@ fn brief(snapshot: &Snapshot, name: &str) -> String {
     words.collect()
 }
 
-/// Without ends that end nothing: such as a plan leaves out where they are not there.
+/// Removes ends without a start, which a plan may omit if they are missing.
 fn that_matter(name: &str, elements: BTreeSet<Shown>) -> Vec<Shown> {
     let mut elements: Vec<_> = elements.into_iter().collect();
-    // (Of what times out any end may be one whose start is gone.)
+    // In sets with timeouts the start of any end may be gone.
     let mut ended = name == "passing";
     elements.retain(|(key, is_start, _)| {
         let is_first = key.as_deref() == Some(&[0; 4]);
@@ -167,7 +167,7 @@ fn that_matter(name: &str, elements: BTreeSet<Shown>) -> Vec<Shown> {
     elements
 }
 
-/// Whole intervals.
+/// Complete intervals.
 fn intervals(elements: &BTreeSet<Shown>) -> BTreeSet<(Shown, Shown)> {
     let elements: Vec<_> = elements.iter().filter(|(key, ..)| key.is_some()).collect();
     let pairs = elements.windows(2).filter(|pair| pair[0].1 && !pair[1].1);
@@ -176,8 +176,8 @@ fn intervals(elements: &BTreeSet<Shown>) -> BTreeSet<(Shown, Shown)> {
         .collect()
 }
 
-/// Whether there is a start that is not followed by an end, or an end that is not behind a start; but for the end below
-/// all and the start of an interval that reaches to the last value.
+/// Whether a start is not followed by an end, or an end has no start before it; except for the end below all others and
+/// the start of an interval up to the last value.
 fn has_halves(elements: &BTreeSet<Shown>) -> bool {
     let bounds: Vec<_> = elements.iter().filter(|(key, ..)| key.is_some()).collect();
     let is_first_end = |(key, is_start, _): &Shown| !is_start && key.as_deref() == Some(&[0; 4]);
@@ -186,7 +186,7 @@ fn has_halves(elements: &BTreeSet<Shown>) -> bool {
     starts_with_end || bounds.windows(2).any(|pair| pair[0].1 == pair[1].1)
 }
 
-/// What a plan touches: of each element its set, its key and whether it is a start.
+/// The elements that a plan touches: set, key, and whether it is a start.
 fn touched(plan: &Plan) -> BTreeSet<(String, Option<Vec<u8>>, bool)> {
     let mut touched = BTreeSet::new();
     for message in Messages::new(plan.transaction().as_bytes()) {
@@ -202,7 +202,7 @@ fn touched(plan: &Plan) -> BTreeSet<(String, Option<Vec<u8>>, bool)> {
     touched
 }
 
-/// `TREES=10000` is the long run.
+/// Use `TREES=10000` for the long run.
 fn rounds() -> usize {
     std::env::var("TREES").map_or(250, |count| count.parse().unwrap())
 }
@@ -276,11 +276,11 @@ fn a_plan_leads_from_each_state_to_each() {
         }
     }
     println!("{halves} trees with halves, {replaced} replaced, {flushes} flushed");
-    // (Kernels that count the ends of intervals say more often that one is full.)
+    // Kernels that count the ends of intervals report a full set more often.
     assert!(halves > rounds / 10 && replaced < 2 * rounds / 3);
 }
 
-/// All of them at once are put back where nothing is.
+/// All of them together are restored to an empty ruleset.
 #[test]
 fn each_state_is_restored() {
     let (from, to) = (sandbox(), sandbox());
@@ -311,8 +311,8 @@ fn each_state_is_restored() {
     assert!(2 * halves > rounds, "{halves} in {rounds} rounds");
 }
 
-/// Ends that are left of intervals in a set whose elements time out: where one is in the way of what comes, the set is
-/// flushed and filled anew, which the kernel takes; elsewhere it stays.
+/// Leftover ends of intervals in a set with timeouts: if one is in the way of an addition, the set is flushed and
+/// filled again, which the kernel accepts; otherwise it stays.
 #[test]
 fn ends_that_are_in_the_way_are_flushed() {
     let sandbox = sandbox();
@@ -320,7 +320,7 @@ fn ends_that_are_in_the_way_are_flushed() {
     let id = SetId::new(IP, "t", "passing");
     let key = |key: u32| key.to_be_bytes().to_vec();
     let interval = |low, high| [Element::new(key(low)), Element::end(key(high))];
-    // The interval that is to be there, and whether the end 20 is in its way.
+    // The desired interval, and whether the end 20 is in its way.
     let cases = [
         ((30, 40), false),
         ((5, 15), true),

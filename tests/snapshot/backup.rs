@@ -1,4 +1,4 @@
-//! Snapshots in files: what is written is read back, and of all else nothing is taken for a ruleset.
+//! Snapshot files: what is written is read back, and nothing else is accepted as a ruleset.
 
 mod damage;
 mod forged;
@@ -24,12 +24,12 @@ use tempfile::TempDir;
 
 const IP: Family = Family::IP;
 
-/// Where the header's first name stands; what is before it has a fixed place.
+/// Position of the header's first name; fields before it have fixed positions.
 const FIXED: usize = 64;
 
 const CHECKSUM: usize = 32;
 
-/// One of each kind of object that nft makes, as small as it can be.
+/// One of each kind of object that nft creates, as small as possible.
 const SMALL: &str = "table ip t {
     counter n { packets 1 bytes 2; }
     set s { type ipv4_addr; elements = { 10.0.0.1 }; }
@@ -38,7 +38,7 @@ const SMALL: &str = "table ip t {
     chain b { type filter hook input priority 0; ip saddr @s drop; ip saddr vmap @m; }
 }";
 
-/// Expressions that hold expressions, and long lists.
+/// Nested expressions, and long lists.
 const LARGE: &str = "table inet large {
     comment \"a table\"
     set d { type ipv4_addr; flags dynamic, timeout; timeout 1h; size 100; }
@@ -93,7 +93,7 @@ fn file_of(snapshot: &Snapshot) -> Vec<u8> {
     bytes
 }
 
-/// A directory with a file that is written anew each time.
+/// A directory with a file that is rewritten each time.
 struct Place(TempDir);
 
 impl Place {
@@ -110,7 +110,7 @@ impl Place {
         Snapshot::load(self.path())
     }
 
-    /// The error that loading these bytes gives; it says which file it is.
+    /// The error for loading these bytes; it names the file.
     #[track_caller]
     fn refused(&self, bytes: &[u8]) -> FileError {
         let error = match self.load(bytes) {
@@ -122,7 +122,7 @@ impl Place {
         error
     }
 
-    /// What stands in the directory.
+    /// The names of the files in the directory.
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).unwrap();
         let mut names: Vec<_> = entries
@@ -133,7 +133,7 @@ impl Place {
     }
 }
 
-/// A file taken apart, to be put together in another way.
+/// The parts of a file, to be reassembled.
 #[derive(Debug, Clone)]
 struct Parts {
     head: [u8; FIXED],
@@ -179,7 +179,7 @@ impl Parts {
         self
     }
 
-    /// Writes the numbers of messages and bytes that there are.
+    /// Sets the numbers of messages and bytes.
     fn counted(mut self) -> Self {
         let length: usize = self.messages.iter().map(Vec::len).sum();
         let count = self.messages.len() as u64;
@@ -205,14 +205,14 @@ impl Parts {
     }
 }
 
-/// The content with the checksum that fits it.
+/// The content with a matching checksum.
 fn sealed(mut content: Vec<u8>) -> Vec<u8> {
     let sum = Sha256::digest(&content);
     content.extend_from_slice(&sum);
     content
 }
 
-/// Goes through all that a snapshot gives.
+/// Reads everything from a snapshot.
 fn walk(snapshot: &Snapshot) {
     let mut text = format!(
         "{snapshot}{snapshot:?}{:?}{:?}{:?}",
@@ -268,7 +268,7 @@ fn walk(snapshot: &Snapshot) {
     }
     #[cfg(feature = "serde")]
     {
-        // What is malformed has no typed form, and the error says so.
+        // A malformed object has no typed form, and the error says so.
         match serde_json::to_string(snapshot) {
             Ok(json) => {
                 // And back: the same.
@@ -281,7 +281,7 @@ fn walk(snapshot: &Snapshot) {
                 let said = error.to_string();
                 let known = [
                     "malformed",
-                    "not all in the list is an expression",
+                    "the list contains something other than expressions",
                     "the name ",
                 ];
                 assert!(known.iter().any(|known| said.starts_with(known)), "{said}");
@@ -291,7 +291,7 @@ fn walk(snapshot: &Snapshot) {
     assert!(snapshot.memory() >= snapshot.byte_length());
     assert!(!text.is_empty());
     let mut tx = Transaction::new();
-    let _ = snapshot.write_to(&mut tx); // what is too long is said
+    let _ = snapshot.write_to(&mut tx); // an error if something is too long
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn a_file_gives_back_what_was_written() {
         assert_eq!(loaded.scope(), snapshot.scope());
         assert_eq!(loaded.byte_length(), snapshot.byte_length());
         assert_eq!(loaded.to_string(), snapshot.to_string());
-        // The messages are in both as the kernel sent them; the header differs by the time at most.
+        // Both contain the kernel's messages; the header differs only by the time.
         let (file, again) = (Parts::of(&bytes), Parts::of(&file_of(&snapshot)));
         assert_eq!(file.messages, again.messages);
         assert_eq!(
@@ -333,7 +333,7 @@ fn a_file_gives_back_what_was_written() {
         assert_eq!(hex, boot.trim().replace('-', ""));
         assert!(snapshot.provenance().is_none());
 
-        // What was loaded and is saved again keeps its provenance: the file is the same.
+        // A loaded snapshot keeps its provenance when it is saved again: the file is the same.
         assert!(file_of(&loaded) == bytes);
         walk(&loaded);
     }
@@ -361,11 +361,15 @@ fn the_scope_is_kept() {
         assert_eq!(*loaded.scope(), scope);
         assert_eq!(loaded.tables().len(), tables, "{scope:?}");
     }
-    // The length of an empty name would stand for all tables.
+    // The length of an empty name would mean all tables.
     let snapshot = nft.snapshot(Scope::table(IP, "")).unwrap();
     let error = snapshot.save(place.path()).unwrap_err();
-    assert!(report(&error).contains("empty name"), "{}", report(&error));
-    // A name that none can have is not cut.
+    assert!(
+        report(&error).contains("name is empty"),
+        "{}",
+        report(&error)
+    );
+    // A name that is too long is not cut.
     #[cfg(feature = "serde")]
     {
         let scope = serde_json::json!({"family": "ip", "table": "x".repeat(65_536)});
@@ -409,7 +413,7 @@ fn a_part_is_what_would_have_been_taken_of_it_alone() {
         assert_eq!(part.scope(), alone.scope());
         assert_eq!(part.generation(), alone.generation());
         assert_eq!(part.to_string(), alone.to_string());
-        // But for the number of the request that the message answered, and for whether that was a dump.
+        // Except for the number of the request that the message answered, and whether that was a dump.
         let messages = |snapshot: &Snapshot| {
             let mut messages = Parts::of(&file_of(snapshot)).messages;
             messages
@@ -418,7 +422,7 @@ fn a_part_is_what_would_have_been_taken_of_it_alone() {
             messages
         };
         assert!(messages(&part) == messages(&alone), "{filter:?}");
-        // Objects are found by their names.
+        // Objects are found by name.
         for table in part.tables() {
             let (family, name) = (table.table().family(), table.table().name());
             assert!(part.table(family, name).is_some());

@@ -1,6 +1,6 @@
-//! What has no end, or a valid head and then anything: files of snapshots, tables of the legacy kernel,
-//! user data. What they cost grows with their size and no faster, and what is none is refused without
-//! memory for what it claims. (Texts to be restored: `hostile_texts`.)
+//! Data without an end, or with a valid start and anything after it: snapshot files, tables of the legacy
+//! kernel, user data. Their cost is proportional to their size, and invalid data is refused without
+//! allocating what it claims. (For texts to be restored: `hostile_texts`.)
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -14,20 +14,20 @@ use sha2::{Digest, Sha256};
 
 const WHOLE: usize = 100 << 20;
 
-/// Checks that four times as much costs at most seven times as much.
+/// Checks that a fourfold input costs at most seven times as much.
 #[track_caller]
 fn grows_with_its_size(what: &str, size: usize, work: impl Fn(usize)) {
     let least = |size| least(&[(); 2].map(|()| cost(|| work(size))));
     assert_grows_with_its_size(&format!("{what}, {size}"), least(size), least(4 * size));
 }
 
-/// So many bytes of garbage: a kind of it each.
+/// Garbage of this kind and length.
 fn garbage(kind: &str, length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     match kind {
         "zeros" => vec![0; length],
         "ones" => vec![0xff; length],
-        // Small numbers: lengths that may be, and lead on and on.
+        // Small numbers: valid lengths that lead on and on.
         "steps" => [32, 0, 0, 0].repeat(length / 4),
         _ => (0..length / 8)
             .flat_map(|_| {
@@ -43,9 +43,9 @@ fn garbage(kind: &str, length: usize) -> Vec<u8> {
 const KINDS: [&str; 4] = ["zeros", "ones", "steps", "noise"];
 
 // ---------------------------------------------------------------------------------------------
-// Files of snapshots, by the table in `nft/snapshot/file.rs`.
+// Snapshot files, according to the table in `nft/snapshot/file.rs`.
 
-/// A file of these messages, with a checksum that fits unless it is not to.
+/// Writes a file with these messages, with a matching checksum if `sealed`.
 fn file(path: &Path, count: u64, messages: &[u8], sealed: bool) {
     let mut head = Vec::new();
     head.extend_from_slice(b"CHAINWR\n");
@@ -105,7 +105,7 @@ fn garbage_behind_the_head_of_a_snapshot() {
         ("steps", 1 << 20, true),
         ("noise", WHOLE, true),
     ] {
-        // A table first, and then it.
+        // A table, followed by the garbage.
         let mut messages = message(TABLE, &[attribute(1, b"t\0")]);
         messages.extend(garbage(kind, length));
         file(path, 1 << 20, &messages, sealed);
@@ -117,12 +117,12 @@ fn garbage_behind_the_head_of_a_snapshot() {
             Some(FileError::Altered { .. }) if !sealed => {}
             other => panic!("{kind}: {other:?}"),
         }
-        // The read buffer, and room for the longest message.
+        // The read buffer, and space for the longest message.
         assert!(memory < 8 << 20, "{kind}: {memory}");
     }
 }
 
-/// Loads a file of these messages, and looks at all of it.
+/// Loads a file with these messages, and reads everything from it.
 fn load(path: &Path, messages: &[Vec<u8>]) -> Result<Snapshot, FileError> {
     file(path, messages.len() as u64, &messages.concat(), true);
     Snapshot::load(path)
@@ -164,7 +164,7 @@ fn elements(table: usize, set: usize) -> Vec<u8> {
     message(ELEMENTS, &[&names[..], &[list]].concat())
 }
 
-/// Messages that each are what they say, in an order in which no kernel lists them.
+/// Valid messages in an order in which no kernel lists them.
 #[test]
 fn files_in_an_odd_order() {
     let place = tempfile::NamedTempFile::new().unwrap();
@@ -199,7 +199,7 @@ fn files_in_an_odd_order() {
     });
 }
 
-/// An object that many others are of has more attributes than any: each of them would look through all.
+/// A parent object with too many attributes: each child would search all of them.
 #[test]
 fn objects_with_too_many_attributes() {
     let place = tempfile::NamedTempFile::new().unwrap();
@@ -217,7 +217,7 @@ fn objects_with_too_many_attributes() {
             all[place] = with(all[place].clone(), many);
             all
         };
-        // Those of a kernel of tomorrow are read.
+        // Objects of a future kernel are read.
         assert!(load(path, &all(20)).is_ok(), "{what}");
         let error = load(path, &all(1_000)).expect_err(what).to_string();
         assert!(
@@ -230,7 +230,7 @@ fn objects_with_too_many_attributes() {
 // ---------------------------------------------------------------------------------------------
 // Tables of the legacy kernel.
 
-/// The kernel's description of a table `filter` of IPv4 (`struct ipt_getinfo`): hooks 1, 2 and 3.
+/// The kernel's description of an IPv4 table `filter` (`struct ipt_getinfo`): hooks 1, 2 and 3.
 fn info(entries: u32, size: u32, chains: [u32; 3], policies: [u32; 3]) -> Info {
     let mut bytes = b"filter".to_vec();
     bytes.resize(32, 0);
@@ -242,7 +242,7 @@ fn info(entries: u32, size: u32, chains: [u32; 3], policies: [u32; 3]) -> Info {
     Info::from_bytes(legacy::Family::Ipv4, &bytes).unwrap()
 }
 
-/// An entry of IPv4 (`struct ipt_entry`), 112 bytes of head, and its target.
+/// An IPv4 entry (`struct ipt_entry`), 112 bytes of header, and its target.
 fn entry(target: &[u8], data: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; 84];
     bytes.extend_from_slice(&[0; 4]);
@@ -270,7 +270,7 @@ fn named(name: &str) -> Vec<u8> {
 const ACCEPT: i32 = -2;
 const STANDARD: u32 = 152;
 
-/// A table of these entries between its built-in chains and its end.
+/// A table with these entries between its built-in chains and its end.
 fn legacy_table(middle: &[Vec<u8>]) -> (Info, Vec<u8>) {
     let mut entries = verdict(ACCEPT).repeat(3);
     entries.extend(middle.concat());
@@ -292,7 +292,7 @@ fn garbage_behind_the_head_of_a_legacy_table() {
         let Cost { memory, .. } = cost(|| read = Some(Table::from_bytes(info, &entries)));
         let error = read.unwrap().expect_err(kind);
         assert_eq!(error.offset, 3 * STANDARD as usize, "{kind}: {error}");
-        // A copy of it, which has room to grow.
+        // A copy of it with spare capacity.
         let most = entries.len() as u64 / 8 * 9 + (1 << 20);
         assert!(memory < most, "{kind}: {memory}");
     }
@@ -328,7 +328,7 @@ fn legacy_tables_of_odd_chains() {
 }
 
 // ---------------------------------------------------------------------------------------------
-// User data: types, lengths and values, as user space wrote them.
+// User data: types, lengths and values, as written by user space.
 
 #[test]
 fn user_data_without_an_end() {
@@ -357,7 +357,7 @@ fn user_data_without_an_end() {
             let snapshot = load(path, &all).unwrap();
             for table in snapshot.tables() {
                 for rule in table.chains().flat_map(|chain| chain.rules()) {
-                    // None is longer than its entry; a new one takes the place of the old, or has no room.
+                    // None is longer than its entry; a new one replaces the old one, or does not fit.
                     assert!(rule.comment().is_none_or(|comment| comment.len() < 256));
                     assert!(rule.to_string().len() < 1 << 20);
                     let with = rule.to_builder().with_comment("x");

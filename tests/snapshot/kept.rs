@@ -1,5 +1,5 @@
-//! Snapshots: what is kept is what is there, and what is written back is what was kept. The rulesets
-//! are those in `rulesets/`, and those of real clients in `data/`; the oracle is `nft`.
+//! Snapshots contain the existing ruleset, and restoring one gives the same ruleset. The rulesets are those in
+//! `rulesets/`, and those of real clients in `data/`; the oracle is `nft`.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ use chainwright::nft::{
 };
 use chainwright_testing::Sandbox;
 
-/// Keeps a ruleset in a file, flushes it, and brings it back.
+/// Saves a ruleset to a file, flushes it, and restores it.
 fn round_trip(sandbox: &Sandbox, any_order: bool) -> Result<(), String> {
     round_trip_but(sandbox, any_order, false)
 }
 
-/// The same but for elements that count connections: the kernel collects those that count none, within a second or
-/// when it likes to.
+/// Removes elements that count connections: the kernel collects those that count none, within a second or at any
+/// other time.
 fn without_counting(listing: &Listing) -> Listing {
     let kept = |line: &&str| {
         let mut words = line.split([' ', ',', '\t']);
@@ -35,7 +35,7 @@ fn without_counting(listing: &Listing) -> Listing {
     }
 }
 
-/// As [`round_trip`]; where some are `collected`, elements that count connections may go meanwhile.
+/// Like [`round_trip`]; if `collected`, elements that count connections may disappear meanwhile.
 fn round_trip_but(sandbox: &Sandbox, any_order: bool, collected: bool) -> Result<(), String> {
     let same = |before: &Listing, after: &Listing| match same(before, after) {
         Err(_) if collected => {
@@ -74,7 +74,7 @@ fn round_trip_but(sandbox: &Sandbox, any_order: bool, collected: bool) -> Result
     );
     same(&before, &listing(sandbox))?;
 
-    // Over what is there.
+    // Over the existing ruleset.
     let restored = loaded.restore(&mut nft).map_err(|error| report(&error))?;
     assert_eq!((&restored.added, &restored.replaced), (&nothing, &all));
     assert_eq!(
@@ -112,7 +112,7 @@ fn every_ruleset_comes_back_as_it_was() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// The bytecode that `nft` prints of a ruleset, as it is.
+/// The unchanged bytecode that `nft` prints for a ruleset.
 fn bytecode(sandbox: &Sandbox) -> String {
     let both = Tools::new(sandbox).run("nft --debug=netlink list ruleset");
     match both.find("\ntable ") {
@@ -125,7 +125,7 @@ fn bytecode(sandbox: &Sandbox) -> String {
 fn assert_bytecode(name: &str, sandbox: &Sandbox) {
     let ours = connect(sandbox).snapshot(Scope::all()).unwrap().to_string();
     let theirs = bytecode(sandbox);
-    // A hash table may be rebuilt between the two, and then has another order.
+    // A hash table may be rebuilt in between, and then has another order.
     let in_order = |text: &str| {
         let mut lines: Vec<_> = text.lines().collect();
         for set in lines.chunk_by_mut(|one, other| one.starts_with('\t') && other.starts_with('\t'))
@@ -204,7 +204,7 @@ fn a_table_is_kept_by_itself() {
     snapshot.restore(&mut nft).unwrap();
     let after = tools.run("nft list ruleset");
     assert!(after.contains("jump d") && after.contains("counter packets 0 bytes 0"));
-    // The others are as they were.
+    // The others are unchanged.
     tools.run("nft flush chain ip b c");
     tools.run("nft add rule ip b c drop");
     let sorted = |listing: &Listing| {
@@ -235,7 +235,7 @@ table ip6 old { chain x { drop; }; }"#,
     let old = nft.snapshot(Scope::all()).unwrap();
     let options = DiffOptions::default();
     assert!(old.diff(&old, options).unwrap().is_empty());
-    // What only counts is no difference, unless it is asked for.
+    // Counters are no difference, unless requested.
     tools.run("nft reset counters");
     let reset = nft.snapshot(Scope::all()).unwrap();
     assert!(old.diff(&reset, options).unwrap().is_empty());
@@ -316,7 +316,7 @@ insert rule ip t c position 999999"#
     assert!(rules[0].starts_with("- rule ip t c: "));
     assert_eq!(rules.iter().filter(|line| line.starts_with('+')).count(), 1);
 
-    // The other way round, every line has the other sign.
+    // In the other direction every line has the other sign.
     let back = new.diff(&old, options).unwrap();
     assert_eq!(back.changes.len(), diff.changes.len());
     old.restore(&mut nft).unwrap();
@@ -327,7 +327,7 @@ insert rule ip t c position 999999"#
     );
 }
 
-/// Also where tables and sets are compared entry by entry of their user data.
+/// Even if tables and sets are compared by the entries of their user data.
 #[test]
 fn bytes_behind_the_entries_of_user_data_are_compared() {
     let with = |rest: &[u8]| {
@@ -393,12 +393,12 @@ fn a_kept_snapshot_is_read_again_when_something_changed() {
     tools.run_with("nft -f -", "table ip t { chain c { accept; }; }");
     assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
     assert_eq!(kept.chain(Family::IP, "t", "c").unwrap().rules().len(), 1);
-    // Something of another family changes the generation, but nothing here.
+    // A change in another family changes the generation, but nothing here.
     tools.run("nft add table ip6 t");
     assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
     assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::SameGeneration);
     assert_eq!(kept.tables().len(), 1);
-    // Smaller ones and larger ones, in the same memory.
+    // Smaller and larger ones, in the same memory.
     for round in 1..4 {
         let rules = "counter packets 1 bytes 2 accept; ".repeat(round * 250);
         let text = format!("flush chain ip t c; table ip t {{ chain c {{ {rules} }}; }}");
@@ -412,15 +412,15 @@ fn a_kept_snapshot_is_read_again_when_something_changed() {
         assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
         assert_eq!(kept.chain(Family::IP, "t", "c").unwrap().rules().len(), 0);
     }
-    // Another namespace's generations mean nothing here.
+    // Another namespace's generations are unrelated.
     let elsewhere = crate::common::sandbox();
     let mut other = connect(&elsewhere);
     assert_eq!(kept.refresh(&mut other).unwrap(), Refreshed::ReadAnew);
     assert_eq!(kept.tables().len(), 0);
 }
 
-/// Counters that are set back and elements that rules add are no commits: the same
-/// generation does not say that nothing changed, and reading anew shows it.
+/// Resets of counters and elements that rules add are no commits: the generation stays the same although something
+/// changed, and reading again shows it.
 #[test]
 fn what_moves_no_generation_shows_when_it_is_read_anew() {
     let sandbox = sandbox();
@@ -484,8 +484,8 @@ fn what_moves_no_generation_shows_when_it_is_read_anew() {
     assert_eq!(objects.generation(), Some(nft.generation().unwrap()));
 }
 
-/// The kernel lists the end of a range whose start has timed out, and takes no such end back; elements
-/// that have timed out and were not collected yet still count as references to chains.
+/// The kernel lists the end of a range whose start has timed out, and does not accept such an end; elements that
+/// have timed out but were not collected yet still count as references to chains.
 #[test]
 fn what_times_out_meanwhile_does_not_get_into_the_way() {
     let sandbox = sandbox();
@@ -529,7 +529,7 @@ fn what_times_out_meanwhile_does_not_get_into_the_way() {
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     };
-    // With what was left, and with what was there before: that had a rest of time then.
+    // From the rest, and from the earlier snapshot, in which the elements had remaining time.
     for snapshot in [&rest, &all] {
         snapshot.restore(&mut nft).unwrap();
         let listing = tools.run("nft list map ip t m");

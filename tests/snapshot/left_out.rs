@@ -1,5 +1,5 @@
-//! Snapshots and mirrors without the elements of some sets: the rest is as ever, and what would lose the
-//! elements is refused.
+//! Snapshots and mirrors without the elements of some sets: the rest is complete, and operations that would
+//! lose the elements are refused.
 
 use crate::common::mirrored::{is_current, lines, shown};
 use crate::common::tools::Tools;
@@ -36,7 +36,7 @@ table ip plain {
 }
 ";
 
-/// With that ruleset.
+/// A sandbox with that ruleset.
 fn with_ruleset() -> (Sandbox, Connection) {
     let sandbox = sandbox();
     Tools::new(&sandbox).run_with("nft -f -", RULESET);
@@ -44,8 +44,8 @@ fn with_ruleset() -> (Sandbox, Connection) {
     (sandbox, nft)
 }
 
-/// Adds two chains so long, and so many short ones, that each is asked for its rules. The short ones have an
-/// anonymous set each.
+/// Adds two chains so long, and so many short ones, that each chain's rules are requested separately. The
+/// short ones have an anonymous set each.
 fn add_chains(nft: &mut Connection, sandbox: &Sandbox, short: usize) {
     committed(nft, |tx| {
         for chain in ["long0", "long1"] {
@@ -106,7 +106,7 @@ fn what_was_asked_for_is_there_and_all_the_rest() {
                     left_out += usize::from(!is_read);
                     read += usize::from(is_read);
                 }
-                // What is no element is the same, to the last byte.
+                // Everything except elements is the same, byte for byte.
                 let rest = |lines: Vec<String>| -> Vec<_> {
                     let rest = lines.into_iter();
                     rest.filter(|line| !line.starts_with("  element")).collect()
@@ -132,7 +132,7 @@ fn what_was_asked_for_is_there_and_all_the_rest() {
     }
 }
 
-/// It is read anew as it was read.
+/// It is read again with the same choice.
 #[test]
 fn a_choice_is_kept() {
     let (_sandbox, mut nft) = with_ruleset();
@@ -153,7 +153,7 @@ fn a_choice_is_kept() {
             .unwrap()
             .is_left_out()
     );
-    // A part in which nothing was left out is whole.
+    // A part without omissions is complete.
     let elements = ElementsOf::all() - ElementsOf::DYNAMIC;
     let plain = Scope::table(Family::IP, "plain");
     let part = without(&mut nft, elements).narrowed(&plain).unwrap();
@@ -176,7 +176,7 @@ fn says_so(error: &dyn std::error::Error, what: &str) {
     );
 }
 
-/// Whatever would lose the elements, or take what is there for nothing.
+/// Operations that would lose the elements, or treat existing ones as missing.
 #[test]
 fn what_would_lose_elements_is_refused() {
     let (_sandbox, mut nft) = with_ruleset();
@@ -226,17 +226,17 @@ fn what_would_lose_elements_is_refused() {
             says_so(&old.diff(new, DiffOptions::default()).unwrap_err(), "diff");
         }
     }
-    // Nothing was done.
+    // Nothing was changed.
     let now = nft.snapshot(Scope::all()).unwrap();
     assert_eq!(now.generation(), whole.generation());
     assert!(now.diff(&whole, DiffOptions::default()).unwrap().is_empty());
 }
 
-/// Elements that rules add stay in a plan: it need not know them.
+/// Elements that rules add stay in a plan, which need not know them.
 #[test]
 fn a_plan_needs_no_elements_that_stay_as_they_are() {
     let (sandbox, mut nft) = with_ruleset();
-    // As it is declared, nothing is in the set that rules add to.
+    // As declared, the set that rules add to is empty.
     let declared = RULESET.replace(
         "timeout 1h; elements = { 198.51.100.1, 198.51.100.2 };",
         "timeout 1h;",
@@ -260,17 +260,17 @@ fn a_plan_needs_no_elements_that_stay_as_they_are() {
         listed.contains("192.0.2.1, 192.0.2.2") && !listed.contains("more"),
         "{listed}"
     );
-    // They are there still.
+    // They still exist.
     assert!(
         listed.contains("198.51.100.1") && listed.contains("198.51.100.2"),
         "{listed}"
     );
-    // With some desired it must know which are there.
+    // If some are desired, it must know the existing ones.
     let whole = nft.snapshot(Scope::all()).unwrap();
     assert!(now.plan(&whole, PlanOptions::default()).is_err());
 }
 
-/// Events of elements that are left out are passed over; all others are taken in.
+/// Events of omitted elements are ignored; all others are applied.
 #[test]
 fn a_mirror_passes_over_what_is_left_out() {
     for elements in choices() {
@@ -293,7 +293,7 @@ fn a_mirror_passes_over_what_is_left_out() {
         let grown = mirror.snapshot().byte_length() - before;
         let is_read = elements.contains(ElementsOf::NAMED);
         assert_eq!(grown > 20_000, is_read, "{elements:?}: {grown}");
-        // Also where a table, or all, is read anew; and in sets that are new.
+        // Even if a table, or everything, is read again; and in new sets.
         let tools = Tools::new(&sandbox);
         for command in [
             "rename chain inet t more other",
@@ -329,6 +329,6 @@ fn the_options_of_a_mirror_come_from_either_kind() {
     };
     assert_eq!(MirrorOptions::from(monitor).monitor, monitor);
     assert!(MirrorOptions::from(monitor).snapshot.elements.is_all());
-    // All is what nobody chose.
+    // The default is to read all.
     assert!(ElementsOf::default().is_all() && Snapshot::default().elements().is_all());
 }

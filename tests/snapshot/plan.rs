@@ -1,7 +1,7 @@
-//! Plans: from any ruleset to any other by the fewest operations, and nothing is touched that is the
-//! same on both sides. The oracle is `nft`: what it lists afterwards is what it lists of the other.
+//! Plans: from any ruleset to any other with the fewest operations, without touching what both have in common. The
+//! oracle is `nft`: its listing afterwards equals that of the desired ruleset.
 //!
-//! One file: all of it leads one ruleset to another and compares the two.
+//! All of it is in one file, because every test leads one ruleset to another and compares the two.
 
 #[cfg(feature = "diff")]
 mod order;
@@ -30,7 +30,7 @@ fn snapshot(nft: &mut Connection) -> Snapshot {
         .unwrap_or_else(|error| panic!("{}", report(&error)))
 }
 
-/// Everything is to be as it is desired.
+/// Everything must be as desired, and nothing else may exist.
 fn exact() -> PlanOptions {
     let mut options = PlanOptions::default();
     options.remove_other_tables = true;
@@ -38,7 +38,7 @@ fn exact() -> PlanOptions {
     options
 }
 
-/// Carries a plan out.
+/// Executes a plan.
 fn reach(nft: &mut Connection, desired: &Snapshot) -> Result<(), String> {
     let now = snapshot(nft);
     let expected = rules_in_common(&now, desired);
@@ -57,7 +57,7 @@ fn reach(nft: &mut Connection, desired: &Snapshot) -> Result<(), String> {
     Ok(())
 }
 
-/// How many rules of the one ruleset are in the other, too, with their handles.
+/// Number of rules that both rulesets contain, with the same handles.
 fn kept(before: &Snapshot, after: &Snapshot) -> usize {
     let handles = |snapshot: &Snapshot| -> BTreeSet<(String, u64)> {
         let tables = snapshot.tables();
@@ -73,8 +73,8 @@ fn kept(before: &Snapshot, after: &Snapshot) -> usize {
     handles(before).intersection(&handles(after)).count()
 }
 
-/// How many rules of each chain can stay at most: the longest common subsequence, of those rules that
-/// have all in themselves.
+/// The largest possible number of rules that stay in each chain: the longest common subsequence, of rules without
+/// references to other objects.
 fn rules_in_common(now: &Snapshot, desired: &Snapshot) -> usize {
     let texts = |chain: &SnapshotChain<'_>| -> Vec<String> {
         let text = |rule: RuleRef<'_>| {
@@ -117,7 +117,7 @@ fn between_equal_rulesets_there_is_nothing_to_do() {
         for sandbox in [&one, &other] {
             wait_for_collection(&ruleset, sandbox);
         }
-        // Other handles, and other names of what has none.
+        // Other handles, and other names of anonymous objects.
         let mut nft = connect(&one);
         let mut tx = Transaction::new();
         let first = snapshot(&mut nft);
@@ -133,8 +133,8 @@ fn between_equal_rulesets_there_is_nothing_to_do() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// A listing in an order that does not depend on what was made first: chains, sets and objects have none
-/// among themselves. Names that the kernel gave are not told apart, nor are numbers that count.
+/// Sorts a listing independently of the order of creation: chains, sets and objects have no order. Ignores generated
+/// names and counters.
 fn in_order(listing: &Listing) -> Listing {
     let mut tables: Vec<String> = Vec::new();
     for table in blocks(&listing.text, 0) {
@@ -146,9 +146,9 @@ fn in_order(listing: &Listing) -> Listing {
         tables.push(format!("{first}\n{}", parts.concat()));
     }
     tables.sort();
-    // Rules come behind one another, each with a line that names its chain.
+    // Rules are consecutive, each with a line that names its chain.
     let mut rules: Vec<String> = blocks(&nameless(&listing.bytecode), 0);
-    // What has no name has no order either.
+    // Anonymous objects have no order either.
     let name = |block: &String| {
         let first = block.lines().next().unwrap_or_default().to_owned();
         let content = if first.contains("__") {
@@ -165,7 +165,7 @@ fn in_order(listing: &Listing) -> Listing {
     }
 }
 
-/// What begins with a line that is indented so far and no further, and all behind it that is deeper.
+/// Blocks that begin with a line of exactly this indentation, each with the deeper lines after it.
 fn blocks(text: &str, depth: usize) -> Vec<String> {
     let mut blocks: Vec<String> = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -179,7 +179,7 @@ fn blocks(text: &str, depth: usize) -> Vec<String> {
     blocks
 }
 
-/// Without the numbers that the kernel gives to what has no name, and without what counts.
+/// Removes the numbers in generated names, and counters.
 fn nameless(text: &str) -> String {
     let mut out = String::new();
     let mut counts = 0;
@@ -216,7 +216,7 @@ fn between_equal_rulesets_of_real_clients_there_is_nothing_to_do() {
     }
 }
 
-/// Changes a ruleset at random, by transactions of which the kernel takes some.
+/// Changes a ruleset at random, with transactions of which the kernel accepts some.
 fn change_at_random(nft: &mut Connection, random: &mut Random, changes: usize) {
     for _ in 0..changes {
         let now = snapshot(nft);
@@ -227,7 +227,7 @@ fn change_at_random(nft: &mut Connection, random: &mut Random, changes: usize) {
         let table = tables[random.below(tables.len())];
         let mut tx = Transaction::new();
         if change(&mut tx, &table, random).is_some() {
-            // What it does not take leaves all as it was.
+            // A refused transaction changes nothing.
             let _ = nft.commit(&tx);
         }
     }
@@ -245,7 +245,7 @@ fn change(tx: &mut Transaction, table: &SnapshotTable<'_>, random: &mut Random) 
             tx.delete(&rule.to_builder()).ok()?;
         }
         3..=5 => {
-            // A rule once more, somewhere.
+            // A copy of a rule, at another position.
             let from: Vec<_> = chain?.rules().collect();
             let rule = from.get(random.below(from.len()))?;
             let into: Vec<_> = chains[random.below(chains.len())].rules().collect();
@@ -269,7 +269,7 @@ fn change(tx: &mut Transaction, table: &SnapshotTable<'_>, random: &mut Random) 
             let mut elements: Vec<_> = set.elements().collect();
             let first = random.below(elements.len());
             elements.drain(..first);
-            // Of an interval both ends, the upper one of which is listed first; and no end alone.
+            // Both ends of an interval, the upper one of which is listed first; and no single end.
             let count = match is_tree {
                 false => 1 + random.below(3),
                 true => {
@@ -342,7 +342,7 @@ fn from_any_ruleset_to_any_other() {
     assert!(failures.is_empty(), "{names:#?}");
 }
 
-/// What a plan from one ruleset to another says, and what the first is after it; which is the other.
+/// The text of a plan from one ruleset to another, and its effect: the first afterwards equals the second.
 fn plan_between(now: &str, desired: &str) -> String {
     let (one, other) = (with(now), with(desired));
     let (mut nft, desired) = (connect(&one), snapshot(&mut connect(&other)));
@@ -370,7 +370,7 @@ fn a_rule_that_moves_is_deleted_and_inserted_and_no_other_is_touched() {
         operations(&plan),
         ["delete rule ip t c", "insert rule ip t c", "replaced:"]
     );
-    // At the end, at the start, and all others.
+    // At the end, at the start, and at all other positions.
     let plan = plan_between(&rules(&[1, 2]), &rules(&[1, 2, 3, 4]));
     assert_eq!(
         operations(&plan),
@@ -403,7 +403,7 @@ fn what_cannot_be_changed_is_made_anew_with_what_refers_to_it() {
             tcp dport 22 accept
         }
     }";
-    // The type of a set: the rule with it, too.
+    // The type of a set: with the rule that uses it.
     let plan = plan_between(
         base,
         &base.replace(
@@ -423,7 +423,7 @@ fn what_cannot_be_changed_is_made_anew_with_what_refers_to_it() {
             "set ip t blocked"
         ]
     );
-    // A chain's comment: the rules that jump to it, also those by an anonymous map, and the elements.
+    // A chain's comment: with the rules that jump to it, even through an anonymous map, and the elements.
     let plan = plan_between(
         base,
         &base.replace("chain leaf {", "chain leaf { comment \"a leaf\"; "),
@@ -451,7 +451,7 @@ fn what_cannot_be_changed_is_made_anew_with_what_refers_to_it() {
     // A policy is changed in place.
     let plan = plan_between(base, &base.replace("policy accept", "policy drop"));
     assert_eq!(operations(&plan), ["add chain ip t base", "replaced:"]);
-    // And a table is put to sleep.
+    // And a table becomes dormant.
     let plan = plan_between(
         base,
         &base.replace("table ip t {", "table ip t { flags dormant;"),
@@ -535,7 +535,7 @@ fn a_restoration_touches_nothing_that_is_the_same_and_takes_no_table_away() {
         let table = snapshot.table(Family::IP, "same").unwrap().table().handle();
         (chain.chain().handle(), rules, table)
     };
-    // A reader finds the table at any time while it is changed and restored, over and over.
+    // A reader always finds the table while it is repeatedly changed and restored.
     let stop = AtomicBool::new(false);
     let mut reader = connect(&sandbox);
     let looks = std::thread::scope(|scope| {
@@ -568,7 +568,7 @@ fn a_restoration_touches_nothing_that_is_the_same_and_takes_no_table_away() {
 #[cfg(feature = "diff")]
 #[test]
 fn after_a_restoration_nothing_differs_whatever_the_kernel_named() {
-    // In the new rule is an anonymous set, and in the old one: both take a number.
+    // The new rule and the old one contain an anonymous set: both take a number.
     let text = "table ip t { chain c {
         ip saddr { 192.0.2.1, 192.0.2.2 } drop
         tcp dport vmap { 22 : accept, 80 : drop }
@@ -591,7 +591,7 @@ fn after_a_restoration_nothing_differs_whatever_the_kernel_named() {
         "{}",
         kept.diff(&after, options).unwrap()
     );
-    // And what is in them is compared.
+    // Their content is compared.
     let other = with(&text.replace("192.0.2.2 }", "192.0.2.3 }"));
     let difference = kept
         .diff(&snapshot(&mut connect(&other)), options)
@@ -612,10 +612,10 @@ fn a_set_of_intervals_is_made_anew_only_if_it_would_be_too_full() {
         .and_then(|table| table.set("s"));
     let size = match probe.expect("it is there").set().count() {
         Some(_) => 4,
-        // All that is listed counts: two an interval, and the end below all of them that nft makes.
+        // Every listed element counts: two per interval, and nft's end below all of them.
         None => {
             println!(
-                "{}the number of elements of a set, there since Linux 6.16: intervals are taken for two",
+                "{}the number of elements of a set, available since Linux 6.16: intervals are taken for two",
                 kernel::LACKS
             );
             2 * 4 + 1
@@ -634,11 +634,11 @@ fn a_set_of_intervals_is_made_anew_only_if_it_would_be_too_full() {
     assert!(plan.ends_with("replaced:\nset ip t s\n"), "{plan}");
 }
 
-/// Others commit all the time, in this table and in another; each of their changes outlives every
-/// reconciliation, or is undone by it, and none is lost in between.
+/// Others commit all the time, in this table and in another; each of their changes survives every reconciliation, or
+/// is reverted by it, and none is lost.
 #[test]
 fn a_reconciliation_gets_through_between_the_changes_of_others() {
-    /// How many tables the other one makes, beside the one that both change.
+    /// Number of tables of the other writer, beside the one that both change.
     const OTHERS: usize = 16;
     let sandbox = with("table ip t { chain c { counter accept } }");
     let mut nft = connect(&sandbox).with_retry(Retry::within(Duration::from_secs(120)));
@@ -657,7 +657,7 @@ fn a_reconciliation_gets_through_between_the_changes_of_others() {
                     .unwrap();
                 nft.commit(&tx).unwrap();
                 made += 1;
-                // Now and then there is time for a whole look and a commit, also of a debug build on a busy machine.
+                // Sometimes leaves time for a complete read and a commit, even in a debug build on a busy machine.
                 std::thread::sleep(random.within(Duration::from_millis(10)));
             }
             made

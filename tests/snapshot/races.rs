@@ -1,4 +1,4 @@
-//! Snapshots and restorations while somebody else changes the ruleset, or tries to.
+//! Snapshots and restorations while others change the ruleset, or try to.
 
 mod failing;
 mod large_rules;
@@ -21,7 +21,7 @@ use chainwright_testing::Sandbox;
 
 const IP: Family = Family::IP;
 
-/// As many transactions as an ordinary user's send buffer takes.
+/// Commits in parts that fit into the send buffer of a user without privileges.
 #[track_caller]
 fn committed_in_parts(
     nft: &mut Connection,
@@ -38,8 +38,8 @@ fn committed_in_parts(
     }
 }
 
-/// Runs this on a thread in the sandbox, over and over, until what is returned is dropped. Snapshots
-/// are to be taken in the sandbox too: the reader's second socket is opened where its thread is.
+/// Runs a function repeatedly on a thread in the sandbox, until the returned value is dropped. Snapshots
+/// must be taken in the sandbox too: the reader's second socket is opened in its thread's namespace.
 fn meanwhile<'scope, 'env>(
     scope: &'scope thread::Scope<'scope, 'env>,
     sandbox: &Sandbox,
@@ -64,7 +64,7 @@ fn spin(time: Duration) {
 
 const CHAINS: u32 = 300;
 
-/// Every rule, element and counter bears this number.
+/// Writes this number to every rule, element and counter.
 fn renumber(tx: &mut Transaction, tables: &[&'static str], number: u32) {
     for &table in tables {
         let set = SetId::new(IP, table, "s");
@@ -75,7 +75,7 @@ fn renumber(tx: &mut Transaction, tables: &[&'static str], number: u32) {
         tx.add_elements(&set, keys.iter().map(Element::new))
             .unwrap();
         let data = number.to_be_bytes();
-        // What is flushed are the rules.
+        // The flush removes the rules.
         tx.flush_table(IP, table).unwrap();
         for chain in 0..CHAINS {
             let name = format!("c{chain}");
@@ -88,7 +88,7 @@ fn renumber(tx: &mut Transaction, tables: &[&'static str], number: u32) {
     }
 }
 
-/// The one number that all in the snapshot bears.
+/// The number in the snapshot. Checks that it is the same everywhere.
 #[track_caller]
 fn number_of(snapshot: &Snapshot) -> u32 {
     assert_eq!(snapshot.tables().len(), 2);
@@ -121,7 +121,7 @@ fn number_of_tables(snapshot: &Snapshot) -> u32 {
     numbers.into_iter().next().unwrap()
 }
 
-/// The sandbox of the tests below, with everything of number 1.
+/// The sandbox of the tests below, with the number 1 everywhere.
 fn numbered() -> Sandbox {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
@@ -140,8 +140,8 @@ fn numbered() -> Sandbox {
     sandbox
 }
 
-/// One table asks only that this table stands still: others are changed without a pause, before it and
-/// behind it in the kernel's lists, and their chains come and go.
+/// Reading one table requires only that this table does not change: others, before and after it in the
+/// kernel's lists, change constantly, and their chains are added and removed.
 #[test]
 fn one_table_is_read_while_others_change_without_a_pause() {
     let sandbox = numbered();
@@ -186,7 +186,7 @@ fn one_table_is_read_while_others_change_without_a_pause() {
     });
 }
 
-/// What changes in the table itself is noticed all the same, also where another table changes always.
+/// Changes in the table itself are noticed, even if another table changes constantly.
 #[test]
 fn one_table_that_changes_is_of_one_generation_too() {
     let sandbox = numbered();
@@ -238,8 +238,8 @@ fn one_table_that_changes_is_of_one_generation_too() {
     });
 }
 
-/// Changes at random moments while a snapshot is taken, one or none for each, so that it is always
-/// whole in the end.
+/// Changes at random moments while a snapshot is taken, at most one for each, so that it always
+/// completes.
 #[test]
 fn every_snapshot_is_of_one_generation() {
     let sandbox = numbered();
@@ -250,7 +250,7 @@ fn every_snapshot_is_of_one_generation() {
     let mut random = Random::new();
     let (mut tx, mut across) = (Transaction::new(), 0);
     for number in 2..2_000 {
-        // On a busy machine fewer changes fall into a snapshot.
+        // On a busy machine fewer changes happen during a snapshot.
         if number > 120 && across >= 10 {
             break;
         }
@@ -269,7 +269,7 @@ fn every_snapshot_is_of_one_generation() {
         });
         let found = number_of(&snapshot);
         assert!(found == number || found == number - 1, "{found} {number}");
-        // The snapshot says which generation it is of: each is one number.
+        // The snapshot names its generation: each has one number.
         let now = nft.generation().unwrap();
         let generation = snapshot.generation().unwrap();
         assert_eq!(
@@ -278,12 +278,12 @@ fn every_snapshot_is_of_one_generation() {
         );
         across += u32::from(found == number && before != generation);
     }
-    // The change fell into the snapshot, which was begun again.
+    // The change happened during the snapshot, which was restarted.
     assert!(across >= 10, "{across}");
     println!("{across} were begun again");
 }
 
-/// The reading that does not insist shows what the test above would see without.
+/// A single reading without retries shows what the test above would see without them.
 #[test]
 fn control_a_single_reading_is_of_several_generations() {
     let sandbox = numbered();
@@ -311,15 +311,15 @@ fn control_a_single_reading_is_of_several_generations() {
         };
         let found = (0..500).any(|_| {
             let snapshot = nft.snapshot_once(Scope::all()).unwrap();
-            // Then it does not say that it is of one.
+            // Then it names no generation.
             mixed(&snapshot) && snapshot.generation().is_none()
         });
         assert!(found);
     });
 }
 
-/// Chains, rules and elements that others change all the time are read anew, until there is a gap: of a
-/// millisecond, here.
+/// Chains, rules and elements that others change constantly are read again until there is a gap, here of
+/// a millisecond.
 #[test]
 fn what_changes_all_the_time_is_read_between_two_changes() {
     let sandbox = numbered();
@@ -385,7 +385,8 @@ fn what_changes_all_the_time_is_read_between_two_changes() {
     });
 }
 
-/// What one commit does at both ends of a long table is there, or it is not; and nothing else is missing.
+/// A commit at both ends of a long table is visible completely or not at all; and nothing else is
+/// missing.
 #[test]
 fn ten_thousand_chains_at_a_hundred_commits_a_second() {
     const MANY: u32 = 10_000;
@@ -414,7 +415,7 @@ fn ten_thousand_chains_at_a_hundred_commits_a_second() {
                     rule.userdata = Some(number.to_be_bytes().to_vec().into());
                     tx.add(&rule).unwrap();
                 }
-                // One chain comes, another goes.
+                // One chain is added, another removed.
                 tx.add(&Chain::new(IP, "t", format!("more{}", number % 10)))
                     .unwrap();
                 tx.add(&Chain::new(IP, "t", format!("more{}", (number + 5) % 10)))
@@ -456,7 +457,7 @@ fn changes_without_a_pause_interrupt_and_what_was_read_is_given_out() {
         let _stop = meanwhile(scope, &sandbox, &stop, |other| {
             let number = commits.fetch_add(1, Ordering::Relaxed);
             committed(other, |tx| {
-                // A table that comes and goes: that is not made good, but all is begun again.
+                // A table that is added and removed cannot be repaired: the snapshot is restarted.
                 let other = Table::new(Family::IP6, "other");
                 match number % 2 {
                     0 => tx.add(&other).unwrap(),
@@ -475,7 +476,7 @@ fn changes_without_a_pause_interrupt_and_what_was_read_is_given_out() {
                     assert!(text.contains("16 attempts"), "{text}");
                     let snapshot = error.into_snapshot().unwrap();
                     assert_eq!(snapshot.generation(), None);
-                    // The parts that did not change are there.
+                    // The unchanged parts exist.
                     for table in ["a", "b"] {
                         let table = snapshot.table(IP, table).unwrap();
                         assert!(table.chains().len() >= CHAINS as usize);
@@ -485,14 +486,14 @@ fn changes_without_a_pause_interrupt_and_what_was_read_is_given_out() {
                         break;
                     }
                 }
-                // The other thread stood still for as long.
+                // The other thread was suspended for that long.
                 Ok(snapshot) => assert!(snapshot.generation().is_some()),
                 Err(error) => panic!("{}", report(&error)),
             }
         }
         assert_eq!(interrupted, 3);
     });
-    // The connection is of use after that.
+    // The connection can still be used afterwards.
     committed(&mut nft, |tx| {
         tx.add(&Table::new(Family::IP6, "other")).unwrap();
         tx.delete(&Table::new(Family::IP6, "other")).unwrap();

@@ -1,5 +1,6 @@
-//! Rulesets that `nft` 1.0.6 has no words for, made by the crate: kept, flushed, brought back, and the
-//! same, attribute by attribute. What `nft` can say is in `rulesets/`, and brought back in `snapshot.rs`.
+//! Rulesets that `nft` 1.0.6 cannot express, created by the crate: saved, flushed, restored, and the
+//! same, attribute by attribute. Those that `nft` can express are in `rulesets/`, and restored in
+//! `snapshot.rs`.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use chainwright::nft::{
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// Makes a ruleset, keeps it in a file, flushes it, brings it back, and compares.
+/// Creates a ruleset, saves it to a file, flushes it, restores it, and compares.
 #[track_caller]
 fn comes_back(fill: impl FnOnce(&mut Transaction)) {
     let sandbox = sandbox();
@@ -39,7 +40,7 @@ fn comes_back(fill: impl FnOnce(&mut Transaction)) {
                 .unwrap();
         }
     });
-    // Into an empty ruleset, and over itself; looked at first.
+    // Into an empty ruleset, and over itself, each after a check.
     for _ in 0..2 {
         let generation = nft.generation().unwrap();
         if let Err(error) = loaded.check(&mut nft) {
@@ -55,7 +56,7 @@ fn comes_back(fill: impl FnOnce(&mut Transaction)) {
     }
 }
 
-/// Whether the kernel keeps all of the options that it takes.
+/// Whether the kernel keeps all options that it accepts.
 fn is_kept(options: &[TunnelOption<'_>]) -> bool {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
@@ -87,7 +88,7 @@ fn is_kept(options: &[TunnelOption<'_>]) -> bool {
     found == options.len()
 }
 
-/// The kernel lists Geneve options without the mark that they are nested, and refuses them without.
+/// The kernel lists Geneve options without the nested flag, and refuses them without it.
 #[test]
 fn tunnels_with_options_of_every_kind() {
     let geneve = |option_type, data| {
@@ -157,7 +158,7 @@ fn tunnels_with_options_of_every_kind() {
     });
 }
 
-/// Each with a comment; timeouts and expectations of every protocol that the kernel takes.
+/// Each with a comment; timeouts and expectations of every protocol that the kernel accepts.
 #[test]
 fn objects_of_every_type() {
     const TCP: u8 = libc::IPPROTO_TCP as u8;
@@ -197,7 +198,7 @@ fn objects_of_every_type() {
         helper("tftp", 17, 2).into(),
         helper("sip", 17, 2).into(),
     ];
-    // ICMP, TCP, UDP, GRE, ICMPv6, SCTP, all others; UDP-Lite, which newer kernels have none of.
+    // ICMP, TCP, UDP, GRE, ICMPv6, SCTP, all others; UDP-Lite, which newer kernels lack.
     let mut protocols = vec![1, TCP, 17, 47, 58, 132, 255];
     let mut udp_lite = Transaction::new();
     let timeout = CtTimeout {
@@ -247,9 +248,9 @@ fn objects_of_every_type() {
 /// A set or map of intervals of ports.
 #[derive(Debug, Clone)]
 struct Intervals {
-    /// Where intervals begin and end, in turn; an end is the first that is not in it.
+    /// Alternating starts and ends of intervals; an end is the first value after the interval.
     bounds: BTreeSet<u32>,
-    /// Whether each begins where the one before it ends.
+    /// Whether each begins where the previous one ends.
     adjacent: bool,
     sized: bool,
     passing: bool,
@@ -260,7 +261,7 @@ struct Intervals {
 
 impl Intervals {
     fn any() -> impl Strategy<Value = Self> {
-        // Bytes of 1 and of 0 have a meaning of their own to the kernel, and so have both ends.
+        // Bytes of ones and of zeros have a special meaning to the kernel, and so have both limits.
         let bound = prop_oneof![
             0..65_537u32,
             Just(0),

@@ -1,5 +1,5 @@
-//! Snapshots to JSON and back: the same, and back in the kernel the same; and whatever else is read as
-//! one is refused, or is one.
+//! Snapshots to JSON and back: the same, and the same after a restoration; and any other JSON is
+//! refused, or is a valid snapshot.
 
 use crate::common::tools::Tools;
 use crate::common::{connect, report, sandbox};
@@ -10,7 +10,7 @@ use proptest::sample::Index;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-/// The rulesets of `rulesets/`: their names and texts.
+/// The rulesets in `rulesets/`: their names and texts.
 fn rulesets() -> Vec<(String, String)> {
     let directory = crate::common::in_workspace("tests/rulesets");
     let entries = std::fs::read_dir(directory).unwrap();
@@ -24,7 +24,7 @@ fn rulesets() -> Vec<(String, String)> {
     paths.into_iter().map(read).collect()
 }
 
-/// With counters.
+/// The differences, including counters.
 fn differences(one: &Snapshot, other: &Snapshot) -> String {
     let mut options = DiffOptions::default();
     options.counters = true;
@@ -51,7 +51,7 @@ fn every_ruleset_is_read_as_it_was_written() {
         let number = |snapshot: &Snapshot| snapshot.generation().map(Generation::number);
         assert_eq!(number(&read), number(&before));
         assert_eq!(read.scope(), before.scope());
-        // In bytecode, and in the order of hash tables, too.
+        // Including bytecode and the order of hash tables.
         let (old, new) = (before.to_string(), read.to_string());
         for (old, new) in old.lines().zip(new.lines()) {
             assert_eq!(old, new, "{name}");
@@ -65,7 +65,7 @@ fn every_ruleset_is_read_as_it_was_written() {
             let value = serde_json::to_value(snapshot).unwrap();
             !value.to_string().contains("__chain")
         };
-        // Of an unknown boot: anonymous chains have new names.
+        // From an unknown boot: anonymous chains have new names.
         if without_names(&before) {
             assert_eq!(differences(&before, &after), "", "{name}");
         } else {
@@ -75,7 +75,7 @@ fn every_ruleset_is_read_as_it_was_written() {
     }
 }
 
-/// A snapshot of this and that, as JSON.
+/// A varied snapshot as JSON.
 fn sample() -> Value {
     let sandbox = sandbox();
     Tools::new(&sandbox).run_with(
@@ -108,7 +108,7 @@ fn what_is_no_snapshot_is_refused() {
         *value.pointer_mut(pointer).unwrap() = new;
         value
     };
-    // Objects that say that they are somewhere else.
+    // Objects with a wrong location.
     for (pointer, new) in [
         ("/tables/0/chains/0/chain/table", json!("n")),
         ("/tables/0/chains/0/chain/family", json!("ip6")),
@@ -119,15 +119,15 @@ fn what_is_no_snapshot_is_refused() {
         ("/tables/0/table/name", json!("u")),
     ] {
         let said = refused(&with(pointer, new));
-        assert!(said.contains("another table, chain or set"), "{said}");
+        assert!(said.contains("not in the table, chain or set"), "{said}");
     }
-    // A scope that would have other tables deleted, or that says nothing.
+    // A scope that would have other tables deleted, or an incomplete one.
     let all = &sample["scope"]["family"];
     let scope = |family: &Value, table: Value| json!({"family": family, "table": table});
     let ip = json!("ip");
     for (family, table) in [(&ip, json!(null)), (all, json!("t")), (&ip, json!("t"))] {
         let said = refused(&with("/scope", scope(family, table)));
-        assert!(said.contains("does not cover"), "{said}");
+        assert!(said.contains("outside its scope"), "{said}");
     }
     let mut without = sample.clone();
     without.as_object_mut().unwrap().remove("scope");
@@ -137,7 +137,7 @@ fn what_is_no_snapshot_is_refused() {
     let long = "x".repeat(70_000);
     let said = refused(&with("/tables/0/chains/0/chain/name", json!(long)));
     assert!(!said.is_empty());
-    // One expression in another, without end.
+    // Expressions nested without end.
     let limit = with("/generation", json!(null));
     let at = "/tables/0/chains/1/rules/0/expressions";
     let update = limit.pointer(at).unwrap()[1].clone();
@@ -149,10 +149,10 @@ fn what_is_no_snapshot_is_refused() {
         nested = outer;
     }
     let said = refused(&with(at, json!([nested])));
-    assert!(said.contains("stand in one another"), "{said}");
+    assert!(said.contains("nested too deeply"), "{said}");
 }
 
-/// A format that has no limit of its own: a thousand expressions in one another end in an error too.
+/// A format without its own limit: a thousand nested expressions also end in an error.
 #[test]
 fn deep_nesting_ends_in_an_error() {
     let deep = |count: usize| {
@@ -170,20 +170,20 @@ fn deep_nesting_ends_in_an_error() {
     assert!(read(&deep(7)).is_ok());
     for count in [12, 1_000, 100_000] {
         let said = read(&deep(count)).unwrap_err().to_string();
-        assert!(said.contains("stand in one another"), "{said}");
+        assert!(said.contains("nested too deeply"), "{said}");
     }
-    // Afterwards it reads as before.
+    // Afterwards reading works as before.
     assert!(read(&deep(7)).is_ok());
     let json = format!(r#"{{"generation":1,"tables":{}"#, "[".repeat(1_000_000));
     assert!(serde_json::from_str::<Snapshot>(&json).is_err());
 }
 
-/// What is done to a snapshot's JSON.
+/// A change to a snapshot's JSON.
 #[derive(Debug, Clone)]
 enum Mutation {
-    /// Another value in the place of any.
+    /// Another value in place of any.
     Replace(Index, Leaf),
-    /// A value of somewhere else.
+    /// A value from elsewhere.
     Copy(Index, Index),
     Remove(Index),
 }
@@ -213,7 +213,7 @@ impl Leaf {
     }
 }
 
-/// Visits every value, in order, each before what is in it.
+/// Visits every value, in order, each before its content.
 fn each(value: &mut Value, visit: &mut impl FnMut(&mut Value)) {
     visit(value);
     match value {
@@ -323,7 +323,7 @@ fn of_whatever_is_read_everything_is_as_it_says() {
     assert!(read > 100 && refused > 300 && taken > 20);
 }
 
-/// Of one table, and back: the others stay.
+/// A snapshot of one table, and back: the others stay.
 #[test]
 fn the_scope_is_read_back() {
     let sandbox = sandbox();

@@ -1,5 +1,5 @@
-//! The table of connections: what the kernel's own tool (`conntrack`) makes we list, and what we make it lists; and what
-//! packets make of it.
+//! Conntrack entries: the library lists what the kernel's own tool (`conntrack`) creates, and the reverse; and entries
+//! that packets create.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -34,7 +34,7 @@ fn v6(last: u8) -> IpAddr {
     Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last.into()).into()
 }
 
-/// An entry's line without what passes: its timeout.
+/// An entry's line without its timeout, which changes.
 fn lines(conntrack: &mut Connection, filter: &Filter) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     let listing = conntrack.entries(filter).unwrap();
@@ -65,7 +65,7 @@ fn of_tool(tools: &Tools<'_>) -> BTreeSet<String> {
         .collect()
 }
 
-/// That two listings are the same; else what only one has.
+/// Checks that two listings are the same; shows what only one has.
 #[track_caller]
 fn same(ours: &BTreeSet<String>, other: &BTreeSet<String>, of: &str) {
     let differ: Vec<_> = ours.symmetric_difference(other).collect();
@@ -94,7 +94,7 @@ fn entries_are_those_that_the_tool_makes_and_lists() {
     assert_eq!(ours.len(), 8);
     assert_eq!(conntrack.statistics().unwrap().entries, 8);
 
-    // What was translated.
+    // A translated connection.
     let dns = Tuple::udp((v4(1), 4001), ([10, 96, 0, 10], 53));
     let entry = conntrack.entry(&dns.into()).unwrap().unwrap();
     let endpoint = Tuple::udp(([10, 244, 1, 7], 5353), (v4(1), 4001));
@@ -116,7 +116,7 @@ fn entries_are_those_that_the_tool_makes_and_lists() {
     same(&ours, &of_tool(&tools), "the tool's");
 }
 
-/// Some of few addresses, protocols and ports, so that filters find some.
+/// An entry with one of few addresses, protocols and ports, so that filters find some.
 fn random_entry(random: &mut Random) -> Entry {
     let address = if random.once_in(3) { v6 } else { v4 };
     let (source, destination) = (
@@ -195,7 +195,7 @@ fn random_filter(random: &mut Random) -> Filter {
     }
 }
 
-/// Whatever the kernel leaves out by itself, what comes is what the filter says.
+/// Whatever the kernel filters itself, the result matches the filter exactly.
 #[test]
 fn a_filter_is_exact() {
     let sandbox = sandbox();
@@ -233,7 +233,7 @@ fn a_filter_is_exact() {
     }
     assert!(some > 100, "{some} {none}");
 
-    // And what is deleted is what it says.
+    // Deletions match the filter, too.
     let filter = Filter::all().protocol(UDP).original(TupleFilter::to(v4(1)));
     let of_filter = lines(&mut conntrack, &filter);
     let deleted = conntrack.delete_matching(&filter).unwrap();
@@ -247,7 +247,7 @@ fn a_filter_is_exact() {
     );
 }
 
-/// What the kernel deletes by itself is what the filter says, too.
+/// Entries that the kernel deletes itself match the filter, too.
 #[test]
 fn a_flush_is_exact() {
     let sandbox = sandbox();
@@ -257,7 +257,7 @@ fn a_flush_is_exact() {
     for round in 0..60 {
         let mut filter = random_filter(&mut random);
         if round % 4 != 0 {
-            // The kernel is not asked for most of the others.
+            // Most of the others are not sent to the kernel.
             let to = TupleFilter::to(v4(random.below(4) as u8)).to_port(random.below(3) as u16);
             filter = Filter::all().protocol(UDP).original(to);
             if random.once_in(2) {
@@ -315,7 +315,7 @@ fn many_are_deleted_by_name_and_those_that_are_gone_are_counted() {
     assert_eq!((nothing.deleted, nothing.absent), (0, 0));
 }
 
-/// A later entry of the same addresses and ports is another one.
+/// A later entry with the same addresses and ports is a different one.
 #[test]
 fn an_entry_that_took_the_place_of_another_stays() {
     let sandbox = sandbox();
@@ -327,7 +327,7 @@ fn an_entry_that_took_the_place_of_another_stays() {
         entry.key()
     };
     let first = key(&mut conntrack);
-    // The kernel makes its number of where the entry stands in memory: another one comes to stand there.
+    // The kernel derives an entry's ID from its memory address: create others until one reuses it.
     let mut second = first;
     for other in 100..200 {
         assert!(conntrack.delete(&second).unwrap());
@@ -376,7 +376,7 @@ fn a_listing_takes_no_memory_and_may_be_dropped() {
     }
 }
 
-/// Packets of UDP to a service's address, translated by a rule.
+/// UDP packets to a service's address, which a rule translates.
 #[test]
 fn what_packets_make_is_told_and_listed() {
     let sandbox = sandbox();
@@ -480,7 +480,7 @@ fn lost_events_are_said() {
                 }
             }
             assert!(lost > 0 && told < 1000, "{told} {lost}");
-            // It goes on behind that.
+            // It continues afterwards.
             conntrack.create(&Entry::new(dns(2000), MINUTE)).unwrap();
             let Some(Event::New(entry)) = monitor.try_receive().unwrap() else {
                 panic!("it is not told");
@@ -495,7 +495,7 @@ fn without_privileges_nothing_is_shown() {
     let sandbox = sandbox();
     let refused = sandbox.run(|| {
         let mut conntrack = Connection::open().unwrap();
-        // On a thread of its own, whose capabilities go with it.
+        // On a separate thread, whose capabilities end with it.
         caps::drop(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap();
         let listed = conntrack.entries(&Filter::all()).unwrap().for_each(|_| {});
         let deleted = conntrack.delete(&dns(1).into());

@@ -1,4 +1,4 @@
-//! The example that keeps a table does so in the kernel, too.
+//! Runs the example that keeps a table with the kernel, too.
 
 #[path = "../../examples/keep_table.rs"]
 mod example;

@@ -1,6 +1,6 @@
-//! What some kernels are built with and others are not: flow tables, queues, security marks, chains of
-//! devices, tunnels. Where a kernel has it, it is loaded, listed, kept and brought back; where not, the
-//! refusal says so.
+//! Features that only some kernels are built with: flowtables, queues, security marks, chains of devices,
+//! tunnels. If a kernel supports them, they are loaded, listed, saved and restored; if not, the refusal says
+//! so.
 
 use crate::common::tools::Tools;
 use crate::common::{committed, connect, kernel, report, sandbox};
@@ -57,7 +57,7 @@ fn expressions(
     found.remove(0)
 }
 
-/// The ruleset is kept, goes, and comes back as it was.
+/// The ruleset is saved, flushed, and restored unchanged.
 #[track_caller]
 fn comes_back(nft: &mut Connection) {
     let before = nft.snapshot(Scope::all()).unwrap();
@@ -74,8 +74,8 @@ fn comes_back(nft: &mut Connection) {
     before.restore(nft).unwrap();
 }
 
-/// Handles, at the ends of the rules' first lines, are new in a ruleset that was restored; packets that nobody
-/// asked for (IPv6 looks for neighbours) are counted at any time.
+/// Removes handles, at the ends of the rules' first lines, which are new in a restored ruleset, and counters:
+/// unrelated packets (IPv6 neighbour discovery) are counted at any time.
 fn without_handles(text: &str) -> String {
     let lines = text
         .lines()
@@ -142,7 +142,7 @@ fn flow_tables() {
         "{listed}"
     );
     comes_back(&mut nft);
-    // In use it does not go; with its rule it does.
+    // It cannot be deleted while in use, but together with its rule.
     let error = nft
         .commit(&transaction(|tx| _ = tx.delete(&flowtable).unwrap()))
         .unwrap_err();
@@ -206,13 +206,13 @@ fn queues() {
     comes_back(&mut nft);
 }
 
-/// A security mark takes a kernel that is built with them and a security module that knows the context.
+/// A security mark requires kernel support and a security module that knows the context.
 #[test]
 fn security_marks() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     committed(&mut nft, |tx| _ = tx.add(&Table::new(INET, "t")).unwrap());
-    // A context of SELinux, and one of AppArmor, which is what Debian runs.
+    // A context of SELinux, and one of AppArmor, which Debian uses.
     let contexts = ["system_u:object_r:ssh_server_packet_t:s0", "unconfined"];
     let taken = contexts.into_iter().find_map(|context| {
         let object = StatefulObject::new(INET, "t", "s", Secmark::new(context));
@@ -239,7 +239,7 @@ fn security_marks() {
     comes_back(&mut nft);
 }
 
-/// Chains of devices, at both ends of one, with the device there or yet to come.
+/// Chains of devices, at both ends of one, with an existing or a future device.
 #[test]
 fn chains_of_devices() {
     let (sandbox, other) = (sandbox(), sandbox());
@@ -291,11 +291,11 @@ fn chains_of_devices() {
             .collect();
         names.extend(listed.device.iter().map(ToString::to_string));
         names.sort();
-        names.dedup(); // a single device stands in both attributes
+        names.dedup(); // a single device is in both attributes
         assert_eq!(names, devices);
     }
     comes_back(&mut nft);
-    // A packet goes through them: those of the device that it comes in at and goes out by.
+    // A packet passes them: those of its incoming and outgoing device.
     let answered = sandbox.run(|| {
         let socket = std::net::UdpSocket::bind("10.9.0.1:0").unwrap();
         socket.send_to(b"x", "10.9.0.2:9").unwrap();
@@ -326,13 +326,13 @@ fn chains_of_devices() {
     if kernel::commit_if_known(
         &mut nft,
         &mut tx,
-        &["hooks on devices that are not there yet"],
+        &["hooks on devices that do not exist yet"],
     ) {
         comes_back(&mut nft);
     }
 }
 
-/// Devices that are nothing but names: every hook of one, and a flow table on it.
+/// Dummy devices: every hook of one, and a flowtable on it.
 #[test]
 fn dummy_devices() {
     let sandbox = sandbox();
@@ -365,7 +365,7 @@ fn dummy_devices() {
         assert!(nft.flowtable(INET, "t", "f").unwrap().is_some());
     }
     comes_back(&mut nft);
-    // With its device an older kernel lets the chain go; a newer one waits for it.
+    // An older kernel removes the chain with its device; a newer one waits for the device.
     tools.run("ip link del d0");
     let snapshot = nft.snapshot(Scope::all()).unwrap();
     let text = snapshot.to_string();
@@ -377,7 +377,7 @@ fn dummy_devices() {
     assert_eq!(without_handles(&again), without_handles(&text));
 }
 
-/// What IPVS knows of a packet is asked in rules of iptables, of both backends.
+/// IPVS properties of a packet in iptables rules of both backends.
 #[test]
 fn connections_of_ipvs() {
     const RULE: &str =

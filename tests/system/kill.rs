@@ -1,8 +1,8 @@
 //! A process that is killed at any moment of a backup, a rollback, a commit, a reconciliation or a mirror's
-//! reading anew leaves the old state or the new one, whole.
+//! new read leaves the old state or the new one, complete.
 //!
-//! The process that is killed is this test binary, run again ([`victim`]). It writes `b` when it begins
-//! and `e` when it has ended, so that it is known of each kill whether it fell in between; only those
+//! The killed process is this test binary, run again ([`victim`]). It writes `b` when it begins and `e`
+//! when it has ended, so that the test knows for each kill whether it happened in between; only those
 //! count.
 
 mod live;
@@ -24,13 +24,13 @@ use tempfile::TempDir;
 
 const IP: Family = Family::IP;
 
-/// How many kills must fall into the operations, all together.
+/// Number of kills that must happen during the operations, in total.
 const KILLS: usize = 200;
 
 // ---------------------------------------------------------------------------------------------
-// The process that is killed.
+// The killed process.
 
-/// Not a test by itself: what the tests below start and kill.
+/// Not a test itself: the process that the tests below start and kill.
 #[test]
 fn victim() {
     let Some(task) = running::task() else {
@@ -85,21 +85,21 @@ fn victim() {
     running::end();
 }
 
-/// What stands between the first message of a batch and the last.
+/// The messages between the first and the last one of a batch.
 fn operations(datagram: &[u8]) -> &[u8] {
     let length = u32::from_ne_bytes(datagram[..4].try_into().unwrap()) as usize;
     &datagram[length..datagram.len() - 20]
 }
 
 // ---------------------------------------------------------------------------------------------
-// What is left.
+// The result.
 
-/// What a killed process left behind.
+/// The state that a killed process left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Left {
     Old,
     New,
-    /// Neither, of the file or of the ruleset.
+    /// Neither, for the file or the ruleset.
     Broken,
 }
 
@@ -108,7 +108,7 @@ struct Scene {
     sandbox: Sandbox,
     nft: Connection,
     directory: TempDir,
-    /// What of the two is in the kernel, or in the file `target`.
+    /// Which of the two is in the kernel, or in the file `target`.
     now: usize,
     /// The lines of both.
     shown: [Vec<String>; 2],
@@ -163,7 +163,7 @@ impl Scene {
         1 - self.now
     }
 
-    /// How long a task takes that is not killed: the longest of some.
+    /// The time of a task without a kill: the longest of some.
     fn measure(
         &mut self,
         task: impl Fn(&Self) -> String,
@@ -180,8 +180,8 @@ impl Scene {
         longest
     }
 
-    /// Kills the task until so many kills fell inside it, and gives what they left. What is broken is
-    /// to be mended by `check`, which tells the state.
+    /// Kills the task until this many kills happened during it, and returns the states. `check` determines
+    /// the state and must repair a broken one.
     fn killed(
         &mut self,
         kills: usize,
@@ -190,7 +190,7 @@ impl Scene {
     ) -> Vec<Left> {
         let longest = self.measure(&task, &check);
         let (mut inside, mut after) = (Vec::new(), 0);
-        // One of those measured may have been held up: too many kills would fall behind the end.
+        // A measured run may have been delayed: too many kills would come after the end.
         let mut within = longest;
         while inside.len() < kills {
             let delay = self.random.within(within);
@@ -219,7 +219,7 @@ impl Scene {
         inside
     }
 
-    /// What is in the file `target`, which was the one of `now`.
+    /// The state of the file `target`, which contained `now`.
     fn file(&mut self) -> Left {
         let path = self.path("target");
         let bytes = fs::read(&path).unwrap();
@@ -227,7 +227,7 @@ impl Scene {
         let left = if bytes == self.files[self.now] {
             Left::Old
         } else if let Ok(loaded) = &loaded {
-            // A backup's header holds the time; what follows it is the kernel's.
+            // A backup's header contains the time; the rest comes from the kernel.
             match shown(loaded) == self.shown[self.other()] {
                 true => Left::New,
                 false => Left::Broken,
@@ -235,12 +235,12 @@ impl Scene {
         } else {
             Left::Broken
         };
-        // Each is loadable, and nothing else is.
+        // Either can be loaded, and nothing else.
         assert_eq!(loaded.is_ok(), left != Left::Broken);
         for entry in fs::read_dir(self.directory.path()).unwrap() {
             let entry = entry.unwrap();
             let name = entry.file_name().into_string().unwrap();
-            // What a kill between two system calls may leave: it is whole, and there is one of it at most.
+            // A kill between two system calls may leave this: it is complete, and there is at most one.
             match name.strip_prefix(".chainwright-") {
                 Some(number) => {
                     assert_eq!(number.len(), 16, "{name}");
@@ -252,7 +252,7 @@ impl Scene {
         left
     }
 
-    /// One more save, after which no file lies beside those of the scene.
+    /// One more save, after which the scene contains no other files.
     fn assert_nothing_stays_beside(&self) {
         let target = self.path("target");
         Snapshot::load(&target).unwrap().save(&target).unwrap();
@@ -262,7 +262,7 @@ impl Scene {
         }
     }
 
-    /// What is in the kernel, which was the ruleset of `now` and this generation.
+    /// The state of the kernel, which had the ruleset `now` and this generation.
     fn ruleset(&mut self, before: u32) -> Left {
         let snapshot = self.nft.snapshot(Scope::all()).unwrap();
         let passed = snapshot.generation().unwrap().number().wrapping_sub(before);
@@ -284,7 +284,7 @@ impl Scene {
     }
 }
 
-/// All were old or new. Some were old: the kills did fall before the moment that decides.
+/// All were old or new. Some were old, so some kills came before the decisive moment.
 #[track_caller]
 fn assert_whole(left: &[Left]) {
     assert!(!left.contains(&Left::Broken), "{left:?}");
@@ -299,7 +299,7 @@ const ROLLBACK: usize = KILLS * 3 / 10;
 
 const COMMIT: usize = KILLS - SAVE - BACKUP - ROLLBACK;
 
-/// A snapshot that is in memory already is saved over a file.
+/// A snapshot in memory is saved over a file.
 #[test]
 fn a_killed_save_leaves_the_old_file_or_the_new_one() {
     let mut scene = Scene::new();
@@ -314,7 +314,7 @@ fn a_killed_save_leaves_the_old_file_or_the_new_one() {
             let left = scene.file();
             if left == Left::New {
                 scene.now = scene.other();
-                // It was saved as it was loaded.
+                // The saved file equals the loaded one.
                 let bytes = fs::read(scene.path("target")).unwrap();
                 assert!(bytes == scene.files[scene.now]);
             }
@@ -329,7 +329,7 @@ fn a_killed_save_leaves_the_old_file_or_the_new_one() {
 #[test]
 fn a_killed_backup_leaves_the_old_file_or_the_new_one() {
     let mut scene = Scene::new();
-    scene.now = 1; // in the file; in the kernel is the other one
+    scene.now = 1; // in the file; the kernel has the other one
     fs::write(scene.path("target"), &scene.files[1]).unwrap();
     let generation = scene.nft.generation().unwrap();
     let left = scene.killed(
@@ -348,7 +348,7 @@ fn a_killed_backup_leaves_the_old_file_or_the_new_one() {
     assert_eq!(scene.nft.generation().unwrap(), generation);
 }
 
-/// A check of the kernel's ruleset, whose generation is kept here.
+/// A check of the kernel's ruleset, which tracks its generation.
 fn ruleset_check(scene: &mut Scene) -> impl Fn(&mut Scene) -> Left + use<> {
     let before = std::cell::Cell::new(scene.nft.generation().unwrap());
     move |scene| {
@@ -367,7 +367,7 @@ fn ruleset_check(scene: &mut Scene) -> impl Fn(&mut Scene) -> Left + use<> {
     }
 }
 
-/// A file is loaded and its ruleset brought back over another one.
+/// A file is loaded and its ruleset restored over another one.
 #[test]
 fn a_killed_rollback_leaves_the_old_ruleset_or_the_new_one() {
     let mut scene = Scene::new();
@@ -380,7 +380,7 @@ fn a_killed_rollback_leaves_the_old_ruleset_or_the_new_one() {
     assert_whole(&left);
 }
 
-/// One transaction that deletes all and makes all anew.
+/// One transaction that deletes and recreates everything.
 #[test]
 fn a_killed_commit_leaves_the_old_ruleset_or_the_new_one() {
     let mut scene = Scene::new();
@@ -394,9 +394,9 @@ fn a_killed_commit_leaves_the_old_ruleset_or_the_new_one() {
 }
 
 // ---------------------------------------------------------------------------------------------
-// Controls: what is not done whole is found broken.
+// Controls: operations that are not atomic are found broken.
 
-/// Kills the task until something was found broken.
+/// Kills the task until a broken state was found.
 #[track_caller]
 fn assert_broken(
     scene: &mut Scene,
@@ -443,7 +443,7 @@ fn control_a_change_in_two_commits_is_found_broken() {
         &mut scene,
         |scene| format!("commit-twice {} {}", NAMES[scene.now], NAMES[scene.other()]),
         |scene| {
-            // Two commits are two generations, which here is as it must be.
+            // Two commits are two generations, which is correct here.
             let passed = scene.nft.generation().unwrap().number() - before.get().number();
             let since = before.get().number() + passed / 2;
             let left = scene.ruleset(since);

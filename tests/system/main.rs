@@ -1,4 +1,4 @@
-//! Namespaces, threads, kernels and processes: what lies below and beside the tables.
+//! Namespaces, threads, kernels and processes: what the tables depend on.
 
 #[path = "../common/mod.rs"]
 mod common;

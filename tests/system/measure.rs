@@ -1,4 +1,4 @@
-//! What measures: where it finds something else than what is to be measured it says so, and gives no numbers.
+//! Measurements: if the measured operation is not the intended one, they return an error and no numbers.
 
 use crate::common::{connect, sandbox};
 use chainwright::nft::{Scope, Snapshot};

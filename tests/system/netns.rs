@@ -1,4 +1,5 @@
-//! Network namespaces and sandboxes, against the kernel, as root or as an ordinary user.
+//! Network namespaces and sandboxes, tested with the kernel, as root or as a user without
+//! privileges.
 
 mod cables;
 mod named;
@@ -29,7 +30,7 @@ use nix::unistd::{chdir, fchdir, pivot_root};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Says which test this process was started for, when it was started for one.
+/// Contains the test for which this process was started, if any.
 const ALONE: &str = "CHAINWRIGHT_TEST_ALONE";
 
 /// Polls until `condition` holds.
@@ -67,7 +68,7 @@ fn alone(test: &str, body: impl FnOnce()) {
     );
 }
 
-/// Takes all capabilities from the calling thread, and only from it.
+/// Drops all capabilities of the calling thread only.
 fn drop_capabilities() {
     /// `struct __user_cap_header_struct` (linux/capability.h).
     #[repr(C)]
@@ -85,18 +86,19 @@ fn drop_capabilities() {
     assert_eq!(result, 0);
 }
 
-/// This test program again, run by an ordinary user: one that is not 0 in its user namespace and
-/// has no capabilities there. The setting named by `forbidden` is 0 for it.
+/// This test program again, run by a user without privileges: one that is not 0 in its user
+/// namespace and has no capabilities there. The setting named by `forbidden` is 0 for it.
 fn by_an_ordinary_user(arguments: &[&str], forbidden: Option<&'static str>) -> Command {
     let users = format!("1000 {} 1", nix::unistd::geteuid());
     let groups = format!("1000 {} 1", nix::unistd::getegid());
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(arguments);
-    // SAFETY: between fork and exec this makes system calls only; what it writes was made before.
+    // SAFETY: between fork and exec this makes only system calls; the data that it writes was
+    // prepared before.
     unsafe {
         command.pre_exec(move || {
             match unshare(CloneFlags::CLONE_NEWUSER) {
-                // Either it is not allowed here, or this is a chroot, which root can leave.
+                // Either it is forbidden here, or this is a chroot, which root can leave.
                 Err(Errno::EPERM) if nix::unistd::geteuid().is_root() => {
                     make_the_chroot_a_root()?;
                     unshare(CloneFlags::CLONE_NEWUSER)?;
@@ -114,8 +116,8 @@ fn by_an_ordinary_user(arguments: &[&str], forbidden: Option<&'static str>) -> C
     command
 }
 
-/// In a chroot nobody may make a user namespace (user_namespaces(7)). This gives the process a mount
-/// namespace of its own in which what the chroot shows is the root.
+/// In a chroot no process may create a user namespace (user_namespaces(7)). This gives the process
+/// its own mount namespace with the chroot's directory as the root.
 fn make_the_chroot_a_root() -> nix::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     let nothing = None::<&CStr>;
@@ -128,10 +130,10 @@ fn make_the_chroot_a_root() -> nix::Result<()> {
     )?;
     let root = open(c"/", OFlag::O_PATH | OFlag::O_DIRECTORY, Mode::empty())?;
     let own = open(c"/proc/thread-self/ns/mnt", OFlag::O_RDONLY, Mode::empty())?;
-    // Entering a mount namespace, also one's own, ends a chroot: setns(2).
+    // Entering a mount namespace, even the current one, ends a chroot: setns(2).
     setns(own, CloneFlags::CLONE_NEWNS)?;
     fchdir(root)?;
-    // The old root lies over the new one then: pivot_root(2).
+    // Then the old root is mounted over the new one: pivot_root(2).
     pivot_root(c".", c".")?;
     umount2(c".", MntFlags::MNT_DETACH)?;
     chdir(c"/")
@@ -219,7 +221,7 @@ fn the_loopback_interface_works_and_is_the_sandboxs_own() {
                 (listener, client)
             })
             .unwrap();
-        // The sockets stay in the sandbox, wherever they are used.
+        // The sockets belong to the sandbox, wherever they are used.
         let (mut server, _) = listener.accept().unwrap();
         client.write_all(b"hello").unwrap();
         let mut received = [0; 5];
@@ -227,7 +229,7 @@ fn the_loopback_interface_works_and_is_the_sandboxs_own() {
         assert_eq!(&received, b"hello");
     }
 
-    // A port that is taken here is free in another sandbox, and nobody answers there.
+    // A port in use here is free in another sandbox, and nothing answers there.
     let other = crate::common::sandbox();
     let listener = sandbox.run(|| TcpListener::bind("127.0.0.1:80").unwrap());
     let refused = other.run(|| TcpStream::connect("127.0.0.1:80")).unwrap();
@@ -264,7 +266,7 @@ fn the_kernels_own_words_reach_the_user() {
     assert!(error.to_string().contains(message), "{error}");
 
     let text = report(&a.add_address("eth7", "10.0.0.1/8").unwrap_err());
-    assert!(text.contains("look at the interface eth7"), "{text}");
+    assert!(text.contains("query the interface eth7"), "{text}");
 }
 
 #[test]
@@ -314,7 +316,7 @@ fn without_capabilities_and_with_threads_the_error_says_what_to_do() {
             );
             assert!(error.to_string().contains("CAP_SYS_ADMIN"), "{error}");
 
-            // Where one is already, one may stay.
+            // Entering the current namespace is allowed.
             let here = Netns::current().unwrap();
             assert_eq!(here.run(Netns::current).unwrap().unwrap(), here);
         })
@@ -373,7 +375,7 @@ fn from_many_threads_at_once() {
     assert_eq!(ids.len(), THREADS * PAIRS * 2);
 }
 
-/// Whoever runs the tests, they run once more for a user without privileges.
+/// As any user, the tests run once more for a user without privileges.
 #[test]
 fn all_of_this_works_for_an_ordinary_user() {
     let output = by_an_ordinary_user(&["netns::", "--skip", "ordinary_user"], None)

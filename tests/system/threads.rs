@@ -1,5 +1,5 @@
-//! What may be given to another thread, and what threads may share: said in the documentation, and held
-//! to here by the compiler.
+//! What can be moved to another thread, and what threads can share: documented, and checked here by the
+//! compiler.
 
 use chainwright::Retry;
 use chainwright::nft::live::{Change, Monitor};
@@ -15,7 +15,7 @@ const fn is_send<T: Send>() {}
 const fn is_sync<T: Sync>() {}
 
 const _: () = {
-    // Handles: one thread at a time, by `&mut`.
+    // Handles: one thread at a time, through `&mut`.
     is_send::<Connection>();
     is_sync::<Connection>();
     is_send::<Listing<'_, Chain<'_>>>();
@@ -26,7 +26,7 @@ const _: () = {
     is_sync::<Monitor>();
     is_send::<Sandbox>();
     is_sync::<Sandbox>();
-    // What is kept: any number of threads read it.
+    // Kept data: any number of threads may read it.
     is_send::<Snapshot>();
     is_sync::<Snapshot>();
     is_send::<List<Rule<'_>>>();
@@ -36,7 +36,7 @@ const _: () = {
     is_sync::<Generation>();
     is_send::<Change>();
     is_sync::<Change>();
-    // Errors, so that they can go through any kind of error box.
+    // Errors, so that any kind of error box can hold them.
     is_send::<CommitError>();
     is_sync::<CommitError>();
     is_send::<SnapshotError>();
@@ -49,7 +49,7 @@ const _: () = {
     is_sync::<chainwright::legacy::Error>();
 };
 
-/// A connection keeps its namespace on whichever thread it is used.
+/// A connection keeps its namespace on every thread.
 #[test]
 fn a_connection_goes_to_another_thread_with_its_namespace() {
     let sandbox = Sandbox::new().unwrap();
@@ -64,7 +64,7 @@ fn a_connection_goes_to_another_thread_with_its_namespace() {
     std::thread::scope(|scope| {
         let there = scope.spawn(move || {
             nft.commit(tx).unwrap();
-            nft.commit(tx).unwrap(); // the same, again: nothing changed in it
+            nft.commit(tx).unwrap(); // the same again: the commit did not change it
             let table = nft.table(chainwright::nft::Family::IP, "here").unwrap();
             table.is_some()
         });
@@ -72,7 +72,7 @@ fn a_connection_goes_to_another_thread_with_its_namespace() {
     });
 }
 
-/// As many threads as one likes, a few connections, and each commit is somebody's alone.
+/// Any number of threads, a few connections, and each commit belongs to one thread.
 #[test]
 fn threads_share_a_pool() {
     let sandbox = Sandbox::new().unwrap();
@@ -90,7 +90,7 @@ fn threads_share_a_pool() {
                     pool.commit(&tx).unwrap();
                 }
             };
-            // Half of them in another namespace than the pool: they wait for what is there.
+            // Half of them in another namespace than the pool: they wait for an existing connection.
             scope.spawn(move || match thread % 2 {
                 0 => sandbox.run(work).unwrap(),
                 _ => work(),
@@ -128,7 +128,7 @@ fn a_connection_is_given_back_when_its_work_panics_or_gives_up() {
     assert_eq!((chains, pool.connections()), (2000, 1));
 }
 
-/// Each clone of a pool is as patient as it is told to be, over connections that all share.
+/// Each clone of a pool has its own retry policy, over shared connections.
 #[test]
 fn clones_of_a_pool_have_policies_of_their_own() {
     let sandbox = Sandbox::new().unwrap();
@@ -143,7 +143,7 @@ fn clones_of_a_pool_have_policies_of_their_own() {
                 (Retry::times(3), Retry::ONCE)
             );
             assert_eq!((of(&pool), of(&hasty)), (Retry::times(3), Retry::ONCE));
-            // What somebody says to a connection is for the time of that work.
+            // A setting on a connection applies during that work.
             pool.with(|nft| nft.set_retry(Retry::FOREVER));
             assert_eq!((of(&pool), of(&hasty)), (Retry::times(3), Retry::ONCE));
             assert_eq!(pool.connections(), 1);
@@ -151,7 +151,7 @@ fn clones_of_a_pool_have_policies_of_their_own() {
         .unwrap();
 }
 
-/// A commit whose future is dropped is done to its end, and the pool is as it was.
+/// A commit whose future is dropped is completed, and the pool still works.
 #[cfg(feature = "tokio")]
 #[test]
 fn tasks_share_a_pool_and_may_be_cancelled() {
@@ -180,14 +180,14 @@ fn tasks_share_a_pool_and_may_be_cancelled() {
             tx.add(&Table::new(Family::IP, "cancelled")).unwrap();
             nft.commit(&tx)
         }));
-        // It is begun by the first look at it, and given up while it runs.
+        // The first poll starts it, and it is cancelled while it runs.
         let waker = std::task::Waker::noop();
         let mut context = std::task::Context::from_waker(waker);
         assert!(cancelled.as_mut().poll(&mut context).is_pending());
         was_begun.recv().unwrap();
         drop(cancelled);
         go_on.send(()).unwrap();
-        // The one connection is free only when that was done.
+        // The one connection is free only after that.
         let tables = pool.run(|nft| nft.snapshot(Scope::all())).await.unwrap();
         let names: Vec<_> = tables
             .tables()

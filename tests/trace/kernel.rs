@@ -1,7 +1,7 @@
-//! The kernel as judge of walks: random rulesets, packets that are really sent through a node that has them, and what the
-//! kernel tells of their way, beside the walk through the same rules.
+//! The kernel as judge of traces: random rulesets, real packets through a node that has them, and the kernel's report
+//! of their path, compared with the trace through the same rules.
 //!
-//! `WALKS=2000` takes that many rulesets, each with ten packets; `SEED` begins with other ones.
+//! `WALKS=2000` uses that many rulesets, each with ten packets; `SEED` selects other ones.
 
 mod iptables;
 mod judge;
@@ -17,16 +17,16 @@ use chainwright_trace::{End, Options, Packet, Rules, Walk};
 use packet::{Sent, Way};
 use world::{Place, Texts, World};
 
-/// How many packets are sent through each ruleset.
+/// Number of packets sent through each ruleset.
 const PACKETS: usize = 10;
 
-/// What is loaded, and whether it leaves anything open that is not said of a packet.
+/// The loaded texts, and whether they depend on more than a packet's description.
 struct Ruleset {
     texts: Texts,
     is_ipv4: bool,
-    /// Whether it asks for chance, rates or what stands in the packet's payload.
+    /// Whether it depends on chance, rates or the packet's payload.
     open: bool,
-    /// How many rules each chain of the legacy tables has: by family, table and chain.
+    /// Number of rules of each chain of the legacy tables: by family, table and chain.
     legacy_rules: HashMap<(bool, String, String), usize>,
 }
 
@@ -77,13 +77,13 @@ impl Ruleset {
         }
     }
 
-    /// Whether a packet changes what the next one meets.
+    /// Whether a packet changes the result for the next one.
     fn fills_sets(&self) -> bool {
         self.texts.nft.contains("add @d") || self.texts.nft.contains("update @d")
     }
 }
 
-/// What came of all of them.
+/// The counts of all packets.
 #[derive(Debug, Default)]
 struct Counts {
     rulesets: usize,
@@ -91,14 +91,14 @@ struct Counts {
     packets: usize,
     steps: usize,
     arrived: usize,
-    /// Packets that belong to no connection that there can be.
+    /// Packets that connection tracking considers invalid.
     invalid: usize,
-    /// Walks with one end, of probability 1.
+    /// Traces with one end, of probability 1.
     certain: usize,
-    /// Walks with more ends.
+    /// Traces with several ends.
     branched: usize,
-    /// The probabilities of the ends that were taken, of walks that chance alone splits; what they are expected to be in
-    /// sum, and how far off that may be.
+    /// The probabilities of the ends that were taken, for traces that only chance splits; the expected value of their
+    /// sum, and its variance.
     taken: f64,
     expected: f64,
     variance: f64,
@@ -116,13 +116,13 @@ impl Counts {
         }
         let sum: f64 = walk.ends.iter().map(|end| end.probability).sum();
         assert!((sum - 1.0).abs() < 1e-6, "probabilities make {sum}\n{walk}");
-        // What counts in turn is no chance for who knows where it stands.
+        // A counter that takes turns is not random if its state is known.
         let in_turn =
-            |words: &String| words.contains("counts packets") || words.contains("--mode nth");
+            |words: &String| words.contains("incremental number") || words.contains("--mode nth");
         if walk.ends.iter().any(|end| end.chances.iter().any(in_turn)) {
             return;
         }
-        // Ends that look alike cannot be told apart by what is seen.
+        // Ends that look the same cannot be distinguished by observation.
         let mut alike: HashMap<String, f64> = HashMap::new();
         for end in &walk.ends {
             *alike.entry(judge::looks(end)).or_default() += end.probability;
@@ -138,7 +138,7 @@ impl Counts {
 struct Run {
     world: World,
     counts: Counts,
-    /// How many failures are told.
+    /// Number of printed failures.
     told: usize,
 }
 
@@ -158,7 +158,7 @@ impl Run {
             if ruleset.fills_sets() {
                 snapshot = self.world.snapshot();
             }
-            // The legacy tables were there first.
+            // The legacy tables existed first.
             let rules = Rules::new().with_legacy(&legacy).with_nft(&snapshot);
             let sent = Sent::random(random, ruleset.is_ipv4, first + number);
             let arrived = self.packet(&ruleset, &rules, &sent, judge::packet(&sent, None));
@@ -190,7 +190,7 @@ impl Run {
         self.packet(ruleset, rules, sent, walked);
     }
 
-    /// One packet; what of it arrived at the server.
+    /// Sends and checks one packet. Returns what arrived at the server.
     fn packet(
         &mut self,
         ruleset: &Ruleset,
@@ -200,7 +200,7 @@ impl Run {
     ) -> Option<packet::Headers> {
         let mut options = Options::default();
         options.sets_as_they_are = true;
-        // One in some hundred rulesets has more ways, by chance alone, than are followed otherwise.
+        // Some of the random rulesets have more paths, only by chance, than are followed by default.
         options.branches = 1 << 16;
         let walk = rules.walk(&walked, &judge::node(), &options);
         let seen = self.world.send(sent);
@@ -256,7 +256,7 @@ fn walks_are_the_kernels() {
         told: crate::common::from_env("TOLD", 3),
     };
     for number in 0..walks {
-        // No packet has the source port of another that the same rules saw.
+        // No packet has the source port of another one for the same rules.
         let first = (number % 2_000 * PACKETS) as u16;
         run.ruleset(&mut random, first);
     }
@@ -267,7 +267,7 @@ fn walks_are_the_kernels() {
     assert!(counts.certain > counts.packets / 2, "few walks are certain");
     assert!(counts.branched > 0, "no walk is left to chance");
     assert!(counts.invalid > 0, "each packet may begin a connection");
-    // Each rule of the ones that nothing decides but chance is met as often as it should be.
+    // Rules that only chance selects are met as often as expected.
     let off = (counts.taken - counts.expected).abs();
     assert!(
         off <= 5.0 * counts.variance.sqrt() + 1e-6,

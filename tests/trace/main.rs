@@ -1,4 +1,4 @@
-//! Packets on their way through a ruleset, beside the kernel's own answers.
+//! Packets on their path through a ruleset, compared with the kernel's own results.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,5 +1,5 @@
-//! Walks of packets through rulesets: what becomes of each expression, and kube-proxy's services in every mode, beside
-//! what their manifests say; rulesets of 50,000 chains.
+//! Traces of packets through rulesets: the result of each expression, and kube-proxy's services in every mode,
+//! compared with their manifests; rulesets of 50,000 chains.
 
 mod kube_proxy;
 mod large;
@@ -9,7 +9,7 @@ use chainwright::nft::{Scope, Snapshot};
 use chainwright_lang::Script;
 use chainwright_testing::FakeKernel;
 
-/// The ruleset that a text in nft's language makes.
+/// The ruleset that results from a text in nft's language.
 #[track_caller]
 fn in_memory(text: &str) -> Snapshot {
     let model = FakeKernel::new();

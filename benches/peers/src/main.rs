@@ -1,10 +1,11 @@
-//! Listing chains: chainwright beside other Rust libraries, all against the same floor, in a private
-//! network namespace.
+//! Listing chains: chainwright beside other Rust libraries, all compared with the same floor, in a
+//! private network namespace.
 //!
 //! `cargo run --release -p chainwright-peers [-- CHAINS …]`
 //!
-//! Compared are libraries that speak netlink themselves and may be linked here: `netlink-bindings`
-//! and `nlink`. `rustables` is left out: its build needs libclang, and it is GPL.
+//! The comparison includes libraries that implement netlink themselves and whose licences permit
+//! linking here: `netlink-bindings` and `nlink`. It excludes `rustables`, which needs libclang to
+//! build and is under the GPL.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -20,7 +21,7 @@ use nlink::netlink::Nftables;
 type BoxError = Box<dyn Error + Send + Sync>;
 
 fn main() -> Result<(), BoxError> {
-    become_namespace_root()?; // before any thread
+    become_namespace_root()?; // before any thread starts
     let counts: Vec<usize> = std::env::args()
         .filter_map(|arg| arg.parse().ok())
         .collect();

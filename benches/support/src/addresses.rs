@@ -10,8 +10,8 @@ use chainwright::nft::{
     CommitError, Connection, DataType, Element, Family, Set, SetId, Table, Transaction,
 };
 
-/// A map from IPv4 addresses to IPv4 addresses, `hosts` in table `ip addresses`: what a load balancer
-/// or a list of translations keeps.
+/// A map from IPv4 addresses to IPv4 addresses, `hosts` in table `ip addresses`, as for a load
+/// balancer or a list of translations.
 #[derive(Debug, Clone, Copy)]
 pub struct Addresses {
     /// Number of elements, at most 16,777,216.
@@ -20,11 +20,11 @@ pub struct Addresses {
 
 const TABLE: &str = "addresses";
 const MAP: &str = "hosts";
-/// How many elements go into one of several transactions.
+/// Number of elements in one of several transactions.
 const PART: usize = 5_000;
 
 impl Addresses {
-    /// What operations on its elements name the map by.
+    /// The map's identifier for operations on its elements.
     #[must_use]
     pub fn set_id(self) -> SetId<'static> {
         SetId::new(Family::IP, TABLE, MAP)
@@ -36,17 +36,17 @@ impl Addresses {
         (Family::IP, TABLE, MAP)
     }
 
-    /// Appends the operations that make the table, the map, and its elements.
+    /// Appends the operations that create the table, the map, and its elements.
     ///
     /// # Errors
-    /// [`MessageError`] never, in fact: all that is written is short.
+    /// Never [`MessageError`] in practice: everything written is short.
     pub fn write(self, tx: &mut Transaction) -> Result<(), MessageError> {
         self.write_map(tx)?;
         self.write_elements(tx, 0..self.elements)
     }
 
-    /// Makes the map: in one transaction, or in several where an ordinary user's send buffer does
-    /// not hold it.
+    /// Creates the map: in one transaction, or in several if the send buffer of a user without
+    /// privileges is too small for it.
     ///
     /// # Errors
     /// Those of [`Connection::commit`].
@@ -69,7 +69,7 @@ impl Addresses {
         Ok(())
     }
 
-    /// The same ruleset as `nft -f` reads it.
+    /// The same ruleset in the language of `nft -f`.
     #[must_use]
     pub fn to_nft(self) -> String {
         let mut text = format!(
@@ -77,7 +77,7 @@ impl Addresses {
         );
         for number in 0..self.elements {
             let (key, value) = (Ipv4Addr::from(key(number)), Ipv4Addr::from(value(number)));
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "\t\t\t{key} : {value},");
         }
         text.push_str("\t\t}\n\t}\n}\n");
@@ -106,13 +106,13 @@ impl Addresses {
     }
 }
 
-/// `10.x.y.z`, all different.
+/// Keys `10.x.y.z`, all different.
 const fn key(number: usize) -> [u8; 4] {
     let [_, a, b, c] = (number as u32).to_be_bytes();
     [10, a, b, c]
 }
 
-/// `11.x.y.z`
+/// Values `11.x.y.z`.
 const fn value(number: usize) -> [u8; 4] {
     let [_, a, b, c] = (number as u32).to_be_bytes();
     [11, a, b, c]

@@ -12,17 +12,17 @@ use chainwright_kube::service::{
     ServiceProxy, Services,
 };
 
-/// Services of a cluster, each with one port and so many endpoints on other nodes.
+/// Services of a cluster, each with one port and this many endpoints on other nodes.
 ///
-/// What is prepared for a floor is of the [flat](Layout::Flat) layout in IPv4, and says so in bytes of its own: it
-/// shares nothing with what is measured.
+/// The data for a floor has the [flat](Layout::Flat) layout in IPv4, and is encoded separately: it shares no code
+/// with what is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Cluster {
     /// Number of services, at most 1,000,000.
     pub services: usize,
-    /// Number of endpoints of each. All together at most 4,000,000.
+    /// Number of endpoints of each service; at most 4,000,000 in total.
     pub endpoints: usize,
-    /// Protocol of each.
+    /// Protocol of each service.
     pub protocol: Protocol,
 }
 
@@ -31,23 +31,23 @@ const NAMESPACE: &str = "ns";
 const PORT_NAME: &str = "http";
 const PORT: u16 = 80;
 const TARGET_PORT: u16 = 8080;
-/// How many bytes of operations go into one of a large floor's datagrams: about as many as the layout sends at once.
+/// Number of bytes of operations in one datagram of a large floor: about as many as the layout sends at once.
 const PART: usize = 600_000;
 
 /// One element of one set: its key, and its value if the set is a map.
 type Entry = (&'static str, Vec<u8>, Option<Vec<u8>>);
 
-/// What an operation makes of what is there: datagrams that do it and that undo it.
+/// Datagrams that apply a change and revert it.
 #[derive(Debug, Clone)]
 pub struct There {
-    /// Does it.
+    /// Applies it.
     pub done: Vec<u8>,
-    /// Undoes it.
+    /// Reverts it.
     pub undone: Vec<u8>,
 }
 
 impl Cluster {
-    /// Of so many services with so many endpoints each, with a port of TCP.
+    /// A cluster with this many services and endpoints of each, with a TCP port.
     #[must_use]
     pub const fn new(services: usize, endpoints: usize) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Cluster {
         }
     }
 
-    /// What a proxy for it is told: IPv4 alone.
+    /// The configuration of a proxy for it: IPv4 only.
     #[must_use]
     pub fn config(own: bool) -> Config {
         let mut config = Config::new("node");
@@ -66,7 +66,7 @@ impl Cluster {
         config
     }
 
-    /// All of them, as the API would have told of them.
+    /// All services, as read from the API.
     #[must_use]
     pub fn services(self) -> Services {
         let mut services = Services::new();
@@ -76,14 +76,15 @@ impl Cluster {
         services
     }
 
-    /// Adds a service with its endpoints; also one behind the last.
+    /// Adds a service with its endpoints, possibly one after the last.
     pub fn set(self, services: &mut Services, number: usize) {
         let service = Service::new(object(number, ""), [cluster_ip(number).into()]);
         services.set_service(service.with_port(Port::new(PORT_NAME, self.protocol, PORT)));
         self.set_endpoints(services, number, 0..self.endpoints);
     }
 
-    /// Makes these a service's endpoints. Those from [`endpoints`](Self::endpoints) on are others than it has.
+    /// Sets a service's endpoints. Numbers from [`endpoints`](Self::endpoints) on are endpoints that it does not
+    /// have at first.
     pub fn set_endpoints(
         self,
         services: &mut Services,
@@ -113,7 +114,7 @@ impl Cluster {
         services.remove_slice(&object(number, "-x7k2p"));
     }
 
-    /// `10.128.x.y` and on, all different. An endpoint behind the last is of the second half.
+    /// `10.128.x.y` and up, all different. An endpoint after the last has an address in the second half.
     fn endpoint(self, number: usize, endpoint: usize) -> Ipv4Addr {
         const FIRST: u32 = 0x0a80_0000;
         let behind = |start: usize, each: usize, place: usize| {
@@ -125,7 +126,7 @@ impl Cluster {
         }
     }
 
-    /// The proxy, which has brought all services to the calling thread's network namespace.
+    /// Creates a proxy that has written all services to the calling thread's network namespace.
     ///
     /// # Errors
     /// Those of [`ServiceProxy::open`] and [`ServiceProxy::sync`].
@@ -139,12 +140,12 @@ impl Cluster {
         Ok(proxy)
     }
 
-    /// What is in the calling thread's network namespace as datagrams that make it where nothing is: the objects and
-    /// elements that are there, in the order in which the kernel lists them; one datagram, or in the flat layout a
-    /// datagram for about as much as that commits at once.
+    /// Converts the content of the calling thread's network namespace to datagrams that create it in an empty one:
+    /// the existing objects and elements, in the order in which the kernel lists them. Returns one datagram, or in
+    /// the flat layout one for about as much as that commits at once.
     ///
     /// # Errors
-    /// Those of reading; [`MessageError`] never, in fact: the kernel took all of it once.
+    /// Those of reading. Never [`MessageError`] in practice: the kernel has accepted all of it once.
     pub fn as_datagrams(layout: Layout) -> Result<Vec<Vec<u8>>, BoxError> {
         let most = match layout {
             Layout::Flat => PART,
@@ -169,11 +170,10 @@ impl Cluster {
         Ok(datagrams)
     }
 
-    /// One endpoint more for a service that has those it has at first: what goes and comes is the number of its
-    /// endpoints, and one place.
+    /// One more endpoint for a service with its initial ones: the number of its endpoints and one slot change.
     ///
     /// # Errors
-    /// [`MessageError`] never, in fact.
+    /// Never [`MessageError`] in practice.
     pub fn endpoint_more(self, number: usize) -> Result<There, MessageError> {
         let last = self.endpoints;
         there(
@@ -185,10 +185,10 @@ impl Cluster {
         )
     }
 
-    /// One service more, with its endpoints, which is the next in the kernel.
+    /// One more service with its endpoints, which is the next one in the kernel.
     ///
     /// # Errors
-    /// [`MessageError`] never, in fact.
+    /// Never [`MessageError`] in practice.
     pub fn service_more(self, number: usize) -> Result<There, MessageError> {
         let group = self.services;
         let mut entries = vec![
@@ -201,10 +201,10 @@ impl Cluster {
         there(&[], &entries)
     }
 
-    /// Another endpoint in the place of each of a service's first so many, one after the other.
+    /// Replaces each of a service's first endpoints, one after the other.
     ///
     /// # Errors
-    /// [`MessageError`] never, in fact.
+    /// Never [`MessageError`] in practice.
     pub fn replaced(self, number: usize, endpoints: usize) -> Result<Vec<There>, MessageError> {
         let one = |at| {
             let other = endpoints + at;
@@ -216,28 +216,28 @@ impl Cluster {
         (0..endpoints).map(one).collect()
     }
 
-    /// The endpoints of a service that had the first so many, of which some were replaced.
+    /// The endpoints of a service that had this many, after some were replaced.
     pub const fn after_replacing(endpoints: usize, replaced: usize) -> Range<usize> {
         replaced..endpoints + replaced
     }
 
-    /// Where a service is had.
+    /// The address of a service.
     #[must_use]
     pub fn address(self, number: usize) -> SocketAddrV4 {
         SocketAddrV4::new(cluster_ip(number), PORT)
     }
 
-    /// The network that all endpoints are in, and the port at which they serve.
+    /// The network of all endpoints, and the port at which they serve.
     pub const ENDPOINTS: (&str, u16) = ("10.128.0.1/9", TARGET_PORT);
 
-    /// Address, protocol and port, each filled up to a word.
+    /// Address, protocol and port, each padded to a word.
     fn front(self, number: usize) -> Vec<u8> {
         let [a, b, c, d] = cluster_ip(number).octets();
         let [high, low] = PORT.to_be_bytes();
         vec![a, b, c, d, self.protocol.number(), 0, 0, 0, high, low, 0, 0]
     }
 
-    /// The maps and sets that hold an element for each service or endpoint.
+    /// The maps and sets that contain an element for each service or endpoint.
     pub const SETS: [&str; 4] = ["cluster-ips", "service-ips", "groups", "endpoints"];
 
     /// Family and name of the table.
@@ -247,12 +247,12 @@ impl Cluster {
     }
 }
 
-/// Names are in the order of numbers, so that the kernel's are, too.
+/// Names sort like the numbers, so that the kernel's numbers do, too.
 fn object(number: usize, suffix: &str) -> ObjectName {
     ObjectName::new(NAMESPACE, format!("svc-{number:07}{suffix}"))
 }
 
-/// `10.96.x.y` and on.
+/// `10.96.x.y` and up.
 fn cluster_ip(number: usize) -> Ipv4Addr {
     Ipv4Addr::from(0x0a60_0001 + number as u32)
 }
@@ -262,13 +262,13 @@ fn group(number: usize) -> Vec<u8> {
     (number as u32 * 2).to_ne_bytes().to_vec()
 }
 
-/// How many endpoints a group has.
+/// The element with the number of a group's endpoints.
 fn count(number: usize, endpoints: usize) -> Entry {
     let shape = (endpoints as u32) << 17;
     ("groups", group(number), Some(shape.to_ne_bytes().to_vec()))
 }
 
-/// An endpoint in a place of a group.
+/// The element with an endpoint in a slot of a group.
 fn place(number: usize, at: usize, endpoint: Ipv4Addr) -> Entry {
     let key = [group(number), (at as u32).to_ne_bytes().to_vec()].concat();
     let [high, low] = TARGET_PORT.to_be_bytes();
@@ -276,7 +276,7 @@ fn place(number: usize, at: usize, endpoint: Ipv4Addr) -> Entry {
     ("endpoints", key, Some(value))
 }
 
-/// That some elements go and others come, and the other way round.
+/// Deletes some elements and adds others, and the reverse.
 fn there(before: &[Entry], after: &[Entry]) -> Result<There, MessageError> {
     let datagram = |deleted: &[Entry], added: &[Entry]| -> Result<Vec<u8>, MessageError> {
         let mut tx = Transaction::new();
@@ -303,7 +303,7 @@ fn set_id(set: &'static str) -> SetId<'static> {
     SetId::new(Family::IP, TABLE, set)
 }
 
-/// Length of the first message with what fills it up, 0 if there is none.
+/// Length of the first message including its padding, 0 if there is none.
 fn message_length(messages: &[u8]) -> usize {
     match messages.first_chunk() {
         Some(length) => (u32::from_ne_bytes(*length) as usize).next_multiple_of(4),

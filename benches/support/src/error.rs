@@ -1,4 +1,4 @@
-//! What can go wrong with a measurement itself.
+//! Errors of a measurement itself.
 
 use chainwright::nft::Plan;
 use chainwright::nft::live::Lost;
@@ -6,47 +6,47 @@ use chainwright::nft::live::Lost;
 /// Any error of a measurement.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Something else was measured than what was to be.
+/// A measurement did not measure what it should.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Events were lost: what was to be told of was not.
+    /// Expected events were lost.
     #[error(transparent)]
     EventsLost(#[from] Lost),
-    /// A chain is not where the ruleset has one.
+    /// A chain of the ruleset is missing.
     #[error("the chain {0} was not found")]
     NoChain(String),
-    /// A chain that is to have a rule, which is to become another one, has none.
+    /// A chain whose rule is to be changed has none.
     #[error("the chain {0} has no rule")]
     NoRule(String),
-    /// A plan is not of as many operations as were to be done.
+    /// A plan does not have the expected number of operations.
     #[error("there were {expected} operations to be done, and what was planned is\n{plan}")]
     Planned {
-        /// How many operations there were to be.
+        /// The expected number of operations.
         expected: usize,
         /// The plan, in words.
         plan: String,
     },
-    /// The change of a service was not brought to the kernel by itself.
+    /// The change of a service was not written to the kernel alone.
     #[error("the change of one service was {0}")]
     Synced(String),
     /// The first packet of a connection did not arrive.
     #[error("a packet did not come through the node: {0}")]
     Packet(std::io::Error),
-    /// The kernel does not say how much memory the process has.
+    /// The kernel does not report the process's memory.
     #[error("cannot read how much memory the process has: {0}")]
     Memory(#[from] std::io::Error),
-    /// A table was not printed as a whole.
+    /// A table was not printed completely.
     #[error("a table of {rules} rules was printed without all of them, in {bytes} bytes")]
     Printed {
-        /// How many rules the table has.
+        /// Number of rules in the table.
         rules: usize,
         /// Length of the text in bytes.
         bytes: usize,
     },
 }
 
-/// Checks that a plan is of so many operations.
+/// Checks the number of a plan's operations.
 pub(super) fn expect_operations(expected: usize, plan: &Plan) -> Result<(), Error> {
     match plan.transaction().len() == expected {
         true => Ok(()),

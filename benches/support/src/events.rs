@@ -1,4 +1,4 @@
-//! From a flush to the event that tells of it.
+//! Time from a flush to its event.
 
 use std::cell::RefCell;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use chainwright::netlink::{MessageError, Messages, RECEIVE_BUFFER, Socket};
 use chainwright::nft::live::{Item, Monitor, MonitorOptions};
 use chainwright::nft::{Connection, Family, Transaction, message_type};
 
-/// Two that are told of changes: a bare socket, which is the floor, and the monitor, with buffers of the same size.
+/// Two listeners for changes: a bare socket, which is the floor, and the monitor, with buffers of the same size.
 #[derive(Debug)]
 pub struct Listeners {
     socket: Socket,
@@ -36,7 +36,7 @@ impl Listeners {
         })
     }
 
-    /// Receives to the end of a transaction with the bare socket; how many messages there were before it.
+    /// Receives to the end of a transaction with the bare socket. Returns the number of messages before the end.
     ///
     /// # Errors
     /// Those of receiving.
@@ -57,7 +57,7 @@ impl Listeners {
         }
     }
 
-    /// Receives a change with the monitor: when it was there, and how many events it has.
+    /// Receives a change with the monitor. Returns when it arrived, and its number of events.
     ///
     /// # Errors
     /// Those of [`Monitor::receive`]; [`EventsLost`](super::Error::EventsLost).
@@ -68,17 +68,17 @@ impl Listeners {
             match item {
                 Item::Change(change) => return Ok((has_it, change.events().len())),
                 Item::Lost(lost) => return Err(super::Error::from(lost).into()),
-                // No transaction's.
+                // Not part of a transaction.
                 _ => {}
             }
         }
     }
 }
 
-/// A ruleset, and its flush.
+/// Transactions that load a ruleset and flush it.
 ///
 /// # Errors
-/// As [`KubeProxy::write`].
+/// Those of [`KubeProxy::write`].
 pub fn load_and_flush(ruleset: KubeProxy) -> Result<[Transaction; 2], MessageError> {
     let mut load = Transaction::new();
     ruleset.write(&mut load)?;
@@ -87,7 +87,7 @@ pub fn load_and_flush(ruleset: KubeProxy) -> Result<[Transaction; 2], MessageErr
     Ok([load, flush])
 }
 
-/// From the flush of a ruleset to the event that tells of it, at both listeners.
+/// Measures the time from the flush of a ruleset to its event, with both listeners.
 ///
 /// # Errors
 /// Those of committing and receiving.
@@ -95,7 +95,7 @@ pub fn flush(ruleset: KubeProxy, rounds: usize) -> Result<Vec<Measured>, BoxErro
     let [load, flush] = load_and_flush(ruleset)?;
     let nft = RefCell::new(Connection::open()?);
     let listeners = RefCell::new(Listeners::open()?);
-    // Which of both was not told of the last flush yet.
+    // The listener that has not received the last flush yet.
     let behind = RefCell::new(None::<fn(&mut Listeners) -> Result<usize, BoxError>>);
     let bare: fn(&mut Listeners) -> Result<usize, BoxError> = Listeners::bare;
     let told: fn(&mut Listeners) -> Result<usize, BoxError> = |listeners| Ok(listeners.told()?.1);

@@ -1,5 +1,5 @@
-//! Floors: what the kernel alone takes for a request. The same bytes are sent, the replies are
-//! received into the same buffer, and thrown away.
+//! Floors: the kernel's time alone for a request. They send the same bytes, receive the replies into
+//! the same buffer, and discard them.
 
 use chainwright_sys::netlink::{NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR};
 use chainwright_sys::nf_tables::{
@@ -11,7 +11,7 @@ use chainwright_sys::nf_tables::{
 use chainwright::netlink::{Error, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket};
 use chainwright::nft::{Family, message_type};
 
-/// An open socket with nothing around it.
+/// A bare open socket.
 #[derive(Debug)]
 pub struct Floor {
     socket: Socket,
@@ -38,20 +38,20 @@ impl Request {
         let mut writer =
             MessageWriter::nfnetlink(&mut bytes, kind, NLM_F_REQUEST | flags, 1, header);
         content(&mut writer);
-        // Only names of the caller's go in; one that is too long leaves an empty request, which
-        // the kernel answers to with nothing: that is a mistake of the measurement's author.
+        // It contains only the caller's names; if one is too long, the request is empty and the
+        // kernel sends no answer: that is a mistake in the measurement.
         let finished = writer.finish();
         debug_assert!(finished.is_ok(), "a name is too long");
         Self(bytes)
     }
 
-    /// Asks for all chains of a family.
+    /// Requests all chains of a family.
     #[must_use]
     pub fn chains(family: Family) -> Self {
         Self::new(NFT_MSG_GETCHAIN, NLM_F_DUMP, family, |_| {})
     }
 
-    /// Asks for one chain.
+    /// Requests one chain.
     #[must_use]
     pub fn chain(family: Family, table: &str, name: &str) -> Self {
         Self::new(NFT_MSG_GETCHAIN, 0, family, |writer| {
@@ -61,14 +61,13 @@ impl Request {
         })
     }
 
-    /// Asks for all rules of a family. What this costs the kernel grows with the square of their
-    /// number.
+    /// Requests all rules of a family. The kernel's cost grows with the square of their number.
     #[must_use]
     pub fn rules(family: Family) -> Self {
         Self::new(NFT_MSG_GETRULE, NLM_F_DUMP, family, |_| {})
     }
 
-    /// Asks for the rules of one chain.
+    /// Requests the rules of one chain.
     #[must_use]
     pub fn rules_of(family: Family, table: &str, chain: &str) -> Self {
         Self::new(NFT_MSG_GETRULE, NLM_F_DUMP, family, |writer| {
@@ -78,7 +77,7 @@ impl Request {
         })
     }
 
-    /// Asks for the elements of a set or map.
+    /// Requests the elements of a set or map.
     #[must_use]
     pub fn elements(family: Family, table: &str, set: &str) -> Self {
         Self::new(NFT_MSG_GETSETELEM, NLM_F_DUMP, family, |writer| {
@@ -88,10 +87,10 @@ impl Request {
         })
     }
 
-    /// Asks for all tracked connections.
+    /// Requests all tracked connections.
     ///
     /// # Errors
-    /// None that is known: nothing in it can be too long.
+    /// None known: nothing in the request can be too long.
     pub fn entries() -> Result<Self, Error> {
         Ok(Self(chainwright::conntrack::request_for_all()?))
     }
@@ -99,12 +98,12 @@ impl Request {
     /// Deletes a tracked connection.
     ///
     /// # Errors
-    /// As [`entries`](Self::entries).
+    /// Those of [`entries`](Self::entries).
     pub fn delete_entry(key: &chainwright::conntrack::EntryKey) -> Result<Self, Error> {
         Ok(Self(chainwright::conntrack::request_to_delete(key)?))
     }
 
-    /// Asks for the generation.
+    /// Requests the generation.
     #[must_use]
     pub fn generation() -> Self {
         Self::new(NFT_MSG_GETGEN, 0, Family::UNSPEC, |_| {})
@@ -123,7 +122,7 @@ impl Floor {
         })
     }
 
-    /// One request, one reply.
+    /// Sends a request and receives one reply.
     ///
     /// # Errors
     /// Those of sending and receiving.
@@ -133,7 +132,7 @@ impl Floor {
         self.socket.receive(&mut self.buffer)
     }
 
-    /// One request, and all datagrams of its dump; returns their length in bytes.
+    /// Sends a request and receives all datagrams of its dump; returns their length in bytes.
     ///
     /// # Errors
     /// Those of sending and receiving.
@@ -149,8 +148,8 @@ impl Floor {
         }
     }
 
-    /// Several requests one after the other, each with all datagrams of its dump; returns their
-    /// length in bytes.
+    /// Sends several requests one after the other and receives all datagrams of each dump; returns
+    /// their length in bytes.
     ///
     /// # Errors
     /// Those of sending and receiving.
@@ -163,8 +162,8 @@ impl Floor {
             .try_fold(0, |total, request| Ok(total + self.dump(request)?))
     }
 
-    /// Sends a whole batch as it is and receives its three acknowledgements (two from a kernel
-    /// before 6.10).
+    /// Sends a complete batch and receives its three acknowledgements (two from a kernel before
+    /// 6.10).
     ///
     /// # Errors
     /// Those of sending and receiving.
@@ -183,8 +182,8 @@ impl Floor {
 /// Length in bytes of the message that ends a dump: a header and an error number.
 const DONE: usize = 20;
 
-/// Whether a dump ends in this datagram. Most end in one of their own; one of elements ends behind a
-/// message without any. The messages are not walked over: a floor does nothing that it need not.
+/// Whether a dump ends in this datagram. Most end in a separate one; a dump of elements ends after a
+/// message without elements. The messages are not parsed, because a floor does no unnecessary work.
 fn ends_dump(datagram: &[u8]) -> bool {
     let kind = |at: usize| match datagram.get(at + 4..at + 6) {
         Some(&[a, b]) => u16::from_ne_bytes([a, b]),

@@ -1,4 +1,4 @@
-//! Restoring and saving iptables' tables, against what the kernel alone takes.
+//! Restoring and saving iptables' tables, compared with the kernel's time alone.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -12,14 +12,14 @@ use chainwright::iptables::{Family, Iptables, Rule};
 use chainwright::legacy::{self, Draft, LockPolicy};
 use chainwright::nft;
 
-/// What was measured side by side, and how many times the floor it may take.
+/// Contenders measured together, and the largest permitted multiple of the floor.
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    /// What was done.
+    /// The operation.
     pub measured: &'static str,
-    /// The floor, which comes first, and who was compared with it.
+    /// The floor, which comes first, and the contenders compared with it.
     pub contenders: Vec<Measured>,
-    /// How many times the floor it may take.
+    /// The largest permitted multiple of the floor.
     pub goal: f64,
 }
 
@@ -33,13 +33,14 @@ const NOFLUSH: RestoreOptions = RestoreOptions {
     noflush: true,
     ..WHOLE
 };
-/// Rounds in which one rule is added, which takes little.
+/// Number of rounds in which one rule is added, which is fast.
 const ONE_RULE: usize = 15;
-/// Above so many chains the one dump of all rules is not tried: it grows with their square.
+/// Largest number of chains with which the one dump of all rules is tried: its time grows with their
+/// square.
 const ONE_DUMP: usize = 20_000;
 
-/// Restoring into nf_tables: the whole table, all services into a table that has them, one rule more.
-/// The services are there afterwards.
+/// Restoring into nf_tables: the whole table, all services into a table that has them, one more rule.
+/// The services exist afterwards.
 ///
 /// # Errors
 /// Those of restoring.
@@ -111,13 +112,13 @@ pub fn restore_nft(services: Services, rounds: usize) -> Result<Vec<Comparison>,
     Ok(all)
 }
 
-/// Restoring into the legacy tables: the whole table, and one rule more. The services are there
+/// Restoring into the legacy tables: the whole table, and one more rule. The services exist
 /// afterwards.
 ///
 /// # Errors
 /// Those of restoring.
 pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Comparison>, BoxError> {
-    // In a namespace of one's own.
+    // No lock is needed in a private namespace.
     let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
     let connection = legacy::Connection::open(legacy::Family::Ipv4)?;
     let text = services.to_table();
@@ -148,7 +149,7 @@ pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Compariso
     let mut back = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
     let mut buffer = legacy::Table::empty(legacy::Family::Ipv4);
     let added = Cell::new(false);
-    // The rule away again, so that the floor finds the table that it replaces.
+    // Removes the rule again, so that the floor finds the table that it replaces.
     let mut prepare = || {
         if added.replace(false) {
             back.update(Family::Ipv4, Services::TABLE, |table| {
@@ -276,7 +277,7 @@ fn save(iptables: &mut Iptables, text: &mut Vec<u8>, services: Services) -> Resu
     }
 }
 
-/// A text that adds one rule, and the rule.
+/// Text that adds one rule, and the rule.
 fn one_rule(services: Services) -> Result<(String, Rule), BoxError> {
     let (table, chain, options) = (Services::TABLE, Services::CHAIN, services.rule());
     let text = format!("*{table}\n-A {chain} {options}\nCOMMIT\n");

@@ -1,12 +1,12 @@
-//! What measuring takes: rulesets of any size, floors, and alternating rounds.
+//! Tools for measurements: rulesets of any size, floors, and alternating rounds.
 //!
-//! A time by itself says little: machines are shared, and the same work takes twice as long an hour
-//! later. So everything is measured against a floor in the same run: the same request to the kernel
-//! with the replies received and thrown away ([`floor`]), or the same bytes prepared beforehand.
-//! Rounds of the two alternate ([`alternate`]), and what counts is the median of the rounds' ratios of
-//! the thread's CPU time, which includes the kernel's work.
+//! A time alone means little: machines are shared, and the same work may take twice as long an hour
+//! later. So everything is compared with a floor in the same run: the same request to the kernel with
+//! the replies received and discarded ([`floor`]), or the same bytes prepared beforehand. Rounds of
+//! the two alternate ([`alternate`]). The result is the median of the rounds' ratios of the thread's
+//! CPU time, which includes the kernel's work.
 //!
-//! The benches of the repository and `chainwright-bench` are built on this.
+//! The repository's benches and `chainwright-bench` use it.
 
 mod addresses;
 mod cluster;

@@ -4,7 +4,7 @@ use std::io;
 
 use super::Error;
 
-/// How many bytes of memory this process has (`VmRSS` of `/proc/self/status`).
+/// Returns the bytes of memory of this process (`VmRSS` in `/proc/self/status`).
 ///
 /// # Errors
 /// [`Error::Memory`].

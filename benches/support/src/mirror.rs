@@ -1,4 +1,4 @@
-//! What a mirror saves: a change taken in, planned and committed, against the commit alone; and look-ups.
+//! The benefit of a mirror: a change received, planned and committed, compared with the commit alone; and look-ups.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,21 +13,21 @@ use crate::BoxError;
 use chainwright::nft::live::{Mirror, Update};
 use chainwright::nft::{Connection, PlanOptions, Scope, Snapshot, Transaction};
 
-/// How many operations make one rule what is desired: its deletion, and the other one.
+/// Number of operations that restore one rule: its deletion, and the new rule.
 const RULE: usize = 2;
 
-/// What one changed rule took.
+/// The measurement of one changed rule.
 #[derive(Debug, Clone)]
 pub struct OneRule {
     /// The floor, and the mirror.
     pub contenders: Vec<Measured>,
-    /// Time on the clock of the mirror's plan: the median.
+    /// Median wall-clock time of the mirror's plan.
     pub plan: Duration,
-    /// The same of the first plan, which looks at everything.
+    /// The same for the first plan, which compares everything.
     pub first_plan: Duration,
 }
 
-/// Takes in what there is: how many transactions.
+/// Receives pending changes. Returns the number of transactions.
 ///
 /// # Errors
 /// Those of [`Mirror::update`]; [`EventsLost`](super::Error::EventsLost).
@@ -42,12 +42,12 @@ pub fn update(mirror: &mut Mirror) -> Result<usize, BoxError> {
     Ok(number)
 }
 
-/// Somebody makes one rule of so many another one, and it is made what is desired: update, plan and commit.
-/// The ruleset must have a rule, so two chains at least, and is there afterwards.
+/// Another program changes one rule, and it is restored: update, plan and commit. The ruleset must have a rule, so
+/// at least two chains. It exists afterwards.
 ///
 /// # Errors
-/// Those of the ruleset's loading, of the mirror, and of committing; [`Error`](crate::Error) if events were lost, or
-/// something else was to be done than what one rule takes.
+/// Those of loading the ruleset, of the mirror, and of committing; [`Error`](crate::Error) if events were lost, or
+/// if more than one rule had to be restored.
 pub fn one_rule(ruleset: KubeProxy, rounds: usize) -> Result<OneRule, BoxError> {
     let (family, table) = ruleset.table();
     let scope = Scope::table(family, table);
@@ -104,8 +104,8 @@ pub fn one_rule(ruleset: KubeProxy, rounds: usize) -> Result<OneRule, BoxError> 
     })
 }
 
-/// So many look-ups of chains by their names in each round, against those in a table of the names alone.
-/// The snapshot is one of the ruleset.
+/// Measures this many look-ups of chains by name in each round, compared with those in a map that contains only the
+/// names. The snapshot must be one of the ruleset.
 ///
 /// # Errors
 /// [`NoChain`](super::Error::NoChain) if one is not found.

@@ -7,22 +7,21 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
 use nix::time::{ClockId, clock_gettime};
 
-/// What one contender needed: medians over the rounds.
+/// Medians over the rounds of one contender.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     /// The contender's name.
     pub name: String,
-    /// CPU time of the thread, in user space and in the kernel, with that of programs that it ran.
+    /// CPU time of the thread, in user space and in the kernel, including programs that it ran.
     pub cpu: Duration,
     /// The CPU time that 99 of 100 rounds did not exceed.
     pub cpu_p99: Duration,
-    /// What part of the CPU time of all rounds was spent in the kernel, from 0 to 1. Many kernels guess it from who
-    /// is there when their clock ticks: where all rounds together take less than some tenths of a second it says
-    /// little.
+    /// Fraction of the CPU time of all rounds that was spent in the kernel, from 0 to 1. Many kernels estimate it
+    /// by sampling at clock ticks: if all rounds together take less than some tenths of a second, it means little.
     pub kernel: f64,
-    /// Time on the clock.
+    /// Wall-clock time.
     pub wall: Duration,
-    /// Time on the clock that 99 of 100 rounds did not exceed.
+    /// Wall-clock time that 99 of 100 rounds did not exceed.
     pub wall_p99: Duration,
     /// The median over the rounds of this contender's CPU time as a multiple of the first
     /// contender's in the same round. The first contender is the floor; its ratio is 1.
@@ -32,7 +31,7 @@ pub struct Measured {
 /// A contender: a name, and what it does in each round.
 pub type Contender<'a, E> = (&'a str, &'a mut dyn FnMut() -> Result<(), E>);
 
-/// What the rounds of one contender took.
+/// The measurements of one contender's rounds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Turns {
     cpu: Vec<Duration>,
@@ -41,7 +40,7 @@ pub(super) struct Turns {
     in_kernel: Duration,
 }
 
-/// Whether a turn counts, or warms up.
+/// Whether a turn counts or warms up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counts {
     Yes,
@@ -56,7 +55,7 @@ impl Counts {
 }
 
 impl Turns {
-    /// A turn.
+    /// Runs and measures a turn.
     pub(super) fn take<T, E>(
         &mut self,
         counts: Counts,
@@ -77,12 +76,12 @@ impl Turns {
         Ok(done)
     }
 
-    /// As a multiple of a floor, round by round.
+    /// Results with ratios to a floor, round by round.
     pub(super) fn beside(&self, name: &str, floor: &Self) -> Measured {
         self.measured(name, &self.cpu, &floor.cpu)
     }
 
-    /// The same of the time on the clock.
+    /// The same with ratios of wall-clock time.
     pub(super) fn beside_by_clock(&self, name: &str, floor: &Self) -> Measured {
         self.measured(name, &self.wall, &floor.wall)
     }
@@ -109,7 +108,7 @@ fn multiple(own: Duration, floor: Duration) -> f64 {
     own.as_secs_f64() / floor.as_secs_f64().max(1e-9)
 }
 
-/// The kernel's part of a time.
+/// The kernel's fraction of a time.
 fn share(user: Duration, kernel: Duration) -> f64 {
     let all = (user + kernel).as_secs_f64();
     if all > 0.0 {
@@ -119,7 +118,7 @@ fn share(user: Duration, kernel: Duration) -> f64 {
     }
 }
 
-/// Which contender's turn it is, in an order that alternates from round to round.
+/// The contender whose turn it is, in an order that alternates from round to round.
 pub(super) const fn turn_of(contenders: usize, round: usize, turn: usize) -> usize {
     if round.is_multiple_of(2) {
         turn
@@ -128,9 +127,8 @@ pub(super) const fn turn_of(contenders: usize, round: usize, turn: usize) -> usi
     }
 }
 
-/// Runs the contenders in turn, round by round, and gives the medians. The first round of each
-/// warms up and does not count. The order alternates from round to round, so that none always
-/// runs in another's wake.
+/// Runs the contenders in turn, round by round, and returns the medians. The first round of each warms up and does
+/// not count. The order alternates from round to round, so that no contender always runs after the same one.
 ///
 /// # Errors
 /// The first error of a contender.
@@ -141,7 +139,7 @@ pub fn alternate<E>(
     alternate_prepared(rounds, &mut || Ok(()), contenders)
 }
 
-/// As [`alternate`], with a preparation before each turn of each contender that does not count.
+/// Like [`alternate`], with a preparation before each turn that does not count.
 ///
 /// # Errors
 /// The first error of a contender or of a preparation.
@@ -165,11 +163,11 @@ pub fn alternate_prepared<E>(
         .collect())
 }
 
-/// Runs something once, as a multiple of a floor that was measured before: for what takes too long to be
-/// run in rounds.
+/// Runs something once, as a multiple of a floor that was measured before: for operations that take too long for
+/// rounds.
 ///
 /// # Errors
-/// What it returns.
+/// The error that it returns.
 pub fn once<E>(
     name: &str,
     floor: &Measured,
@@ -184,8 +182,8 @@ pub fn once<E>(
     })
 }
 
-/// CPU time that the calling thread has used, in user space and in the kernel, and that of the
-/// programs that it started and waited for.
+/// CPU time that the calling thread has used, in user space and in the kernel, and that of the programs that it
+/// started and waited for.
 fn cpu_time() -> Duration {
     let thread = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
         .map(Duration::from)
@@ -194,7 +192,7 @@ fn cpu_time() -> Duration {
     thread + user + kernel
 }
 
-/// The same by the kernel's account, in user space and in the kernel.
+/// The same as accounted by the kernel, in user space and in the kernel.
 fn spent() -> [Duration; 2] {
     let [thread, children] = [UsageWho::RUSAGE_THREAD, UsageWho::RUSAGE_CHILDREN].map(usage);
     [thread[0] + children[0], thread[1] + children[1]]

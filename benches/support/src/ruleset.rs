@@ -1,4 +1,4 @@
-//! Rulesets like a kube-proxy's, of any size.
+//! Rulesets like those of kube-proxy, of any size.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -16,9 +16,9 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::{Chain, CommitError, Compat, Connection, Family, Rule, Table, Transaction};
 
-/// The ruleset of a kube-proxy in iptables mode: half of the chains `KUBE-SVC-*`, half
-/// `KUBE-SEP-*`, in table `ip nat`, reached from one `KUBE-SERVICES`, with two and a half rules a
-/// chain; comments, matches and targets as xtables extensions, as iptables-nft writes them.
+/// The ruleset of a kube-proxy in iptables mode: half of the chains are `KUBE-SVC-*`, half
+/// `KUBE-SEP-*`, in table `ip nat`, reached from one `KUBE-SERVICES`, with two and a half rules per
+/// chain; comments, matches and targets are xtables extensions, as iptables-nft writes them.
 #[derive(Debug, Clone, Copy)]
 pub struct KubeProxy {
     /// Number of `KUBE-SVC-*` and `KUBE-SEP-*` chains; rounded down to a pair.
@@ -31,8 +31,7 @@ const BUILTIN: [&str; 4] = ["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"];
 const SERVICES: &str = "KUBE-SERVICES";
 const MARK_MASQ: &str = "KUBE-MARK-MASQ";
 
-/// Buffers that are used again for every rule, so that writing a ruleset allocates nothing for
-/// each.
+/// Buffers that are reused for every rule, so that writing a ruleset does not allocate for each.
 struct Pen {
     service: String,
     endpoint: String,
@@ -46,7 +45,7 @@ impl KubeProxy {
         self.chains / 2
     }
 
-    /// Number of rules, those of `KUBE-SERVICES` included.
+    /// Number of rules, including those of `KUBE-SERVICES`.
     #[must_use]
     pub const fn rules(self) -> usize {
         self.pairs() * 5
@@ -79,17 +78,17 @@ impl KubeProxy {
         fixed.map(String::from).chain(pairs)
     }
 
-    /// Appends the operations that make the ruleset in an empty table.
+    /// Appends the operations that create the ruleset in an empty table.
     ///
     /// # Errors
-    /// [`MessageError`] never, in fact: all that is written is short.
+    /// Never [`MessageError`] in practice: everything written is short.
     pub fn write(self, tx: &mut Transaction) -> Result<(), MessageError> {
         self.write_chains(tx, 0..self.pairs())?;
         self.write_rules(tx, 0..self.pairs())
     }
 
-    /// Makes the ruleset: in one transaction, or in several where an ordinary user's send buffer
-    /// does not hold it.
+    /// Creates the ruleset: in one transaction, or in several if the send buffer of a user without
+    /// privileges is too small for it.
     ///
     /// # Errors
     /// Those of [`Connection::commit`].
@@ -116,7 +115,7 @@ impl KubeProxy {
         Ok(())
     }
 
-    /// The table, what all services share, and the chains of these pairs.
+    /// The table, the parts that all services share, and the chains of these pairs.
     fn write_chains(self, tx: &mut Transaction, pairs: Range<usize>) -> Result<(), MessageError> {
         tx.add(&Table::new(Family::IP, TABLE))?;
         for builtin in BUILTIN {
@@ -154,11 +153,11 @@ impl KubeProxy {
         Ok(())
     }
 
-    /// Appends one more service: a chain, and three rules. Numbers from
-    /// [`chains`](Self::chains) on are free.
+    /// Appends one more service: a chain, and three rules. Numbers from [`chains`](Self::chains) on
+    /// are free.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// Those of [`write`](Self::write).
     pub fn write_one_more(self, tx: &mut Transaction, number: usize) -> Result<(), MessageError> {
         let mut name = String::new();
         name_chain(&mut name, "SVC", number);
@@ -237,7 +236,7 @@ impl KubeProxy {
         Ok(())
     }
 
-    /// The same ruleset as `iptables-restore` reads it.
+    /// The same ruleset as input for `iptables-restore`.
     #[must_use]
     pub fn to_iptables_save(self) -> String {
         let mut text = String::from("*nat\n");
@@ -309,7 +308,7 @@ const TCP_PORT_80: [u8; 16] = {
     info
 };
 
-/// The same that matches all of TCP.
+/// The same for a match of all TCP packets.
 const TCP_ANY: [u8; 16] = [0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// `-p tcp`

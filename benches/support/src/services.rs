@@ -1,9 +1,9 @@
-//! What a kube-proxy hands to `iptables-restore`, of any size.
+//! Text that a kube-proxy passes to `iptables-restore`, of any size.
 
 use std::fmt::Write;
 
-/// The table `nat` of a kube-proxy in iptables mode, as text: of each service, which has two
-/// endpoints, three chains and eight rules, in the words and the order of kube-proxy 1.36.
+/// The table `nat` of a kube-proxy in iptables mode, as text: for each service, which has two
+/// endpoints, three chains and eight rules, with the text and order of kube-proxy 1.36.
 #[derive(Debug, Clone, Copy)]
 pub struct Services {
     /// Number of services.
@@ -37,13 +37,13 @@ impl Services {
     /// The chain that leads to every service.
     pub const CHAIN: &str = "KUBE-SERVICES";
 
-    /// Number of rules, those of all services together included.
+    /// Number of rules, including those that do not belong to a single service.
     #[must_use]
     pub const fn rules(self) -> usize {
         self.services * 8 + 7
     }
 
-    /// Number of chains, the built-in ones included.
+    /// Number of chains, including the built-in ones.
     #[must_use]
     pub const fn chains(self) -> usize {
         self.services * 3 + BUILTIN.len() + SHARED.len()
@@ -58,7 +58,8 @@ impl Services {
         }))
     }
 
-    /// The whole table, built-in chains included: input for a restore that empties the table first.
+    /// The complete table, including built-in chains: input for a restore that empties the table
+    /// first.
     #[must_use]
     pub fn to_table(self) -> String {
         let mut text = String::from("*nat\n");
@@ -69,8 +70,8 @@ impl Services {
         text
     }
 
-    /// What kube-proxy hands over when it writes all services: input for a restore that keeps what
-    /// else is in the table (`--noflush`).
+    /// The text that kube-proxy passes when it writes all services: input for a restore that keeps
+    /// the other chains of the table (`--noflush`).
     #[must_use]
     pub fn to_sync(self) -> String {
         let mut text = String::from("*nat\n");
@@ -78,7 +79,7 @@ impl Services {
         text
     }
 
-    /// The rule that leads to the first service, behind `-A CHAIN`.
+    /// The rule that jumps to the first service, without `-A CHAIN`.
     #[must_use]
     pub fn rule(self) -> String {
         format!(
@@ -142,17 +143,17 @@ const fn endpoints(service: usize) -> [usize; 2] {
     [service * 2, service * 2 + 1]
 }
 
-/// An endpoint's address: `10.244.x.y`, from the start again behind 65,536 of them.
+/// An endpoint's address: `10.244.x.y`, repeating after 65,536 endpoints.
 fn pod(endpoint: usize) -> String {
     let [.., a, b] = (endpoint as u32).to_be_bytes();
     format!("10.244.{a}.{b}")
 }
 
-/// A chain's name: `KUBE-`, kind, and 16 letters and digits as those of a hash, all different.
+/// A chain's name: `KUBE-`, kind, and 16 characters like those of a hash, all different.
 fn name(kind: &str, number: usize) -> String {
     const DIGITS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let mut name = format!("KUBE-{kind}-");
-    // Multiplying by an odd number keeps 2³² numbers apart, and spreads them.
+    // Multiplying by an odd number spreads 2³² numbers and keeps them distinct.
     let mut bits = u128::from((number as u32).wrapping_mul(0x9e37_79b1)) << 48
         | u128::from((number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16);
     for _ in 0..16 {

@@ -14,7 +14,7 @@ fn measure(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// The measurements of a run that succeeds.
+/// Returns the measurements of a successful run.
 #[track_caller]
 fn run(arguments: &[&str]) -> Vec<Value> {
     let ran = measure(arguments);
@@ -27,7 +27,7 @@ fn run(arguments: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-/// Adds the keys of a value, as the page writes them.
+/// Adds the keys of a value, in the README's notation.
 fn keys(at: &str, value: &Value, seen: &mut BTreeSet<String>) {
     match value {
         Value::Object(object) => {
@@ -140,7 +140,7 @@ fn small_measurements() {
     }
 }
 
-/// Checks what `services` measures of 7 services in all layouts and of 12 in the flat one.
+/// Checks the measurements of `services` with 7 services in all layouts and 12 in the flat one.
 fn services_in_all_layouts(records: &[Value]) {
     const LAYOUTS: [&str; 4] = ["flat", "nftables", "iptables-nft", "iptables-legacy"];
     let of = |measured: &str, services: usize| -> Vec<&Value> {
@@ -158,7 +158,7 @@ fn services_in_all_layouts(records: &[Value]) {
         assert_eq!(layouts.collect::<Vec<_>>(), LAYOUTS);
         assert_eq!(of(one, 12).len(), 1);
     }
-    // The real tools load what each layout left.
+    // The real tools load each layout's ruleset.
     for (record, tool) in of("cold start", 7).into_iter().zip([
         "nft -f",
         "nft -f",

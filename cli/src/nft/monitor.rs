@@ -1,4 +1,4 @@
-//! `nft monitor`: changes, and the rules that packets meet, as they are told.
+//! `nft monitor`: prints changes, and the rules that packets meet.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -15,7 +15,7 @@ use crate::output::{Error, Printable, causes, note, say};
 use crate::script_report::line;
 
 impl Session<'_> {
-    /// Tells of changes, of the rules that packets meet, or of both, for as long as somebody reads.
+    /// Prints changes, rules that packets meet, or both, until the reader closes the output.
     pub(super) fn monitor(&mut self, watched: Watched) -> Result<(), Error> {
         let mut changes = match watched.is_trace() {
             true => None,
@@ -58,7 +58,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Tells of a change.
+    /// Prints a change.
     fn told(&mut self, watched: &Watched, changes: &mut Changes, item: Item) -> Result<(), Error> {
         let formatter = &mut changes.formatter;
         match item {
@@ -75,7 +75,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Tells which rule a packet met: of JSON nft has none for it.
+    /// Prints a rule that a packet met: as text, because nft has no JSON for it.
     fn traced(&mut self, traces: &mut Traces, item: TracedItem) -> Result<(), Error> {
         let step = match item {
             TracedItem::Step(step) => step,
@@ -121,7 +121,7 @@ impl Session<'_> {
     ) -> Result<(), Error> {
         let mut told = formatter.format(change);
         for (event, told) in change.events().zip(&mut told) {
-            // Of a rule that goes nft says no more than its handle.
+            // For a deleted rule, nft prints only its handle.
             if let (Formatted::Line(line), Ok(EventObject::Rule(_))) = (&mut *told, event.object())
                 && event.is_deletion()
             {
@@ -185,6 +185,6 @@ pub(crate) struct Changes {
 struct Traces {
     tracer: Tracer,
     nft: Connection,
-    /// Read when the first packet is told.
+    /// Read when the first packet is reported.
     rules: Option<Snapshot>,
 }

@@ -86,7 +86,7 @@ fn nothing_is_found_where_nothing_is_wrong() {
             );
             let (text, code) = doctor(&sandbox, &[]);
             assert_eq!(code, Some(0), "{text}");
-            assert!(text.starts_with("looked at: table ip "), "{text}");
+            assert!(text.starts_with("examined: table ip "), "{text}");
             check_width(&text);
         }
     }
@@ -143,7 +143,7 @@ const FAULTS: &[Case] = &[
         FILTER,
         INPUT,
         Some(5),
-        "as rule ",
+        "of rule ",
     ),
     fault(
         &[
@@ -155,7 +155,7 @@ const FAULTS: &[Case] = &[
         FILTER,
         INPUT,
         Some(7),
-        "as rule 5",
+        "of rule 5",
     ),
     // What happened to k0s.
     fault(
@@ -235,7 +235,7 @@ const FAULTS: &[Case] = &[
         FILTER,
         INPUT,
         Some(5),
-        "is for other packets",
+        "matches other packets",
     ),
     fault(
         &["nft add rule ip filter INPUT ip dscp 5 drop"],
@@ -243,7 +243,7 @@ const FAULTS: &[Case] = &[
         FILTER,
         INPUT,
         Some(5),
-        "whose save ends there",
+        "whose save stops there",
     ),
     fault(
         &["nft add rule ip filter INPUT ip saddr { 192.0.2.1, 192.0.2.7 } drop"],
@@ -259,7 +259,7 @@ const FAULTS: &[Case] = &[
         FILTER,
         Some("early"),
         None,
-        "packets enter it elsewhere",
+        "its hook or priority is not that of a built-in chain",
     ),
     fault(
         &["nft add chain ip filter early { type filter hook input priority -50 ; }"],
@@ -322,7 +322,7 @@ const FAULTS: &[Case] = &[
         FILTER,
         Some("FORWARD"),
         None,
-        "takes them all",
+        "matches them all",
     ),
     fault(
         &["ip6tables-nft -P INPUT DROP"],
@@ -357,7 +357,7 @@ const FAULTS: &[Case] = &[
         ("ip", Some("nat")),
         Some("KUBE-SERVICES"),
         None,
-        "no rule leads to it",
+        "no rule jumps to it",
     ),
     fault(
         &["nft add rule ip filter INPUT meta mark set ct mark"],
@@ -376,7 +376,7 @@ const FAULTS: &[Case] = &[
         FILTER,
         Some("OUTPUT"),
         Some(2),
-        "as rule 1",
+        "of rule 1",
     ),
 ];
 

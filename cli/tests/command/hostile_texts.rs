@@ -155,7 +155,7 @@ fn a_line_that_is_too_long_is_refused() {
     for backend in [Backend::Nft, Backend::Legacy] {
         let (Cost { memory, .. }, result) = restoring(backend, text.as_bytes());
         let error = result.unwrap_err();
-        assert!(error.contains("at most 1048576 are read"), "{error}");
+        assert!(error.contains("(at most 1048576)"), "{error}");
         assert!(memory < 1 << 20, "{memory}");
     }
 }
@@ -169,7 +169,7 @@ fn garbage_behind_a_valid_head() {
         (
             &b"\0"[..],
             WHOLE,
-            "the line has 104857600 bytes; at most 1048576 are read",
+            "the line has 104857600 bytes (at most 1048576)",
         ),
         (b"\0\n", 1 << 20, "line 4, column 1"),
         (b"\xff\n", 1 << 20, "line 4, column 1"),
@@ -268,7 +268,7 @@ fn never_ending(arguments: &[&str], piece: &[u8]) -> (Option<i32>, String, Durat
 #[test]
 fn input_without_an_end() {
     for (piece, said) in [
-        (&b"\0"[..], "there is a NUL near line 1"),
+        (&b"\0"[..], "NUL byte near line 1"),
         (b"x", "line 1 has more than 1048576 bytes"),
         (
             b"-A INPUT -m mark --mark 1 ",
@@ -302,7 +302,7 @@ fn input_without_an_end() {
                 _ => name,
             };
             assert!(
-                error.contains(&format!("cannot read {name}: there is a NUL")),
+                error.contains(&format!("cannot read {name}: NUL byte")),
                 "{arguments:?}: {error}"
             );
         }

@@ -285,7 +285,7 @@ fn differences_in_tables_and_chains() {
         }
         // A chain cannot get the name of a verdict.
         let ran = run_with(&sandbox, &restore, &line("-E mine ACCEPT")).expect(2);
-        assert!(ran.err.contains("can be called ACCEPT"), "{}", ran.err);
+        assert!(ran.err.contains("cannot be named ACCEPT"), "{}", ran.err);
         let save = tools.save(&format!("iptables-{backend}-save -t nat"));
         assert!(
             save.contains(":mine - ") && !save.contains(":ACCEPT"),
@@ -448,19 +448,19 @@ fn the_other_backend_is_spoken_of() {
     let ran = run_with(&sandbox, "restore --backend legacy --lock none", filter).expect(0);
     assert!(
         ran.err
-            .contains("IPv4 tables in use as well: filter (see --backend nft)")
+            .contains("IPv4 tables in use: filter (see --backend nft)")
     );
     assert_eq!(legacy_tables(&sandbox), ["filter"]);
     let ran = run(&sandbox, "save").expect(0);
     assert!(
         ran.err
-            .contains("IPv4 tables in use as well: filter (see --backend legacy)")
+            .contains("IPv4 tables in use: filter (see --backend legacy)")
     );
     assert_eq!(
         run(&sandbox, "save -6")
             .expect(1)
             .err
-            .matches("as well")
+            .matches("the other backend also has")
             .count(),
         0
     );

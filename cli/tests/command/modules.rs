@@ -49,7 +49,10 @@ fn a_look_loads_nothing_and_the_first_change_does() {
         if !was_loaded && !line.contains("legacy") {
             // A clear answer: not an empty ruleset, and not a riddle.
             let said = String::from_utf8_lossy(&output.stderr);
-            assert!(said.contains("nf_tables is not loaded"), "{line}: {said}");
+            assert!(
+                said.contains("nf_tables module is not loaded"),
+                "{line}: {said}"
+            );
         }
     }
     for family in [

@@ -490,13 +490,13 @@ fn errors_show_the_place_and_the_reason_below_the_first_line() {
         (
             vec!["list", "chain", "ip", "t", "c"],
             "",
-            "Error: No such file or directory\nlist chain ip t c\n^^^^^^^^^^^^^^^^^\nthere is no chain `c` in table ip t\n",
+            "Error: No such file or directory\nlist chain ip t c\n^^^^^^^^^^^^^^^^^\nno such chain `c` in table ip t\n",
         ),
         (
             vec!["create table ip t"],
             "",
             "Error: Could not process rule: File exists\ncreate table ip t\n^^^^^^^^^^^^^^^^^\n\
-             the kernel refuses this: EEXIST (File exists)\n",
+             rejected by the kernel: EEXIST (File exists)\n",
         ),
         (
             vec!["-f", "-"],
@@ -507,7 +507,7 @@ fn errors_show_the_place_and_the_reason_below_the_first_line() {
         (
             vec!["add rule ip t c tcp dprot 22"],
             "",
-            "Error: `dprot` is no field of tcp\nadd rule ip t c tcp dprot 22\n                    ^^^^^\nexpected: ",
+            "Error: unknown tcp field `dprot`\nadd rule ip t c tcp dprot 22\n                    ^^^^^\nexpected: ",
         ),
     ] {
         let ran = side.run(&arguments, input);

@@ -95,7 +95,7 @@ const VERBS: &[Case] = &[
         2,
         &[
             "rule 2 of chain INPUT",
-            "no words in iptables' language",
+            "cannot be expressed in iptables' language",
             "nothing was changed",
         ],
     ),
@@ -121,7 +121,7 @@ const VERBS: &[Case] = &[
         "restore --keep-foreign KUBE-*",
         "*mangle\n\0\nCOMMIT\n",
         2,
-        &["a NUL near line 1", "no text"],
+        &["NUL byte near line 1"],
     ),
     (
         "restore --keep-foreign KUBE-*",
@@ -390,7 +390,7 @@ fn without_the_right_nothing_is_done() {
         (
             "guard kubelet --backend nft",
             2,
-            "nf_tables takes CAP_NET_ADMIN",
+            "nf_tables requires CAP_NET_ADMIN",
         ),
         ("guard kubelet --backend legacy", 2, "CAP_NET_ADMIN"),
         (

@@ -157,7 +157,7 @@ fn an_empty_namespace_has_no_chains() {
     let sandbox = sandbox();
     let ran = run(&sandbox, "chains").expect(1);
     assert_eq!(ran.out, "");
-    assert!(ran.err.contains("there are no chains"), "{}", ran.err);
+    assert!(ran.err.contains("no chains"), "{}", ran.err);
     let ran = run(&sandbox, "chains --backend nft").expect(1);
     assert!(ran.err.contains("nf_tables has no chains"), "{}", ran.err);
     let ran = run(&sandbox, "chains --json --backend nft").expect(1);
@@ -182,12 +182,12 @@ fn kubelets_chains_come_and_go() {
     assert_eq!(made.out, missing.out.replace("missing  ", "made     "));
     assert_eq!(
         run(&sandbox, "kubelet check").expect(0).out,
-        "everything is there\n"
+        "everything is present\n"
     );
 
     let before = generation(&sandbox);
     let again = run(&sandbox, "kubelet ensure").expect(0);
-    assert_eq!(again.out, "nothing to do: everything is there\n");
+    assert_eq!(again.out, "nothing to do: everything is present\n");
     assert_eq!(generation(&sandbox), before, "nothing was committed");
 
     let removed = run(&sandbox, "kubelet remove").expect(0);
@@ -300,7 +300,7 @@ fn chains_are_chosen_and_counted() {
     assert_eq!(names("--match {in,o*r}"), ["in", "other"]);
     for none in ["--table u", "--family ip6", "--match we", "--family netdev"] {
         let ran = run(&sandbox, &format!("chains --backend nft {none}")).expect(1);
-        assert_eq!(ran.err, "chainwright: no chain found that matches\n");
+        assert_eq!(ran.err, "chainwright: no matching chain found\n");
     }
     run(&sandbox, "chains --match [").expect(2);
 
@@ -362,7 +362,7 @@ fn legacy_chains_are_listed_and_never_made() {
             assert!(ran.err.contains("module ip_tables"), "{}", ran.err);
             small_ruleset(&sandbox);
             let ran = run(&sandbox, "chains --family ip").expect(0);
-            assert!(ran.err.contains("legacy tables (ip) not looked at"));
+            assert!(ran.err.contains("legacy tables (ip) not examined"));
             return;
         }
         Err(error) => panic!("{error}"),
@@ -401,7 +401,12 @@ fn legacy_chains_are_listed_and_never_made() {
     assert_eq!(backends.iter().filter(|name| *name == "legacy").count(), 4);
 
     let ran = run(&sandbox, "chains --backend legacy --family inet").expect(2);
-    assert!(ran.err.contains("ip, ip6 and arp only"), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("only exist in the families ip, ip6 and arp"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
@@ -431,10 +436,10 @@ fn another_namespace_by_path() {
 #[test]
 fn a_namespace_that_is_not_there() {
     for (argument, text) in [
-        ("no-such-name", "no network namespace is named"),
+        ("no-such-name", "no network namespace \"no-such-name\""),
         ("/no/such/file", "No such file or directory"),
         ("/dev/null", "not a network namespace"),
-        ("", "cannot be the name of a network namespace"),
+        ("", "invalid network namespace name"),
     ] {
         for verb in [&["chains"][..], &["kubelet", "check"]] {
             let arguments = [verb, &["--netns", argument]].concat();
@@ -553,7 +558,7 @@ fn a_listing_is_of_one_generation_or_says_so() {
             for arguments in ["chains --json --backend nft --rules"; 10] {
                 let ran = run(&sandbox, arguments);
                 if ran.code == 2 {
-                    assert!(ran.err.contains("not of one generation"), "{}", ran.err);
+                    assert!(ran.err.contains("not from one generation"), "{}", ran.err);
                     continue;
                 }
                 let ran = ran.expect(0);

@@ -1,9 +1,9 @@
-//! Which backend a node's Kubernetes uses.
+//! Detects which iptables backend a node's Kubernetes components use.
 //!
-//! A kubelet makes the hint `KUBE-IPTABLES-HINT` and its canary in the table `mangle` of the backend that its iptables works
-//! with, so that others find it: iptables-wrappers, Calico and azure-npm look for these two. A [`Detector`] looks for them by
-//! their names, in both backends and both families: it makes no table and loads no module. What kube-proxy makes decides
-//! nothing, since that itself followed the hint, or a default where there was none.
+//! A kubelet creates the hint `KUBE-IPTABLES-HINT` and its canary in the `mangle` table of the backend that its
+//! iptables uses, so that other programs find it: iptables-wrappers, Calico and azure-npm look for these two. A
+//! [`Detector`] looks them up by name, in both backends and both families; it creates no table and loads no module.
+//! Chains of kube-proxy do not count, because kube-proxy itself followed the hint, or a default where there was none.
 //!
 //! ```
 //! # fn main() -> Result<(), chainwright_kube::Error> {
@@ -36,13 +36,13 @@ use chainwright::nft::{self, Connection};
 pub use evidence::{Evidence, Owned, PREFIXES, ServiceTable, ServiceTableKind};
 pub use watch::{Watch, WatchOptions};
 
-/// The table that has the hint.
+/// The table that contains the hint.
 const MANGLE: &str = "mangle";
 
 /// The chain that kube-proxy watches.
 pub(super) const PROXY_CANARY: &str = "KUBE-PROXY-CANARY";
 
-/// Whether a chain of this name says that a kubelet or kube-proxy is at work in its backend: the hint, and the canaries that
+/// Whether a chain of this name shows that a kubelet or kube-proxy uses its backend: the hint, and the canaries that
 /// they watch.
 ///
 /// ```
@@ -62,20 +62,20 @@ pub fn is_of_an_agent(chain: &BStr) -> bool {
 /// Which backend the node's components use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// nf_tables: there is a hint or canary, and none in the legacy tables.
+    /// nf_tables: it has a hint or canary, and the legacy tables have neither.
     Nft,
-    /// The legacy tables: there is a hint or canary, and none in nf_tables.
+    /// The legacy tables: they have a hint or canary, and nf_tables has neither.
     Legacy,
-    /// Both have a hint or a canary: components that look for them may have chosen differently.
+    /// Both have a hint or a canary: components that look for them may have chosen different backends.
     Mixed,
-    /// Neither has one: kubelet has not initialised, or what it made was flushed.
+    /// Neither has one: kubelet has not initialised, or its chains were flushed.
     Undetermined,
-    /// It cannot be known: a backend could not be looked at, or the kernel has neither.
+    /// Unknown: a backend could not be read, or the kernel has neither.
     Unavailable,
 }
 
 impl Verdict {
-    /// The backend, if it is one.
+    /// The backend, if there is exactly one.
     #[must_use]
     pub const fn backend(self) -> Option<Backend> {
         match self {
@@ -85,7 +85,7 @@ impl Verdict {
         }
     }
 
-    /// Its name: `nft`, `legacy`, `mixed`, `undetermined`, `unavailable`.
+    /// The verdict's name: `nft`, `legacy`, `mixed`, `undetermined`, `unavailable`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -99,13 +99,13 @@ impl Verdict {
 }
 
 impl fmt::Display for Verdict {
-    /// As [`name`](Self::name).
+    /// Formats the verdict as [`name`](Self::name) does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-/// What a family's `mangle` has of what tells the backend.
+/// Which of the two chains a family's `mangle` table contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Marks {
     /// [`HINT`](super::kubelet::HINT)
@@ -115,26 +115,26 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Whether there is either.
+    /// Whether at least one of them exists.
     #[must_use]
     pub const fn any(self) -> bool {
         self.hint || self.canary
     }
 }
 
-/// What a look into a family of a backend found.
+/// The result of reading one family of a backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Look {
-    /// These.
+    /// The chains that were found.
     Marks(Marks),
-    /// The kernel does not have it: it is not built, or its module is not loaded.
+    /// The kernel does not have this backend: it is not built, or its module is not loaded.
     Absent,
-    /// It could not be looked at, for this reason.
+    /// Reading failed, for this reason.
     Failed(String),
 }
 
 impl Look {
-    /// What was found; nothing where there is nothing to look into.
+    /// The chains that were found; neither if reading failed or the backend is absent.
     #[must_use]
     pub fn marks(&self) -> Marks {
         match self {
@@ -144,7 +144,7 @@ impl Look {
     }
 }
 
-/// What was found at one moment, by backend and family.
+/// The state at one moment, by backend and family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detection {
     /// In nf_tables, IPv4 and IPv6.
@@ -154,7 +154,7 @@ pub struct Detection {
 }
 
 impl Detection {
-    /// What it comes to. A backend that could not be looked at is never taken for an empty one.
+    /// The verdict that follows. A backend that could not be read is never treated as empty.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let all = || self.nft.iter().chain(&self.legacy);
@@ -179,22 +179,23 @@ impl Detection {
     }
 }
 
-/// Looks for what tells the backend, in the network namespace in which it was opened.
+/// Looks for the hint and canary in the network namespace in which it was opened.
 ///
-/// It costs four requests to nf_tables, however many chains there are, and where the legacy `mangle` is in use, reading that
-/// table.
+/// A look costs four requests to nf_tables, however many chains there are, and a read of the legacy `mangle` table if
+/// that table is in use.
 #[derive(Debug)]
 pub struct Detector {
-    /// The way to nf_tables; none while they are not loaded.
+    /// The nf_tables connection; `None` while nf_tables is not loaded.
     nft: Option<Connection>,
-    /// For each family the way to its legacy tables, or that there is none.
+    /// For each family the connection to its legacy tables, or why there is none.
     legacy: [Result<legacy::Connection, legacy::Error>; 2],
-    /// Where legacy tables are read.
+    /// Buffer for reading legacy tables.
     table: Table,
 }
 
 impl Detector {
-    /// One for the calling thread's network namespace. Opening does not fail: what stands in the way stands in what is found.
+    /// Opens a detector for the calling thread's network namespace. Opening cannot fail: errors are reported by each
+    /// look.
     #[must_use]
     pub fn open() -> Self {
         Self {
@@ -204,7 +205,7 @@ impl Detector {
         }
     }
 
-    /// What is there now.
+    /// Reads the current state.
     pub fn look(&mut self) -> Detection {
         Detection {
             nft: self.look_nft(),
@@ -229,7 +230,7 @@ impl Detector {
     fn look_legacy(&mut self, index: usize) -> Look {
         let connection = &mut self.legacy[index];
         if connection.is_err() {
-            // Its module may have been loaded meanwhile.
+            // The module may have been loaded meanwhile.
             *connection = legacy::Connection::open(LEGACY[index]);
         }
         let connection = match connection {
@@ -314,7 +315,7 @@ mod tests {
         Look::Failed("denied".into())
     }
 
-    /// What this machine's kernel cannot be made into: one that lacks a backend, one that does not let look.
+    /// States that this machine's kernel cannot be brought into: a missing backend, and one that cannot be read.
     #[test]
     fn a_backend_that_is_not_known_is_not_taken_for_an_empty_one() {
         for (nft, legacy, verdict) in [
@@ -342,7 +343,7 @@ mod tests {
             ),
             ([HINT, NONE], [denied(), NONE], Verdict::Unavailable),
             ([denied(), denied()], [HINT, HINT], Verdict::Unavailable),
-            // It is in both, whatever else there may be.
+            // Both have it, whatever else was found.
             ([HINT, denied()], [HINT, NONE], Verdict::Mixed),
             ([HINT, NONE], [NONE, HINT], Verdict::Mixed),
         ] {
@@ -351,7 +352,7 @@ mod tests {
         }
     }
 
-    /// `nft` is not empty where it could not be looked at.
+    /// `nft` does not count as empty where it could not be read.
     #[test]
     fn legacy_tables_alone_are_used_only_where_nf_tables_were_looked_at() {
         let owned = |backend| Owned {
@@ -371,7 +372,7 @@ mod tests {
             (&[nft, old], &[], false),
             (&[old], &[nft], false),
             (&[old], &[old, nft], false),
-            // Of one of its families.
+            // One legacy family could not be read.
             (&[old], &[old], true),
         ] {
             let evidence = Evidence {

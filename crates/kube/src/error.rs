@@ -1,19 +1,19 @@
-//! The crate's one [`Error`].
+//! The crate's [`Error`].
 
-/// Any error of this crate. Each module has its own; this one lets `?` take them all.
+/// Any error of this crate. Each module has its own; this one lets `?` convert all of them.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An error of `chainwright`.
     #[error(transparent)]
     Chainwright(chainwright::Error),
-    /// The kept chains could not be read or changed.
+    /// The chains could not be read or changed.
     #[error(transparent)]
     Kubelet(#[from] crate::kubelet::Error),
-    /// A text of rules cannot be declared.
+    /// A text cannot be read as a declaration.
     #[error(transparent)]
     Declared(#[from] crate::declared::TextError),
-    /// Services could not be brought to the kernel in both families.
+    /// Services could not be written to the kernel in one family or in both.
     #[error(transparent)]
     Families(crate::service::FamilyErrors),
     /// A guard ended.

@@ -1,7 +1,7 @@
-//! What chains, maps and sets of Kubernetes' components are for, by their names and by what rules say of themselves.
+//! Explains the chains, maps and sets of Kubernetes' components, by their names and by the comments of rules.
 //!
-//! kube-proxy's chains in iptables have names of which only a program knows whose they are (`KUBE-SVC-` and a hash);
-//! but its rules say it in their comments, in each version. In nftables the names say it themselves.
+//! The names of kube-proxy's iptables chains do not show their service (`KUBE-SVC-` and a hash); but the rules'
+//! comments do, in every version. In nftables the names contain the service.
 //!
 //! ```
 //! use chainwright_kube::explain::{Part, Role};
@@ -20,46 +20,46 @@ use std::net::{IpAddr, SocketAddr};
 
 use bstr::{BStr, ByteSlice};
 
-/// What a chain, map or set is for.
+/// The purpose of a chain, map or set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Role {
-    /// Tells services apart by their addresses.
+    /// Dispatches to services by their addresses.
     Services,
-    /// Tells services apart by their node ports.
+    /// Dispatches to services by their node ports.
     NodePorts,
     /// Chooses one of a service's endpoints.
     Service,
-    /// Chooses one of those endpoints of a service that are on this node.
+    /// Chooses one of a service's endpoints on this node.
     Local,
-    /// What comes to a service from outside the cluster.
+    /// Handles traffic to a service from outside the cluster.
     External,
-    /// Who may use a service's load balancer.
+    /// Restricts the clients of a service's load balancer.
     Firewall,
     /// One endpoint.
     Endpoint,
-    /// Which clients an endpoint keeps.
+    /// The clients that are bound to an endpoint.
     Affinity,
-    /// Marks what is to be masqueraded.
+    /// Marks packets to be masqueraded.
     MarkMasquerade,
-    /// Masquerades what is marked.
+    /// Masquerades marked packets.
     Masquerade,
-    /// Marks what is to be dropped, or drops it.
+    /// Marks packets to be dropped, or drops them.
     Drop,
-    /// Answers that a service has no endpoints.
+    /// Rejects traffic to services without endpoints.
     NoEndpoints,
-    /// Refuses what is sent to a cluster IP on a port that no service has.
+    /// Refuses packets to a cluster IP on a port that no service has.
     ClusterIps,
-    /// Lets what was sent to endpoints through.
+    /// Accepts packets that were sent to endpoints.
     Forward,
-    /// Is there so that its going is noticed.
+    /// Exists so that its disappearance is noticed.
     Canary,
 }
 
 impl Role {
-    /// In words.
+    /// The role in words.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl Role {
             Self::Service => "service",
             Self::Local => "endpoints on this node",
             Self::External => "from outside",
-            Self::Firewall => "who may use the load balancer",
+            Self::Firewall => "load balancer source ranges",
             Self::Endpoint => "endpoint",
             Self::Affinity => "affinity",
             Self::MarkMasquerade => "marks for masquerading",
@@ -82,18 +82,18 @@ impl Role {
     }
 }
 
-/// A part of a component's ruleset: what it is for, and of which service's port.
+/// A part of a component's ruleset: its role, and the service port that it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// What it is for.
+    /// The role.
     pub role: Role,
-    /// Which service's port, as kube-proxy's comments say it: `namespace/name:port`.
+    /// The service port, as kube-proxy's comments name it: `namespace/name:port`.
     pub port: Option<String>,
-    /// Which endpoint, where the name says it.
+    /// The endpoint, if the name contains it.
     pub endpoint: Option<SocketAddr>,
 }
 
-/// Names that begin so, in iptables: of a service's port each.
+/// Prefixes of names in iptables; each such chain belongs to one service port.
 const IPTABLES: [(&str, Role); 6] = [
     ("KUBE-SVC-", Role::Service),
     ("KUBE-SVL-", Role::Local),
@@ -104,7 +104,7 @@ const IPTABLES: [(&str, Role); 6] = [
     ("KUBE-SEP-", Role::Endpoint),
 ];
 
-/// The same in nftables.
+/// The same prefixes in nftables.
 const NFTABLES: [(&str, Role); 6] = [
     ("service-", Role::Service),
     ("local-", Role::Local),
@@ -114,7 +114,7 @@ const NFTABLES: [(&str, Role); 6] = [
     ("affinity-", Role::Affinity),
 ];
 
-/// Whole names.
+/// Complete names.
 const WHOLE: [(&str, Role); 32] = [
     ("KUBE-SERVICES", Role::Services),
     ("KUBE-EXTERNAL-SERVICES", Role::Services),
@@ -151,8 +151,8 @@ const WHOLE: [(&str, Role); 32] = [
 ];
 
 impl Part {
-    /// What a chain, map or set of this name is for; `None` if it is none of Kubernetes'. The comment is one of a rule
-    /// in the chain, or of one that leads there.
+    /// Explains a chain, map or set by its name; `None` if it does not belong to Kubernetes. The comment is that of a
+    /// rule in the chain, or of one that jumps to it.
     #[must_use]
     pub fn of(name: impl AsRef<[u8]>, comment: Option<&BStr>) -> Option<Self> {
         let name = name.as_ref();
@@ -188,21 +188,21 @@ impl Part {
     }
 }
 
-/// Whether these bytes can be the part of a name that is a hash.
+/// Whether these bytes can be the hash in a name.
 fn is_hash(bytes: &[u8], length: usize) -> bool {
     let in_base32 = |byte: &u8| byte.is_ascii_uppercase() || matches!(byte, b'2'..=b'7');
     bytes.len() == length && bytes.iter().all(in_base32)
 }
 
-/// `default/web:http cluster IP`, `masquerade traffic for default/web:http external destinations`, `default/web:http`:
-/// which service's port a comment of kube-proxy's is about.
+/// Returns the service port in a comment of kube-proxy, such as `default/web:http cluster IP`, `masquerade traffic for
+/// default/web:http external destinations`, or `default/web:http`.
 #[must_use]
 pub fn port_in_comment(comment: impl AsRef<[u8]>) -> Option<String> {
     let mut words = comment.as_ref().split(u8::is_ascii_whitespace);
     words.find_map(|word| port_of(word.to_str().ok()?))
 }
 
-/// A word that is a service's port.
+/// Returns the word if it names a service port.
 fn port_of(word: &str) -> Option<String> {
     let (namespace, rest) = word.split_once('/')?;
     let (name, port) = rest.split_once(':').unwrap_or((rest, ""));
@@ -216,7 +216,7 @@ fn port_of(word: &str) -> Option<String> {
     is_one.then(|| word.trim_end_matches(':').to_owned())
 }
 
-/// `ns1/svc1/tcp/p80__10.180.0.1/80`: the service's port, and the endpoint.
+/// Splits `ns1/svc1/tcp/p80__10.180.0.1/80` into the service port and the endpoint.
 fn port_in_name(rest: &str) -> (Option<String>, Option<SocketAddr>) {
     let (port, endpoint) = match rest.split_once("__") {
         Some((port, endpoint)) => (port, endpoint_in_name(endpoint)),
@@ -233,7 +233,7 @@ fn port_in_name(rest: &str) -> (Option<String>, Option<SocketAddr>) {
     (Some(port), endpoint)
 }
 
-/// `10.180.0.1/80`; colons of an IPv6 address are full stops in a name.
+/// Parses `10.180.0.1/80`; names have dots for the colons of an IPv6 address.
 fn endpoint_in_name(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.rsplit_once('/')?;
     let port = port.parse().ok()?;
@@ -259,7 +259,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// Whether a port of a service is one that was asked for: `web`, `default/web`, `web:http`, `default/web:http`.
+/// Whether a service port matches a requested one: `web`, `default/web`, `web:http`, `default/web:http`.
 #[must_use]
 pub fn is_meant(port: &str, asked: &str) -> bool {
     let (there, wanted) = (parts(port), parts(asked));
@@ -268,7 +268,7 @@ pub fn is_meant(port: &str, asked: &str) -> bool {
         && (wanted.2.is_none() || wanted.2 == there.2)
 }
 
-/// Namespace, name and port of a service's port, as far as they are said.
+/// Namespace, name and port of a service port, where present.
 fn parts(text: &str) -> (Option<&str>, &str, Option<&str>) {
     let (namespace, rest) = match text.split_once('/') {
         Some((namespace, rest)) => (Some(namespace), rest),
@@ -305,7 +305,7 @@ mod tests {
         }
     }
 
-    /// Names that the library itself makes are read back.
+    /// The module reads the names that the library itself makes.
     #[test]
     fn names_are_read_back() {
         let port = PortName {

@@ -1,4 +1,4 @@
-//! By which addresses and ports services are reached, as the rules of a kube-proxy of any version say it, and this crate's.
+//! The addresses and ports of services, read from the rules of any version of kube-proxy and of this crate.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -13,27 +13,28 @@ use chainwright::nft::expr::{Data, Verdict};
 use chainwright::nft::{DataType, ElementRef, Family, Snapshot};
 use chainwright::xt::{self, Match};
 
-/// By which address and port a port of a service is reached.
+/// An address and port at which a service port is reached.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frontend {
-    /// Which service's port: `namespace/name:port`. `None` if the rules do not say it: the layout that this crate calls
-    /// flat has no names.
+    /// The service port: `namespace/name:port`. `None` if the rules do not name it: this crate's flat layout has no
+    /// names.
     pub service: Option<String>,
-    /// The address; of a node port there is none, as all of the node's are meant.
+    /// The address; `None` for a node port, which applies to all addresses of the node.
     pub address: Option<IpAddr>,
     /// `IPPROTO_*`.
     pub protocol: u8,
     /// The port.
     pub port: u16,
-    /// Whether it is of IPv6.
+    /// Whether it is an IPv6 frontend.
     pub ipv6: bool,
 }
 
-/// Chains in iptables whose rules are of frontends each.
+/// Chains in iptables whose rules each match one frontend.
 const CHAINS: [&str; 3] = ["KUBE-SERVICES", "KUBE-EXTERNAL-SERVICES", "KUBE-NODEPORTS"];
 
-/// The frontends in tables of either backend: in iptables' of its rules for services and node ports, in nftables and in
-/// this crate's [flat layout](crate::service::Layout::Flat) of its maps. Each once, sorted by services.
+/// Lists the frontends in the tables of either backend: from the rules for services and node ports in iptables, from
+/// the maps in nftables and in this crate's [flat layout](crate::service::Layout::Flat). Each occurs once, sorted by
+/// service.
 pub fn frontends<'t>(
     snapshot: &Snapshot,
     tables: impl IntoIterator<Item = &'t legacy::Table>,
@@ -79,7 +80,7 @@ pub fn frontends<'t>(
     found.into_iter().collect()
 }
 
-/// The addresses of the node at which it answers on node ports, where the rules name them: kube-proxy's nftables mode does.
+/// The node's addresses at which it serves node ports, where the rules name them, as in kube-proxy's nftables mode.
 #[must_use]
 pub fn node_port_addresses(snapshot: &Snapshot) -> Vec<IpAddr> {
     let mut addresses = BTreeSet::new();
@@ -93,7 +94,7 @@ pub fn node_port_addresses(snapshot: &Snapshot) -> Vec<IpAddr> {
     addresses.into_iter().collect()
 }
 
-/// The address that these bytes are.
+/// Converts bytes to an address.
 fn of_bytes(bytes: &[u8]) -> Option<IpAddr> {
     let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
     let v6 = <[u8; 16]>::try_from(bytes).map(IpAddr::from);
@@ -106,7 +107,7 @@ fn of_rule(family: xt::Family, rule: &Rule) -> Option<Frontend> {
         Match::Comment(comment) => Some(comment.as_bytes()),
         _ => None,
     })?;
-    // A node answers by itself there, and not by the service.
+    // The node itself answers there, not the service.
     if comment.contains_str("health check") {
         return None;
     }
@@ -130,8 +131,8 @@ fn of_rule(family: xt::Family, rule: &Rule) -> Option<Frontend> {
     })
 }
 
-/// How many bytes of an address stand before the protocol and the port in a key of this type, if it is one of kube-proxy's:
-/// each field is filled up to four bytes.
+/// Length in bytes of the address before protocol and port in a map key of this type, if it is one of kube-proxy's key
+/// types. Each field is padded to a multiple of four bytes.
 fn length_of_address(key: DataType) -> Option<usize> {
     let behind = [DataType::INET_PROTO, DataType::INET_SERVICE];
     let addresses = [
@@ -145,7 +146,7 @@ fn length_of_address(key: DataType) -> Option<usize> {
     addresses.into_iter().find(is_it).map(|(_, length)| length)
 }
 
-/// Which service's port an element of kube-proxy's is about, by the chain that it leads to or by its comment.
+/// The service port of an element of kube-proxy's maps, by the chain that it jumps to or by its comment.
 fn named(element: &ElementRef<'_>) -> Option<String> {
     let chain = match element.data() {
         Some(Data::Verdict(Verdict::Goto(chain) | Verdict::Jump(chain))) => {

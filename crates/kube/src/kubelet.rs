@@ -1,10 +1,10 @@
 //! The chains that a kubelet creates when it starts, kept in either backend.
 //!
-//! A kubelet makes them by a dozen `iptables` commands, once, and notices that they are gone at
-//! its next look a minute later. Here all of them, in three tables and both families, come and go
-//! in one transaction of nf_tables, or table by table in the legacy ones, and existing ones are recognised whichever version
-//! of iptables wrote them. Which backend a node uses, [`detect`](super::detect) tells; who flushes them, and that they come
-//! back at once, the [`guard`](super::guard).
+//! A kubelet creates them with a dozen `iptables` commands, once, and notices their removal at its next check, up to a
+//! minute later. This module creates and removes all of them, in three tables and both families, in one transaction of
+//! nf_tables, or table by table in the legacy backend. It recognises existing ones whichever version of iptables wrote
+//! them. [`detect`](super::detect) finds out which backend a node uses; the [`guard`](super::guard) reports who flushes
+//! the chains and restores them at once.
 //!
 //! | since | what | where |
 //! |---|---|---|
@@ -12,11 +12,11 @@
 //! | | `KUBE-KUBELET-CANARY` | mangle, nat, filter, IPv4 and IPv6 |
 //! | | `KUBE-FIREWALL`, jumps from `INPUT` and `OUTPUT`, the rule against localnet traffic from outside | filter, IPv4 |
 //!
-//! Up to Kubernetes 1.26 there were also `KUBE-MARK-DROP`, `KUBE-MARK-MASQ` and
-//! `KUBE-POSTROUTING` with their rules: [`Kubelet::up_to_1_26`].
-//! Source: `pkg/kubelet/kubelet_network_linux.go` of Kubernetes.
+//! Up to Kubernetes 1.26 there were also `KUBE-MARK-DROP`, `KUBE-MARK-MASQ` and `KUBE-POSTROUTING` with their rules:
+//! [`Kubelet::up_to_1_26`]. Source: `pkg/kubelet/kubelet_network_linux.go` of Kubernetes.
 //!
-//! Long, because the chains, what is to be in them, and how they are made, looked for and removed are read side by side.
+//! This file is long because a reader needs the chains, their rules, and the code that creates, checks and removes them
+//! side by side.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -34,19 +34,19 @@ use chainwright::xt::{Match, Target as Extension};
 
 pub use super::declared::{Error, Item};
 
-/// Name of the chain in mangle that tells other components which backend this node uses.
+/// Name of the chain in mangle that shows other components which backend this node uses.
 pub const HINT: &str = "KUBE-IPTABLES-HINT";
-/// Name of the chains whose disappearance tells a kubelet that somebody flushed the tables.
+/// Name of the chains whose disappearance shows a kubelet that another program flushed the tables.
 pub const CANARY: &str = "KUBE-KUBELET-CANARY";
-/// Name of the chain in filter that drops what must not come from outside.
+/// Name of the chain in filter that drops packets that must not arrive from outside.
 pub const FIREWALL: &str = "KUBE-FIREWALL";
 
-/// Chain that marks what is to be masqueraded; a kube-proxy makes and uses it as well.
+/// Chain that marks packets to be masqueraded; kube-proxy creates and uses it as well.
 const MARK_MASQ: &str = "KUBE-MARK-MASQ";
-/// Chain that masquerades what is marked.
+/// Chain that masquerades marked packets.
 const POSTROUTING: &str = "KUBE-POSTROUTING";
 
-/// The tables that they stand in.
+/// The tables that contain the chains.
 const TABLES: [&str; 3] = ["mangle", "nat", "filter"];
 
 /// Mark of packets to be masqueraded (kubelet's `iptablesMasqueradeBit` 14).
@@ -54,17 +54,17 @@ const MASQUERADE_MARK: u32 = 1 << 14;
 /// Mark of packets to be dropped (kubelet's `iptablesDropBit` 15).
 const DROP_MARK: u32 = 1 << 15;
 
-/// What a removal did.
+/// The result of a removal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Removed {
-    /// What was removed.
+    /// The removed chains and rules.
     pub removed: Vec<Item>,
-    /// Chains that were left because somebody else jumps to them (then with the kubelet's rules)
-    /// or has rules in them.
+    /// Chains that were left because other rules jump to them (then with the kubelet's rules), or because they contain
+    /// rules of other programs.
     pub left: Vec<Item>,
 }
 
-/// A kubelet's chains: which families, and of which age.
+/// A kubelet's chains, for some families and versions.
 #[derive(Debug, Clone)]
 pub struct Kubelet {
     families: Vec<Family>,
@@ -79,7 +79,7 @@ impl Default for Kubelet {
 }
 
 impl Kubelet {
-    /// What a kubelet of today creates, for IPv4 and IPv6.
+    /// The chains of a current kubelet, for IPv4 and IPv6.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -89,58 +89,61 @@ impl Kubelet {
         }
     }
 
-    /// For this family only.
+    /// Restricts it to this family.
     #[must_use]
     pub fn only(mut self, family: Family) -> Self {
         self.families = vec![family];
         self
     }
 
-    /// What a kubelet created up to Kubernetes 1.26: `KUBE-MARK-DROP`, `KUBE-MARK-MASQ` and
-    /// `KUBE-POSTROUTING` as well.
+    /// Sets whether to include the chains that kubelets created up to Kubernetes 1.26: `KUBE-MARK-DROP`,
+    /// `KUBE-MARK-MASQ` and `KUBE-POSTROUTING`.
     #[must_use]
     pub fn up_to_1_26(mut self, yes: bool) -> Self {
         self.up_to_1_26 = yes;
         self
     }
 
-    /// Whether the hint is made even while the other backend has one. Who looks for it then finds both.
+    /// Sets whether to create the hint even while the other backend has one. Components that look for it then find
+    /// both.
     #[must_use]
     pub fn with_second_hint(mut self, yes: bool) -> Self {
         self.second_hint = yes;
         self
     }
 
-    /// What is missing in the tables of an [`Iptables`], or of nf_tables over a [`Connection`];
-    /// nothing, if all is as a kubelet leaves it.
+    /// Lists what is missing in the tables of an [`Iptables`], or of nf_tables over a [`Connection`]; empty if
+    /// everything is as a kubelet leaves it.
     ///
     /// # Errors
-    /// As [`Declared::check`].
+    /// Those of [`Declared::check`].
     pub fn check<'t>(&self, tables: impl Into<Through<'t>>) -> Result<Vec<Item>, Error> {
         self.declared().check(tables)
     }
 
-    /// Makes what is missing, and returns it: in nf_tables in one transaction, in the legacy tables each table at once, that
-    /// with the hint last. If nothing is missing, nothing is changed. Rules of others are left alone.
+    /// Creates what is missing, and returns it: in nf_tables in one transaction, in the legacy backend one table at a
+    /// time, the table with the hint last. If nothing is missing, nothing is changed. Rules of other programs are left
+    /// alone.
     ///
-    /// Where somebody else changes the ruleset meanwhile it begins again, as the handle's
-    /// [`with_retry`](Connection::with_retry) says.
+    /// If another program changes the ruleset meanwhile, the call starts again, as often as the handle's
+    /// [`with_retry`](Connection::with_retry) allows.
     ///
     /// # Errors
-    /// As [`Declared::ensure`]; among them [`Error::HintElsewhere`], unless [`with_second_hint`](Self::with_second_hint).
+    /// Those of [`Declared::ensure`]; among them [`Error::HintElsewhere`], unless
+    /// [`with_second_hint`](Self::with_second_hint).
     pub fn ensure<'t>(&self, tables: impl Into<Through<'t>>) -> Result<Vec<Item>, Error> {
         self.declared().ensure(tables)
     }
 
-    /// Removes the rules and chains of a kubelet, in nf_tables in one transaction; the tables and their built-in
-    /// chains stay.
+    /// Removes the rules and chains of a kubelet, in nf_tables in one transaction; the tables and their built-in chains
+    /// stay.
     ///
-    /// A chain that somebody else jumps to stays as it is, with its rules and the jumps to it
-    /// (`KUBE-MARK-MASQ` and `KUBE-POSTROUTING`, which a kube-proxy shares, only together). Of a
-    /// chain that somebody else has rules in, the kubelet's own rules go, and the chain stays.
+    /// A chain that other rules jump to stays, with its rules and the jumps to it (`KUBE-MARK-MASQ` and
+    /// `KUBE-POSTROUTING`, which a kube-proxy shares, stay or go together). A chain that contains rules of other
+    /// programs loses the kubelet's own rules and stays.
     ///
     /// # Errors
-    /// As [`ensure`](Self::ensure).
+    /// Those of [`ensure`](Self::ensure).
     #[tracing::instrument(level = "debug", skip_all)]
     pub fn remove<'t>(&self, tables: impl Into<Through<'t>>) -> Result<Removed, Error> {
         let declared = self.declared();
@@ -152,7 +155,7 @@ impl Kubelet {
         }
     }
 
-    /// The chains, to be kept beside others or [guarded](super::guard).
+    /// The chains as a declaration, to combine with others or to [guard](super::guard).
     #[must_use]
     pub fn declared(&self) -> Declared {
         let families = self.families.iter();
@@ -195,7 +198,7 @@ impl Kubelet {
         declared: &Declared,
         iptables: &mut Iptables,
     ) -> Result<Removed, Error> {
-        // A table that is not in use has nothing of it, and stays so.
+        // A table that is not in use contains none of the chains, and stays unused.
         let mut tables = Vec::new();
         for family in Family::ALL {
             let used = iptables.tables_in_use(family)?;
@@ -221,7 +224,7 @@ impl Kubelet {
                 });
             }
             let mut going = self.going(wanted, &found);
-            // From the last to the first, places stay what they are.
+            // From last to first, so that the remaining positions stay valid.
             going
                 .rules
                 .sort_by_key(|(_, place)| std::cmp::Reverse(*place));
@@ -239,7 +242,7 @@ impl Kubelet {
         })
     }
 
-    /// What goes of what was found, and what stays because others use it.
+    /// Determines which of the existing chains and rules to remove, and which stay because others use them.
     fn going(&self, wanted: &[Wanted], found: &[Found]) -> Going {
         let jumps_to = |target: &Wanted| {
             let chains = wanted
@@ -251,13 +254,13 @@ impl Kubelet {
                 .filter(|rule| rule.target == jump_to(target))
                 .count()
         };
-        // A chain's references are its rules and what leads to it: jumps, elements of maps.
+        // The kernel counts as references the chain's rules, and jumps and map elements that lead to it.
         let mut used: Vec<bool> = wanted
             .iter()
             .zip(found)
             .map(|(chain, found)| found.references as usize > found.total + jumps_to(chain))
             .collect();
-        // What one marks the other masquerades: of use to others only together.
+        // One marks what the other masquerades: other programs can only use both together.
         for family in &self.families {
             let pair = |chain: &Wanted| {
                 chain.family == *family && [MARK_MASQ, POSTROUTING].contains(&&*chain.chain)
@@ -299,14 +302,14 @@ impl Kubelet {
     }
 }
 
-/// What goes at a removal.
+/// The chains and rules to remove.
 #[derive(Default)]
 struct Going {
-    /// In which of the chains, and the rule's handle or place.
+    /// Index of the chain, and the rule's handle or position.
     rules: Vec<(usize, u64)>,
-    /// Which of the chains.
+    /// Indexes of the chains.
     chains: Vec<usize>,
-    /// The same in words.
+    /// The same as items.
     removed: Removed,
 }
 
@@ -318,7 +321,7 @@ fn jump_to(target: &Wanted) -> Target {
     Target::Jump((*target.chain).into())
 }
 
-/// The chains of one family, in an order in which no rule jumps to a chain that comes later.
+/// The chains of one family, ordered so that no rule jumps to a later chain.
 fn wanted(family: Family, up_to_1_26: bool) -> Vec<Wanted> {
     let of = |table: &'static str, chain: &'static str, place, rules| Wanted {
         family,
@@ -388,7 +391,7 @@ fn wanted(family: Family, up_to_1_26: bool) -> Vec<Wanted> {
     all
 }
 
-/// The rule against packets to the loopback network from outside it (CVE-2020-8558).
+/// The rule against packets from outside to the loopback network (CVE-2020-8558).
 pub(crate) fn localnet() -> Rule {
     let loopback = Address::network(IpAddr::V4(Ipv4Addr::LOCALHOST), 8);
     Rule {

@@ -1,4 +1,4 @@
-//! Kubernetes' chains: what its components create, in terms of tables, chains and rules.
+//! The chains that Kubernetes' components create, as tables, chains and rules.
 
 mod error;
 
@@ -12,7 +12,7 @@ pub mod service;
 
 pub use error::Error;
 
-/// An error and its causes, in one text. A cause that the text has already is left out.
+/// Joins an error and its causes in one text. Omits a cause that the text already contains.
 pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

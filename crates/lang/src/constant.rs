@@ -1,4 +1,4 @@
-//! Constants as text: by the names that their types have for them, or as numbers.
+//! Formats constants, by name or as numbers.
 
 use std::fmt::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -12,7 +12,7 @@ use super::syntax::Value;
 use super::types::{self, BITMASK, CT_LABEL, DATE, DAY, HOUR, symbols};
 use chainwright::nft::DataType;
 
-/// The characters of a value that is made of some.
+/// Returns the characters of a string value.
 fn characters(number: u128, bits: u32) -> Vec<u8> {
     let bytes = number.to_be_bytes();
     let length = (bits / 8).min(16) as usize;
@@ -20,7 +20,7 @@ fn characters(number: u128, bits: u32) -> Vec<u8> {
     text.trim_end_with(|c| c == '\0').to_vec()
 }
 
-/// Whether nft's language can hold a name: the lexer reads it as one word that is no pattern.
+/// Whether nft's lexer reads a name as one word that is not a pattern.
 pub(super) fn is_name(name: &[u8]) -> bool {
     let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
     let is_number = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
@@ -33,14 +33,14 @@ pub(super) fn is_name(name: &[u8]) -> bool {
     }
 }
 
-/// A text that can stand in quotation marks.
+/// Returns the text if it can be quoted: UTF-8 without control characters and quotation marks.
 pub(super) fn quotable(text: &[u8]) -> Option<&str> {
     let text = text.to_str().ok()?;
     (!text.contains(|c: char| c.is_control() || c == '"')).then_some(text)
 }
 
-/// Text in quotation marks in which everything but printable ASCII is a `\x` with two digits, and so are quotation marks and
-/// backslashes: what differs is written differently, and no name of nft's language is written so.
+/// Quotes a text. Quotation marks, backslashes and everything but printable ASCII become `\x` with two digits.
+/// Different texts have different results, and none of them is a valid name in nft's language.
 pub(super) fn escaped(text: &BStr) -> String {
     let mut escaped = String::from("\"");
     for byte in text.iter() {
@@ -54,7 +54,7 @@ pub(super) fn escaped(text: &BStr) -> String {
     escaped
 }
 
-/// A name as it is, or [escaped] where nft's language cannot hold it.
+/// Displays a name, or its [escaped] form if it is not valid in nft's language.
 pub(super) struct Named<'n>(pub(super) &'n BStr);
 
 impl fmt::Display for Named<'_> {
@@ -66,11 +66,11 @@ impl fmt::Display for Named<'_> {
     }
 }
 
-/// A text as it is, but for control characters and bytes that are no text: those are `\x` with two digits. What has some is
-/// not to stand where nft reads it.
+/// Displays a text; control characters and invalid UTF-8 become `\x` with two digits. The result of such a text is not
+/// valid input for nft.
 pub(super) struct Plain<'n>(pub(super) &'n BStr);
 
-/// The same in quotation marks, which cannot be among its characters.
+/// The same in quotation marks; `"` in the text also becomes `\x22`.
 pub(super) struct Quoted<'n>(pub(super) &'n BStr);
 
 impl fmt::Display for Plain<'_> {
@@ -107,7 +107,7 @@ fn quoted(out: &mut impl Write, text: &[u8]) -> fmt::Result {
     write!(out, "{}", Quoted(text.as_bstr()))
 }
 
-/// The beginning of a name, with an asterisk behind it.
+/// Writes a name prefix, followed by an asterisk.
 pub(super) fn beginning(out: &mut impl Write, number: u128, bits: u32, first: u32) -> fmt::Result {
     let bytes = number.to_be_bytes();
     let start = 16 - (bits / 8).min(16) as usize;
@@ -117,7 +117,7 @@ pub(super) fn beginning(out: &mut impl Write, number: u128, bits: u32, first: u3
     quoted(out, &name)
 }
 
-/// A value by its name, if it has one.
+/// Writes a value by its name if it has one.
 pub(super) fn plain(out: &mut impl Write, value: &Value, options: &Options) -> fmt::Result {
     let number = value.number;
     match value.data_type {
@@ -154,7 +154,7 @@ pub(super) fn plain(out: &mut impl Write, value: &Value, options: &Options) -> f
         DataType::STRING | DataType::IFNAME => {
             let text = characters(number, value.bits);
             match text.strip_suffix(b"*") {
-                // It ends with an asterisk that stands for itself.
+                // Escapes a literal asterisk at the end.
                 Some(text) => quoted(out, &[text, br"\*"].concat()),
                 None => quoted(out, &text),
             }
@@ -168,7 +168,7 @@ pub(super) fn plain(out: &mut impl Write, value: &Value, options: &Options) -> f
     }
 }
 
-/// The name of a value.
+/// Returns the name of a value.
 fn symbol(data_type: DataType, number: u128, options: &Options) -> Option<&'static str> {
     if options.is_numeric(data_type) {
         return None;
@@ -179,7 +179,7 @@ fn symbol(data_type: DataType, number: u128, options: &Options) -> Option<&'stat
     found.map(|(name, _)| *name)
 }
 
-/// A value that consists of bits with names.
+/// Writes a value whose bits have names.
 pub(super) fn flags(
     out: &mut impl Write,
     value: &Value,
@@ -207,7 +207,7 @@ pub(super) fn flags(
     Ok(())
 }
 
-/// A value as a number, also where it has a name.
+/// Writes a value as a number, even if it has a name.
 pub(super) fn numeric(out: &mut impl Write, value: &Value, options: &Options) -> fmt::Result {
     let number = value.number;
     match value.data_type {
@@ -248,7 +248,7 @@ pub(super) fn numeric(out: &mut impl Write, value: &Value, options: &Options) ->
     }
 }
 
-/// A day and a time on it.
+/// Writes a date and time.
 fn date(out: &mut impl Write, seconds: i64, zone: &TimeZone) -> fmt::Result {
     match Timestamp::from_second(seconds) {
         Ok(time) => {
@@ -259,7 +259,7 @@ fn date(out: &mut impl Write, seconds: i64, zone: &TimeZone) -> fmt::Result {
     }
 }
 
-/// A time on any day: the kernel's are of UTC.
+/// Writes a time of day. The kernel's times are in UTC.
 fn hour(out: &mut impl Write, seconds: i64, zone: &TimeZone) -> fmt::Result {
     let offset = i64::from(zone.to_offset(Timestamp::now()).seconds());
     let local = (seconds + offset).rem_euclid(86_400);

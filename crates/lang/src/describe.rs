@@ -1,4 +1,4 @@
-//! What values are: what `nft describe` prints.
+//! Output of `nft describe`.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::syntax::Expr;
 use super::types::{self, BITMASK, Base, CT_EVENT, CT_LABEL, DATE, DAY, HOUR, LL_ADDR, symbols};
 use chainwright::nft::DataType;
 
-/// What kind of expression something is, in nft's words.
+/// nft's name for the kind of an expression.
 const fn kind(expr: &Expr) -> &'static str {
     match expr {
         Expr::Payload(_) => "payload",
@@ -33,7 +33,7 @@ const fn kind(expr: &Expr) -> &'static str {
     }
 }
 
-/// What a type stands for, in nft's words.
+/// nft's description of a data type.
 const fn meaning(data_type: DataType) -> &'static str {
     match data_type {
         DataType::VERDICT => "netfilter verdict",
@@ -86,7 +86,7 @@ const fn meaning(data_type: DataType) -> &'static str {
     }
 }
 
-/// The types that a type is made of, from the nearest on, in nft's words.
+/// nft's list of the base types of a type, from the nearest one on.
 const fn made_of(data_type: DataType, base: Base) -> &'static str {
     match (data_type, base) {
         (DataType::VERDICT | DataType::INTEGER | DataType::STRING, _) => "",
@@ -97,7 +97,7 @@ const fn made_of(data_type: DataType, base: Base) -> &'static str {
     }
 }
 
-/// Whether nft shows the constants of a type in decimal digits.
+/// Whether nft prints the constants of a type as decimal numbers.
 const fn is_decimal(data_type: DataType) -> bool {
     !matches!(
         data_type,
@@ -115,7 +115,7 @@ const fn is_decimal(data_type: DataType) -> bool {
     )
 }
 
-/// A type, or an expression of this type and length, and the constants that there are for it.
+/// Describes a type, or an expression of this type and length, and lists the type's named constants.
 pub(super) fn describe(expr: Option<&Expr>, data_type: DataType, bits: Option<u32>) -> String {
     let mut text = String::new();
     if let Some(expr) = expr {
@@ -140,7 +140,7 @@ pub(super) fn describe(expr: Option<&Expr>, data_type: DataType, bits: Option<u3
         return text;
     }
     if data_type == DataType::INET_PROTO {
-        // By their first names; the field has one byte.
+        // Only the first name of each number, and only numbers that fit into the field's one byte.
         let mut protocols = constants.to_vec();
         protocols.retain(|(_, value)| *value <= 255);
         protocols.sort_by_key(|(_, value)| *value);

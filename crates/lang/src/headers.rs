@@ -1,8 +1,8 @@
-//! Where the fields of protocols, options and extension headers stand.
+//! Positions of the fields of protocols, options and extension headers.
 //!
-//! Sources: the protocols' documents and the kernel's headers (`linux/ip.h`, `linux/tcp.h`, …) for the places,
-//! nft(8) for the names. Fields stand in the order in which nft numbers them in the user data of sets
-//! ([`SET_KEY_TYPEOF`](chainwright::nft::userdata::SET_KEY_TYPEOF)), from 1 on.
+//! Sources: the protocol specifications and the kernel's headers (`linux/ip.h`, `linux/tcp.h`, …) for the positions,
+//! nft(8) for the names. The fields are in the order in which nft numbers them, from 1 on, in the user data of sets
+//! ([`SET_KEY_TYPEOF`](chainwright::nft::userdata::SET_KEY_TYPEOF)).
 
 use chainwright::nft::DataType;
 use chainwright::nft::expr::{ChecksumType, ExthdrOp, PayloadBase};
@@ -10,24 +10,24 @@ use chainwright::nft::expr::{ChecksumType, ExthdrOp, PayloadBase};
 use super::syntax::OptionField;
 use super::types::BITMASK;
 
-/// A field of a protocol.
+/// Header field.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) data_type: DataType,
-    /// Place and length in bits.
+    /// Offset and length in bits.
     pub(super) offset: u32,
     pub(super) bits: u32,
 }
 
-/// A protocol.
+/// Protocol header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Protocol {
     pub(super) name: &'static str,
     pub(super) base: PayloadBase,
-    /// Its number in the user data of sets.
+    /// Number in the user data of sets.
     pub(super) number: u32,
-    /// Which field tells what is above it.
+    /// Name of the field that identifies the next protocol.
     pub(super) key: Option<&'static str>,
     pub(super) fields: &'static [Field],
 }
@@ -178,7 +178,7 @@ pub(super) static SCTP: Protocol = transport(
     ],
 );
 
-/// Any that has ports.
+/// Any transport protocol with ports.
 pub(super) static TH: Protocol = transport("th", 11, &[port("sport", 0), port("dport", 16)]);
 
 pub(super) static ICMPV6: Protocol = transport(
@@ -198,7 +198,7 @@ pub(super) static ICMPV6: Protocol = transport(
     ],
 );
 
-/// The types of ICMPv6 that have a `taddr`: those that are about an address.
+/// ICMPv6 types with a `taddr` field: those that concern an address.
 pub(super) const WITH_TADDR: &[u128] = &[130, 131, 132, 135, 136, 137];
 
 pub(super) static IP: Protocol = Protocol {
@@ -258,7 +258,7 @@ pub(super) static ARP: Protocol = Protocol {
     ],
 };
 
-/// From the tag's own beginning, which is the type of the frame before it and 16 bits behind that.
+/// Offsets count from the tag control information, behind the frame's ether type.
 pub(super) static VLAN: Protocol = Protocol {
     name: "vlan",
     base: PayloadBase::LINK,
@@ -287,7 +287,7 @@ pub(super) static ETHER: Protocol = Protocol {
 
 const LINK_ADDRESS: DataType = DataType::ETHER_ADDR;
 
-/// The fields of tunnels' own headers.
+/// Builds the protocol of a tunnel's own header.
 const fn tunnel(name: &'static str, number: u32, fields: &'static [Field]) -> Protocol {
     Protocol {
         name,
@@ -313,7 +313,7 @@ pub(super) static GENEVE: Protocol = tunnel(
     ],
 );
 
-/// Its header is asked for as that of any protocol above IP.
+/// Its header is matched like that of any transport protocol.
 pub(super) static GRE: Protocol = transport(
     "gre",
     20,
@@ -324,16 +324,16 @@ pub(super) static GRE: Protocol = transport(
     ],
 );
 
-/// GRE with frames in it: its header is that of GRE.
+/// GRE that carries Ethernet frames. Its header is GRE's.
 pub(super) static GRETAP: Protocol = tunnel("gretap", 21, &[]);
 
-/// All of them but those of tunnels that have no fields outside of these.
+/// All protocols except tunnels whose fields are only available in the `inner` expression.
 pub(super) static PROTOCOLS: &[&Protocol] = &[
     &AH, &ESP, &COMP, &ICMP, &IGMP, &UDP, &UDPLITE, &TCP, &DCCP, &SCTP, &TH, &IP, &IP6, &ICMPV6,
     &ARP, &VLAN, &ETHER, &GRE,
 ];
 
-/// The protocol above IP with this number.
+/// Returns the protocol above IP with this number.
 pub(super) fn above_ip(number: u128) -> Option<&'static Protocol> {
     Some(match number {
         1 => &ICMP,
@@ -352,7 +352,7 @@ pub(super) fn above_ip(number: u128) -> Option<&'static Protocol> {
     })
 }
 
-/// The protocol in frames of this type.
+/// Returns the protocol with this ether type.
 pub(super) fn above_ethernet(number: u128) -> Option<&'static Protocol> {
     Some(match number {
         0x0800 => &IP,
@@ -363,7 +363,7 @@ pub(super) fn above_ethernet(number: u128) -> Option<&'static Protocol> {
     })
 }
 
-/// An option of a protocol, an extension header, a chunk.
+/// Protocol option, extension header or SCTP chunk.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Extension {
     pub(super) kind: ExthdrOp,
@@ -373,11 +373,11 @@ pub(super) struct Extension {
 }
 
 impl Extension {
-    /// All fields that it has.
+    /// All its fields, in the order of nft's numbers.
     pub(super) fn all_fields(&self) -> impl Iterator<Item = &'static Field> {
         let common = common(self.kind);
         let common = match self.name {
-            // They are counted without what others have in common.
+            // nft numbers these without some or all of the common fields.
             "srh" | "rt0" | "rt2" => &common[common.len()..],
             "frag" => &common[..1],
             _ => common,
@@ -385,8 +385,8 @@ impl Extension {
         common.iter().chain(self.fields)
     }
 
-    /// What its first field has for a number in the user data of sets, and the first of its own, where it shares its
-    /// number with others.
+    /// Number of the first field in the user data of sets, and the number of the first field of its own, for
+    /// extensions that share their number with others.
     fn first_number(&self) -> (u32, u32) {
         let first = match self.kind {
             ExthdrOp::TCPOPT | ExthdrOp::SCTP => 0,
@@ -405,13 +405,13 @@ impl Extension {
         (first, skipped)
     }
 
-    /// The number of a field in the user data of sets.
+    /// Number of a field in the user data of sets.
     pub(super) fn number_of(&self, offset: u32, bits: u32) -> Option<u32> {
         let (first, skipped) = self.first_number();
         let mut all = self.all_fields();
         let index = all.position(|field| field.offset == offset && field.bits == bits)? as u32; // few
         if self.kind == ExthdrOp::IPV4 {
-            // All options number their fields together.
+            // Options number their fields in one common sequence.
             let own = self
                 .fields
                 .iter()
@@ -429,13 +429,13 @@ impl Extension {
         })
     }
 
-    /// The field with this number in the user data of sets.
+    /// Returns the field with this number in the user data of sets.
     pub(super) fn numbered(&self, number: u32) -> Option<&'static Field> {
         let mut all = self.all_fields();
         all.find(|field| self.number_of(field.offset, field.bits) == Some(number))
     }
 
-    /// What an extension header has for a number in the user data of sets.
+    /// Number of an extension header in the user data of sets.
     pub(super) fn number_in_typeof(&self) -> Option<u32> {
         (self.kind == ExthdrOp::IPV6).then_some(())?;
         Some(match self.name {
@@ -451,13 +451,13 @@ impl Extension {
         })
     }
 
-    /// The field of this name.
+    /// Returns the field of this name.
     pub(super) fn named(&self, name: &str) -> Option<&'static Field> {
         let mut fields = self.fields.iter().chain(common(self.kind));
         fields.find(|field| field.name == name)
     }
 
-    /// The names of all fields.
+    /// Names of all fields.
     pub(super) fn fields_named(&self) -> impl Iterator<Item = &'static str> {
         let fields = self.fields.iter().chain(common(self.kind));
         fields.map(|field| field.name)
@@ -472,7 +472,7 @@ impl OptionField {
             && self.field().is_some_and(|of| of.name == field)
     }
 
-    /// Whether it is an address in an option of IP.
+    /// Whether it is an address in an IPv4 option.
     pub(super) fn is_address_of_ipv4(&self) -> bool {
         self.extension.kind == ExthdrOp::IPV4
             && ["rr", "lsrr", "ssrr"]
@@ -480,7 +480,7 @@ impl OptionField {
                 .any(|option| self.is(option, "addr"))
     }
 
-    /// The field that it is, if it has a name.
+    /// Returns its field, if the bits have a name.
     pub(super) fn field(&self) -> Option<&'static Field> {
         let fields = self.extension.fields.iter();
         let mut fields = fields.chain(common(self.extension.kind));
@@ -488,7 +488,7 @@ impl OptionField {
     }
 }
 
-/// The fields that all of a kind have.
+/// Fields that all extensions of a kind have.
 fn common(kind: ExthdrOp) -> &'static [Field] {
     const CHUNK: &[Field] = &[
         number("type", 0, 8),
@@ -555,7 +555,7 @@ const INIT: &[Field] = &[
     number("initial-tsn", 128, 32),
 ];
 
-/// All that have names.
+/// All named extensions.
 pub(super) static EXTENSIONS: &[Extension] = &[
     ipv6("hbh", 0, &[]),
     ipv6(
@@ -672,9 +672,9 @@ pub(super) static EXTENSIONS: &[Extension] = &[
     sctp("asconf", 193, &[number("seqno", 32, 32)]),
 ];
 
-/// Options that have no name.
+/// TCP option without a name.
 pub(super) static NAMELESS_TCP: Extension = tcp("", 0, &[]);
-/// Options of DCCP: none has a name, and of none more can be asked than whether it is there.
+/// DCCP option. None has a name, and a rule can only test whether it exists.
 pub(super) static NAMELESS_DCCP: Extension = Extension {
     kind: ExthdrOp::DCCP,
     name: "",
@@ -682,7 +682,7 @@ pub(super) static NAMELESS_DCCP: Extension = Extension {
     fields: &[],
 };
 
-/// What options of this kind are that have no name; `None` if each has one.
+/// Returns the placeholder for unnamed options of this kind; `None` if all have names.
 pub(super) fn nameless(kind: ExthdrOp) -> Option<&'static Extension> {
     match kind {
         ExthdrOp::TCPOPT => Some(&NAMELESS_TCP),
@@ -691,7 +691,7 @@ pub(super) fn nameless(kind: ExthdrOp) -> Option<&'static Extension> {
     }
 }
 
-/// The option, header or chunk with this number that has this field; if none of them has, the first.
+/// Returns the extension with this number and this field; if none has the field, the first one with the number.
 pub(super) fn extension(
     kind: ExthdrOp,
     number: u8,
@@ -709,14 +709,14 @@ pub(super) fn extension(
     named.find(has).or(first)
 }
 
-/// The number of a protocol above IP.
+/// IP protocol number of a protocol.
 pub(super) fn number_above_ip(protocol: &Protocol) -> u128 {
     let mut numbers = 0..=u128::from(u8::MAX);
     let found = numbers.find(|number| above_ip(*number) == Some(protocol));
     found.unwrap_or_default()
 }
 
-/// The checksum that is mended when a field of a protocol is written: its kind, and where it is, in bytes.
+/// Checksum to update when a field of a protocol is written: its type and byte offset.
 pub(super) fn checksum_of(protocol: &Protocol) -> Option<(ChecksumType, u32)> {
     let kind = match protocol.name {
         "ip" | "icmp" | "icmpv6" | "igmp" | "udp" | "tcp" => ChecksumType::INET,
@@ -728,7 +728,7 @@ pub(super) fn checksum_of(protocol: &Protocol) -> Option<(ChecksumType, u32)> {
     Some((kind, field.offset / 8))
 }
 
-/// Whether a field is part of what the checksums of the layer above are made of, too.
+/// Whether a field is part of the pseudo header for transport checksums.
 pub(super) fn is_in_pseudo_header(protocol: &Protocol, field: &Field) -> bool {
     protocol.base == PayloadBase::NETWORK
         && matches!(

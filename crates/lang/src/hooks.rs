@@ -1,8 +1,8 @@
-//! Where chains are attached, by the names that nft has for it.
+//! nft's names for hooks and priorities.
 
 use chainwright::nft::Family;
 
-/// The priorities that have names in a family.
+/// Named priorities of a family.
 pub(super) const fn priorities(family: Family) -> &'static [(&'static str, i32)] {
     match family {
         Family::BRIDGE => &[
@@ -23,7 +23,7 @@ pub(super) const fn priorities(family: Family) -> &'static [(&'static str, i32)]
     }
 }
 
-/// The hook that a priority's name is of, if it is of one, as nft 1.0.6 lists it.
+/// Hook of a named priority in listings of nft 1.0.6; `None` if the name has no single hook.
 pub(super) fn hook_of_priority(name: &str) -> Option<&'static str> {
     match name {
         "dstnat" => Some("prerouting"),
@@ -33,8 +33,8 @@ pub(super) fn hook_of_priority(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether nft 1.1 has the priority of this name at a hook: translations of packets that this machine sends and gets have
-/// those of the hooks that they are otherwise made at, too.
+/// Whether nft 1.1 accepts a priority name at a hook. NAT priorities are also accepted at the hook for local packets:
+/// `dstnat` at output and `srcnat` at input.
 pub(super) fn is_priority_at(name: &str, hook: &str) -> bool {
     match name {
         "dstnat" => matches!(hook, "prerouting" | "output"),
@@ -43,7 +43,7 @@ pub(super) fn is_priority_at(name: &str, hook: &str) -> bool {
     }
 }
 
-/// The states of connections of a protocol, and after how many seconds nft has them end.
+/// Conntrack states of a protocol, with nft's default timeouts in seconds.
 pub(super) const fn states(protocol: u8) -> &'static [(&'static str, u32)] {
     const TCP: &[(&str, u32)] = &[
         ("syn_sent", 120),

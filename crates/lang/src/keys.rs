@@ -1,4 +1,4 @@
-//! What else than bytes of the packet can be asked: how it is called, what it is, and how long.
+//! Selectors other than packet bytes: name, type and length.
 //!
 //! Sources: `linux/netfilter/nf_tables.h` for the keys and nft(8) for their names.
 
@@ -11,20 +11,20 @@ use chainwright::nft::{DataType, Family};
 use super::syntax::Expr;
 use super::types::{self, CT_EVENT, CT_LABEL, DATE, DAY, HOUR};
 
-/// What can be asked.
+/// Description of a selector.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Key {
-    /// How it is called; `ct`, `rt`, `socket`, `tunnel` and `ipsec` stand in front of their keys' names.
+    /// Name. The names of `ct`, `rt`, `socket`, `tunnel` and `ipsec` keys omit that prefix.
     pub(super) name: &'static str,
     pub(super) data_type: DataType,
-    /// The length of its values; 0 where it is not known.
+    /// Length of its values in bits; 0 if unknown.
     pub(super) bits: u32,
-    /// The order of their bytes in a register.
+    /// Byte order in a register.
     pub(super) order: ByteOrder,
 }
 
 impl Key {
-    /// One whose bytes have the order that its type has.
+    /// Creates a key with the byte order of its data type.
     fn new((name, data_type, bits): (&'static str, DataType, u32)) -> Self {
         Self {
             name,
@@ -34,7 +34,7 @@ impl Key {
         }
     }
 
-    /// A number of no type's own, in network byte order.
+    /// Sets network byte order, for integers without a type of their own.
     const fn in_network_order(self) -> Self {
         Self {
             order: ByteOrder::Network,
@@ -43,7 +43,7 @@ impl Key {
     }
 }
 
-/// What an expression asks for, if it is not bytes of the packet, and nft has a name for it.
+/// Describes an expression; `None` for packet bytes and for expressions that nft has no name for.
 pub(super) fn of(expr: &Expr) -> Option<Key> {
     match expr {
         Expr::Meta(key) | Expr::Inside(_, key) => meta(*key),
@@ -63,7 +63,7 @@ pub(super) fn of(expr: &Expr) -> Option<Key> {
     }
 }
 
-/// Of the packet's own data.
+/// Describes a `meta` key.
 pub(super) fn meta(key: MetaKey) -> Option<Key> {
     let known = Key::new(match key {
         MetaKey::LEN => ("meta length", DataType::INTEGER, 32),
@@ -111,7 +111,7 @@ pub(super) fn meta(key: MetaKey) -> Option<Key> {
     })
 }
 
-/// Of the packet's connection; addresses that do not say their version are of this one.
+/// Describes a `ct` key. `version` determines the type of addresses that do not imply an IP version.
 pub(super) fn ct(key: CtKey, version: Option<Family>) -> Option<Key> {
     let known = Key::new(match key {
         CtKey::STATE => ("state", DataType::CT_STATE, 32),
@@ -154,7 +154,7 @@ pub(super) fn ct(key: CtKey, version: Option<Family>) -> Option<Key> {
     })
 }
 
-/// Of the packet's route.
+/// Describes an `rt` key.
 pub(super) fn rt(key: RtKey) -> Option<Key> {
     Some(Key::new(match key {
         RtKey::CLASSID => ("classid", DataType::REALM, 32),
@@ -166,7 +166,7 @@ pub(super) fn rt(key: RtKey) -> Option<Key> {
     }))
 }
 
-/// Of what a tunnel device left with the packet.
+/// Describes a `tunnel` key.
 pub(super) fn tunnel(key: TunnelKey) -> Option<Key> {
     Some(Key::new(match key {
         TunnelKey::PATH => ("path", DataType::BOOLEAN, 8),
@@ -175,7 +175,7 @@ pub(super) fn tunnel(key: TunnelKey) -> Option<Key> {
     }))
 }
 
-/// Of the socket that a packet belongs to.
+/// Describes a `socket` key.
 pub(super) fn socket(key: SocketKey) -> Option<Key> {
     Some(Key::new(match key {
         SocketKey::TRANSPARENT => ("transparent", DataType::INTEGER, 8),
@@ -186,7 +186,7 @@ pub(super) fn socket(key: SocketKey) -> Option<Key> {
     }))
 }
 
-/// Of what a route would be.
+/// Describes a `fib` expression.
 pub(super) fn fib(flags: FibFlags, result: FibResult) -> Option<Key> {
     FibFlags::SPOKEN.contains(flags).then_some(())?;
     let (data_type, bits) = match result {
@@ -200,7 +200,7 @@ pub(super) fn fib(flags: FibFlags, result: FibResult) -> Option<Key> {
     Some(Key::new((result.name()?, data_type, bits)))
 }
 
-/// Of a state of IPsec.
+/// Describes an `ipsec` key.
 pub(super) fn xfrm(key: XfrmKey) -> Option<Key> {
     let known = Key::new(match key {
         XfrmKey::DADDR_IP4 => ("ip daddr", DataType::IPV4_ADDR, 32),
@@ -221,14 +221,14 @@ pub(super) fn xfrm(key: XfrmKey) -> Option<Key> {
 mod tests {
     use super::*;
 
-    /// The kernel takes none of these; a file may have them.
+    /// The kernel rejects these flags and results; a file may contain them.
     #[test]
     fn what_a_route_is_not_asked_for() {
         let unknown = FibFlags::from_bits_retain(0x40);
         assert!(fib(FibFlags::SADDR | unknown, FibResult::OIF).is_none());
         let present = FibFlags::SADDR | FibFlags::PRESENT;
         assert!(fib(present, FibResult::OIFNAME).is_none());
-        // The kernel writes a whole number, and nft compares one.
+        // The kernel writes a 32-bit number, and nft compares one.
         assert_eq!(fib(present, FibResult::OIF).map(|key| key.bits), Some(32));
     }
 }

@@ -1,17 +1,17 @@
-//! `nft`'s language: the types and the elements of sets, and whole rulesets.
+//! nft's language: the types and elements of sets, and whole rulesets.
 //!
-//! | in | is |
+//! | modules | purpose |
 //! |---|---|
-//! | `syntax` | what a sentence is made of |
-//! | `types`, `headers`, `tunnels`, `keys`, `hooks` | what there is to be asked, and what its values are called |
-//! | `read` | from the kernel's objects to sentences |
-//! | `print`, `constant`, `list` | from sentences to text |
-//! | `parse` | from text to commands |
-//! | `compile`, `script` | from commands to a transaction |
-//! | `question`, `describe`, `run` | what a script asks for, and a script carried out |
-//! | `told`, `traced`, `registered` | from what the kernel tells of changes, packets and hooks to text |
-//! | `translate` | iptables' rules in nft's language, and back |
-//! | `json` | from sentences to libnftables' JSON, and from JSON to commands, with the feature `json` |
+//! | `syntax` | syntax tree |
+//! | `types`, `headers`, `tunnels`, `keys`, `hooks` | tables of fields and keys, and the names of their values |
+//! | `read` | kernel objects to syntax trees |
+//! | `print`, `constant`, `list` | syntax trees to text |
+//! | `parse` | text to commands |
+//! | `compile`, `script` | commands to a transaction |
+//! | `question`, `describe`, `run` | queries of a script, and running a script |
+//! | `monitor`, `traced`, `list_hooks` | change events, packet traces and registered hook functions as text |
+//! | `translate` | iptables rules to nft's language, and back |
+//! | `json` | syntax trees to libnftables' JSON, and JSON to commands, with the feature `json` |
 //!
 //! ```
 //! use chainwright::nft::DataType;
@@ -75,15 +75,15 @@ pub use value::data_type;
 
 pub use chainwright::nft::Milliseconds;
 
-/// The page for who knows `nft`, whose examples are run.
+/// Runs the examples of the page for users of `nft`.
 #[cfg(all(doctest, feature = "json"))]
 #[doc = include_str!("../../../docs/nft.md")]
 struct Page;
 
-/// What the rules of a text say, each as a command that adds it: for the fuzz targets.
+/// Parses a text and returns its rules, each as a command that adds it. For the fuzz targets.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// The text cannot be parsed.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub fn nft_rules(text: &[u8]) -> Result<Vec<String>, Error> {

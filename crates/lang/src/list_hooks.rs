@@ -1,4 +1,4 @@
-//! Which functions are called at hooks, as `nft list hooks` shows them.
+//! Lists the functions registered at netfilter hooks, like `nft list hooks`.
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ use super::constant::{Named, Plain};
 use chainwright::netlink::Error;
 use chainwright::nft::{Connection, Family, Hook, HookFunction, HookOwner, hook_name};
 
-/// What netfilter calls at its hooks, in nft's form: what `nft list hooks` prints.
+/// Functions that netfilter calls at its hooks, in the form of `nft list hooks`.
 ///
-/// It is the form of nft 1.0.6. Unlike that version, and like newer ones, it has the hooks of ARP where all are asked
-/// for, and egress beside ingress; what is called at the same priority stands in the order in which it is called.
+/// The format is nft 1.0.6's. Unlike that version, and like newer ones, it includes the ARP hooks when all families
+/// are requested, and egress besides ingress. Functions with the same priority are in call order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookListing {
     hooks: Vec<Listed>,
 }
 
-/// One hook.
+/// One hook and its functions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Listed {
     family: Family,
@@ -26,11 +26,11 @@ struct Listed {
 }
 
 impl HookListing {
-    /// Those of a family: of [`Family::INET`] those of IPv4 and IPv6, of [`Family::UNSPEC`] of all but netdev. With a
-    /// device, what is called where packets of the family come in by it; those of netdev are always of one.
+    /// Reads the hooks of a family: [`Family::INET`] stands for IPv4 and IPv6, [`Family::UNSPEC`] for all but netdev.
+    /// With a device, the ingress functions of that device are included. Netdev hooks always need a device.
     ///
     /// # Errors
-    /// [`Error::Lacks`] if the kernel does not tell; those of a request.
+    /// [`Error::Lacks`] if the kernel cannot report hooks; otherwise the errors of a request.
     pub fn read(nft: &mut Connection, family: Family, device: Option<&str>) -> Result<Self, Error> {
         Self::of(family, device, |family, hook, device| {
             nft.hook_functions(family, hook, device)
@@ -60,7 +60,7 @@ impl HookListing {
             };
             if let Some(device) = device {
                 let mut functions = ask(Family::NETDEV, Hook::INGRESS, Some(device))?;
-                // What is registered for IPv4 and IPv6 alone is not asked for packets of ARP.
+                // Functions registered for IPv4 and IPv6 only are not called for ARP packets.
                 functions.retain(|function| family != Family::ARP || is_of_netdev(function));
                 add("ingress", functions);
             }
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use chainwright::nft::hooks_answering;
 
-    /// As nft 1.0.6 prints the same, but for the order of what has one priority.
+    /// Same as nft 1.0.6's output except for the order within one priority.
     #[test]
     fn hooks_are_written_as_nft_has_them() {
         let listed = |family, device| {
@@ -205,7 +205,7 @@ mod tests {
         assert!(matches!(lacks, Err(Error::Lacks { .. })));
     }
 
-    /// What the captured ones do not have.
+    /// Owner types that the captured replies do not contain.
     #[test]
     fn owners_of_newer_kernels_have_words() {
         let called = |owner, function: Option<&str>| {

@@ -1,4 +1,4 @@
-//! What the kernel tells of changes, in words.
+//! Formats change events in nft's language.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use chainwright::nft::{
     SnapshotTable,
 };
 
-/// Says in nft's words what transactions did, as `nft monitor` and `nft --echo` do.
+/// Formats committed transactions in nft's language, like `nft monitor` and `nft --echo`.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -42,31 +42,30 @@ use chainwright::nft::{
 /// # }
 /// ```
 ///
-/// An event names a set and does not say of what type it is: so it keeps what it was told of the tables and sets that
-/// there are, without the elements of those that have a name. It is to be told of every change, in their order, and to be
-/// made anew where changes were lost.
+/// An event names a set without its type. The formatter therefore keeps the definitions of tables and sets, without
+/// the elements of named sets. Pass it every change, in order, and create a new one after changes were lost.
 #[derive(Debug)]
 pub struct EventFormatter {
     known: Snapshot,
-    /// What is known is of this generation, or of a later one.
+    /// Generation of `known`, which may also be of a later one.
     since: Option<Generation>,
     pub(super) options: Options,
 }
 
-/// What became of an event.
+/// Result of formatting an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Formatted<L = Line> {
-    /// It is said.
+    /// The event as text.
     Line(L),
-    /// It is said with another event: the elements in braces of a rule, the other end of a range.
+    /// The event is part of another line: elements of an anonymous set in a rule, the other end of a range.
     Within,
-    /// nft has no words for it, or what they would be is not known.
+    /// nft's language cannot represent the event, or its definition is not known.
     Inexpressible,
 }
 
 impl<L> Formatted<L> {
-    /// What is said.
+    /// Returns the text of the event.
     #[must_use]
     pub const fn line(&self) -> Option<&L> {
         match self {
@@ -76,15 +75,15 @@ impl<L> Formatted<L> {
     }
 }
 
-/// An event in nft's words. Its `Display` is nft's line: with `{:#}` the handle is behind it, as `nft -a` has it.
+/// An event in nft's language. `Display` prints nft's line; `{:#}` appends the handle, like `nft -a`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Line {
-    /// What was done to what: `add rule ip filter input`.
+    /// Verb and object: `add rule ip filter input`.
     pub head: String,
-    /// The rule, or what stands in braces behind the head, with the braces; empty if there is nothing.
+    /// The rule, or the object's block with its braces; empty if there is none.
     pub body: String,
-    /// The handle of what was added, and of a table that went.
+    /// Handle of an added object or a deleted table.
     pub handle: Option<u64>,
 }
 
@@ -101,7 +100,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// The end of a range whose other end may be told next.
+/// One end of a range whose other end may come in the next event.
 struct Bound<'c> {
     event: usize,
     message: Message<'c>,
@@ -110,10 +109,10 @@ struct Bound<'c> {
 }
 
 impl EventFormatter {
-    /// One that asks over this connection which tables and sets there are.
+    /// Creates a formatter and reads the current tables and sets over this connection.
     ///
     /// # Errors
-    /// Those of the listings; [`Error::Interrupted`] if others kept changing the ruleset.
+    /// Errors of the listings; [`Error::Interrupted`] if others kept changing the ruleset.
     pub fn new(connection: &mut Connection, options: Options) -> Result<Self, Error> {
         let known = connection.definitions()?;
         Ok(Self {
@@ -123,7 +122,8 @@ impl EventFormatter {
         })
     }
 
-    /// One that knows only what it is told: what was there before has no words.
+    /// Creates a formatter without knowledge of the current ruleset. It cannot format events that refer to earlier
+    /// objects.
     #[must_use]
     pub fn of_nothing(options: Options) -> Self {
         Self {
@@ -133,19 +133,19 @@ impl EventFormatter {
         }
     }
 
-    /// Says what a transaction did: for each of its [events](Change::events), in their order, what became of it.
+    /// Formats a transaction: one result for each of its [events](Change::events), in order.
     pub fn format(&mut self, change: &Change) -> Vec<Formatted> {
         self.format_in::<Lines>(change)
     }
 
-    /// The same as libnftables' JSON: for each event an object like `{"add": {"rule": …}}`, in one line.
+    /// Formats a transaction as libnftables' JSON: one object like `{"add": {"rule": …}}` for each event, in one line.
     #[cfg(feature = "json")]
     pub fn format_json(&mut self, change: &Change) -> Vec<Formatted<String>> {
         self.format_in::<super::json::Events>(change)
     }
 
     fn format_in<F: Form>(&mut self, change: &Change) -> Vec<Formatted<F::Said>> {
-        // What is known is of later: what is called the same may have been something else then.
+        // `known` is newer than this change: its names may have referred to other objects then.
         let is_past = self.since.is_some_and(|since| {
             let ahead = change.generation().number().wrapping_sub(since.number());
             ahead.cast_signed() <= 0
@@ -157,7 +157,7 @@ impl EventFormatter {
             let Ok(object) = event.object() else {
                 continue;
             };
-            // A set that goes is still needed for its name; what comes is needed at once.
+            // Formatting a deletion needs the deleted set; formatting an addition needs the new one.
             if !event.is_deletion() && self.known.learn(&event).is_err() {
                 continue;
             }
@@ -170,7 +170,7 @@ impl EventFormatter {
                 };
             }
             if event.is_deletion() {
-                let _ = self.known.learn(&event); // what cannot be read says nothing
+                let _ = self.known.learn(&event); // an unreadable event adds nothing
             }
         }
         if let Some(bound) = bound {
@@ -179,7 +179,7 @@ impl EventFormatter {
         if self.known.tidy().is_err() {
             self.known = Snapshot::of_nothing();
         }
-        // What belongs to a rule that could not be said is to be seen.
+        // If a rule cannot be formatted, report its anonymous sets as inexpressible too.
         let is_rule = |event: &Event<'_>| matches!(event.object(), Ok(EventObject::Rule(_)));
         let mut each = change.events().zip(&told);
         if each.any(|(event, told)| is_rule(&event) && matches!(told, Formatted::Inexpressible)) {
@@ -196,14 +196,14 @@ impl EventFormatter {
         self.known.table(event.family(), event.table()?)
     }
 
-    /// Whether an event is of a set without a name of its own, as far as that is still known.
+    /// Whether an event concerns a known anonymous set.
     fn is_of_nameless(&self, event: &Event<'_>) -> bool {
         let table = self.table_of(event);
         let set = event.set().and_then(|name| table?.set(name));
         set.is_some_and(|set| is_nameless(set.set().flags().unwrap_or_default()))
     }
 
-    /// What a set is, as far as that is known: of one that goes nothing but the name is told.
+    /// Flags of a set, as far as known. The event for a deleted set only has its name.
     pub(super) fn flags_of(&self, event: &Event<'_>, view: &SetRef<'_>) -> SetFlags {
         let set = self.table_of(event).and_then(|t| t.set(view.name()));
         let flags = set.map_or_else(|| view.flags(), |set| set.set().flags());
@@ -269,7 +269,7 @@ impl EventFormatter {
                     told[other.event] = self.said_elements::<F>(&[other.message], &other);
                 }
                 *bound = Some(this);
-                Formatted::Inexpressible // until its other end is told
+                Formatted::Inexpressible // until its other end arrives
             }
         }
     }
@@ -281,7 +281,7 @@ impl EventFormatter {
         of: &Bound<'_>,
     ) -> Formatted<F::Said> {
         let elements = &of.elements;
-        // An end without a beginning stands before the first range, and says nothing.
+        // An end without a start precedes the first range and adds nothing.
         if let [_] = messages
             && end(elements).is_some_and(|(is_end, _)| is_end)
         {
@@ -303,7 +303,7 @@ impl EventFormatter {
     }
 }
 
-/// What is added: `create` where it was not to be there yet.
+/// Verb of an addition: `create` if the object must not exist yet.
 fn added(event: &Event<'_>) -> &'static str {
     match event.flags().contains(EventFlags::EXCLUSIVE) {
         true => "create",
@@ -311,12 +311,12 @@ fn added(event: &Event<'_>) -> &'static str {
     }
 }
 
-/// How what happened is said.
+/// Output format of events.
 pub(super) trait Form {
-    /// What is said of an event.
+    /// Formatted event.
     type Said;
 
-    /// Of an object; `None` if there are no words for it.
+    /// Formats an event about an object; `None` if the format cannot represent it.
     fn object(
         formatter: &EventFormatter,
         verb: &'static str,
@@ -324,7 +324,7 @@ pub(super) trait Form {
         object: &EventObject<'_>,
     ) -> Option<Self::Said>;
 
-    /// Of the elements of a set that stands alone, with these elements alone.
+    /// Formats the elements of a named set; the set contains only these elements.
     fn elements(
         formatter: &EventFormatter,
         verb: &'static str,
@@ -346,12 +346,12 @@ impl Form for Lines {
     ) -> Option<Line> {
         let options = &formatter.options;
         let is_deletion = event.is_deletion();
-        // Of what goes the name says all.
+        // The name is enough for a deletion.
         let inside = |body: Option<String>| match is_deletion {
             true => Some(String::new()),
             false => body,
         };
-        // Without words where nft's language cannot hold a name.
+        // nft's language cannot represent some names.
         let named = |name: &BStr| is_name(name).then(|| name.to_string());
         let in_table =
             |table: &BStr, name: &BStr| Some(format!("{} {}", named(table)?, named(name)?));
@@ -454,7 +454,7 @@ fn rule_line(
         Some(_) => list::rule(&formatter.table_of(event)?, rule, &formatter.options)?,
         None => String::new(),
     };
-    // Of one that goes nft gives the number; what it was is said beside it.
+    // nft prints only the handle of a deleted rule; the body has the rule in addition.
     Some(Line {
         head,
         body,
@@ -480,7 +480,7 @@ impl Bound<'_> {
     }
 }
 
-/// The only element: whether it ends a range, and its key.
+/// If there is exactly one element, whether it ends a range, and its key.
 fn end(elements: &ElementsRef<'_>) -> Option<(bool, Vec<u8>)> {
     let mut each = elements.elements().into_iter().flatten();
     let element = each.next()?.ok()?;
@@ -490,7 +490,7 @@ fn end(elements: &ElementsRef<'_>) -> Option<(bool, Vec<u8>)> {
         .then(|| (element.is_interval_end(), key))
 }
 
-/// Whether a set is said by its elements.
+/// Whether a set is listed within its rule.
 fn is_nameless(flags: SetFlags) -> bool {
     flags.contains(SetFlags::ANONYMOUS) && !flags.contains(SetFlags::EVAL)
 }

@@ -1,4 +1,4 @@
-//! What a script asks for: listings, elements, what is told from now on.
+//! Commands of a script that query: listings, element lookups, monitoring.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -22,31 +22,32 @@ use chainwright::nft::{
     SnapshotError, SnapshotOptions,
 };
 
-/// A command of a script that changes nothing in a transaction: `list`, `reset`, `get`, `describe`, `monitor`.
+/// Command of a script that does not modify the ruleset by a transaction: `list`, `reset`, `get`, `describe`,
+/// `monitor`.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'s> {
     script: &'s Script,
     command: &'s Command,
 }
 
-/// A part of a ruleset that was asked for.
+/// Part of a ruleset that a script requested.
 #[derive(Debug)]
 pub struct Answer<'s> {
     snapshot: Arc<Snapshot>,
     part: Part<'s>,
 }
 
-/// What was read for questions: the next one about the same tables is answered from it, as long as nothing was committed
-/// since. Counters, and elements that come with packets or go with time, are as they were read.
+/// Cache of the tables read for earlier commands. A later command about the same tables uses it, as long as nothing
+/// was committed since. Counters, dynamic elements and timeouts are as of the first read.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
-    /// By the tables.
+    /// Keyed by the debug format of the scope.
     read: HashMap<String, Arc<Snapshot>>,
     terse: bool,
     with_bytecode: bool,
 }
 
-/// Of which sets elements are read.
+/// Selects the sets whose elements are read.
 fn elements_of(terse: bool) -> ElementsOf {
     match terse {
         true => ElementsOf::ANONYMOUS,
@@ -54,7 +55,7 @@ fn elements_of(terse: bool) -> ElementsOf {
     }
 }
 
-/// Reads parts of these tables; without the elements of sets that have names if it is to be terse.
+/// Reads parts of these tables; if `terse`, without the elements of named sets.
 fn read(
     nft: &mut Connection,
     scope: &Scope<'_>,
@@ -69,7 +70,8 @@ fn read(
 }
 
 impl Known {
-    /// Nothing yet. Without the elements of sets if the options have no use for them: then no answer from it has them.
+    /// Creates an empty cache. If the options are terse, it omits the elements of named sets, and so do all answers
+    /// from it.
     #[must_use]
     pub fn new(options: &Options) -> Self {
         Self {
@@ -78,7 +80,7 @@ impl Known {
         }
     }
 
-    /// The same, for answers of which the [bytecode](Answer::bytecode) is printed: they need the whole tables.
+    /// Reads whole tables, so that the [bytecode](Answer::bytecode) of answers can be printed.
     #[must_use]
     pub fn with_bytecode(self) -> Self {
         Self {
@@ -88,7 +90,7 @@ impl Known {
         }
     }
 
-    /// What answers a question, with what the script's other questions ask of the same tables: these are of one reading.
+    /// Returns the snapshot for a command. One read covers all commands of the script about the same tables.
     fn snapshot(
         &mut self,
         nft: &mut Connection,
@@ -120,7 +122,7 @@ impl Known {
 }
 
 impl<'s> Answer<'s> {
-    /// Reads a part of these tables to list it with these options: no more than it takes.
+    /// Reads the parts of these tables that a listing with these options needs.
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
@@ -136,7 +138,7 @@ impl<'s> Answer<'s> {
     /// ```
     ///
     /// # Errors
-    /// As [`Connection::snapshot`].
+    /// Same as [`Connection::snapshot`].
     pub fn read(
         nft: &mut Connection,
         scope: &Scope<'_>,
@@ -149,13 +151,13 @@ impl<'s> Answer<'s> {
         })
     }
 
-    /// The listing that it is. No other part was read.
+    /// Formats the requested part. No other part was read.
     #[must_use]
     pub fn listing<'a>(&'a self, options: &'a Options) -> Listing<'a> {
         Listing::new(&self.snapshot, options).part(self.part)
     }
 
-    /// The instructions of what it lists: what `nft --debug=netlink` prints before the listing.
+    /// Formats the bytecode of the listed part: the text that `nft --debug=netlink` prints before the listing.
     #[must_use]
     pub const fn bytecode(&self) -> impl fmt::Display {
         Bytecode(self)
@@ -189,12 +191,12 @@ impl fmt::Display for Bytecode<'_> {
     }
 }
 
-/// Which changes are to be told: `monitor new rules`.
+/// Selection of events to report: `monitor new rules`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watched(super::parse::Watched);
 
 impl Watched {
-    /// Whether an event is one of them.
+    /// Whether an event is selected.
     #[must_use]
     pub fn admits(&self, event: &Event<'_>) -> bool {
         let is_wanted = match event.is_deletion() {
@@ -214,27 +216,27 @@ impl Watched {
             }
     }
 
-    /// Whether all is, so that nft also tells the generations, and the rules that packets meet.
+    /// Whether everything is selected. nft then also reports generations and packet traces.
     #[must_use]
     pub const fn is_all(&self) -> bool {
         !self.0.is_named
     }
 
-    /// Whether it is the rules that packets meet (`monitor trace`) and nothing else, which a
-    /// [`Tracer`](chainwright::nft::live::Tracer) tells.
+    /// Whether only packet traces are selected (`monitor trace`); a [`Tracer`](chainwright::nft::live::Tracer) reports
+    /// them.
     #[must_use]
     pub fn is_trace(&self) -> bool {
         self.0.kind == WatchedKind::Trace
     }
 
-    /// Whether it is to be told as JSON (`monitor rules json`).
+    /// Whether the output format is JSON (`monitor rules json`).
     #[must_use]
     pub const fn is_json(&self) -> bool {
         self.0.is_json
     }
 }
 
-/// What a question is about, and which tables it takes to answer it.
+/// Part that a command is about, and the tables to read for it.
 struct About<'s> {
     scope: Scope<'s>,
     part: Part<'s>,
@@ -308,17 +310,17 @@ impl<'s> Question<'s> {
                     Kind::Meters => Part::Meters,
                     Kind::Flowtables => Part::Flowtables,
                     Kind::Stateful(object_type) => Part::Objects(*object_type),
-                    Kind::Hooks => return Err(self.fault("hooks are no part of a ruleset")),
+                    Kind::Hooks => return Err(self.fault("hooks are not part of a ruleset")),
                 };
                 of(*family, table.as_ref(), part)
             }
             Object::Elements(elements) => of(elements.family, Some(&elements.table), Part::Tables),
             Object::Rule(rule) => of(rule.family, Some(&rule.table), Part::All),
-            _ => return Err(self.fault("nothing of this is listed")),
+            _ => return Err(self.fault("this cannot be listed")),
         })
     }
 
-    /// Whether what it is about must be there.
+    /// Whether the command's object must exist.
     pub(super) const fn names_something(&self) -> bool {
         !matches!(
             self.command.object,
@@ -329,7 +331,7 @@ impl<'s> Question<'s> {
         )
     }
 
-    /// That something is not there.
+    /// Creates the error that the object does not exist.
     fn missing(&self, about: &About<'_>, has_table: bool) -> Fault {
         let name = |name: &[u8]| super::parse::error::shown(&String::from_utf8_lossy(name));
         let table = about
@@ -345,16 +347,16 @@ impl<'s> Question<'s> {
             (true, Part::Object(_, object)) => format!("object `{}`", name(object)),
             _ => {
                 let family = about.scope.family;
-                let message = format!("there is no table {family} {table}");
+                let message = format!("no such table: {family} {table}");
                 return Fault::missing(self.place(), message);
             }
         };
         let family = about.scope.family;
-        let message = format!("there is no {what} in table {family} {table}");
+        let message = format!("no such {what} in table {family} {table}");
         Fault::missing(self.place(), message)
     }
 
-    /// The same by what is known.
+    /// Checks the command against the ruleset in `known`, which is read if necessary.
     pub(super) fn check_by(
         &self,
         nft: &mut Connection,
@@ -369,7 +371,7 @@ impl<'s> Question<'s> {
         self.check(&now, planned).map_err(|fault| self.wrong(fault))
     }
 
-    /// Whether it can be answered once what is planned is done to what is there.
+    /// Whether the command's object exists once the planned changes are applied to the ruleset.
     pub(super) fn check(&self, now: &Snapshot, planned: &Planned<'_>) -> Result<(), Fault> {
         if !self.names_something() {
             return Ok(());
@@ -408,14 +410,14 @@ impl<'s> Question<'s> {
         }
     }
 
-    /// That it cannot be part of a transaction, for who takes changes alone.
+    /// Creates the error that the command cannot be part of a transaction, for callers that only accept changes.
     #[must_use]
     pub fn no_change(&self) -> Error {
         self.script.explain(not_a_change(self.place()))
     }
 
-    /// What is to be told from now on, for as long as somebody listens (`monitor`): who asks opens a
-    /// [`Monitor`](chainwright::nft::live::Monitor) for it.
+    /// Returns the events to report (`monitor`). The caller opens a [`Monitor`](chainwright::nft::live::Monitor) for
+    /// them.
     #[must_use]
     pub const fn watched(&self) -> Option<Watched> {
         match &self.command.object {
@@ -424,7 +426,7 @@ impl<'s> Question<'s> {
         }
     }
 
-    /// The family and the device whose hooks are to be listed (`list hooks`): by a [`HookListing`](super::HookListing).
+    /// Returns the family and device of `list hooks`; a [`HookListing`](super::HookListing) lists the hooks.
     #[must_use]
     pub fn hooks(&self) -> Option<(Family, Option<&'s str>)> {
         match (self.command.verb, &self.command.object) {
@@ -436,7 +438,7 @@ impl<'s> Question<'s> {
         }
     }
 
-    /// What is explained (`describe`); that takes no kernel.
+    /// Returns the output of `describe`. It does not need the kernel.
     #[must_use]
     pub fn description(&self) -> Option<String> {
         let Object::Described(described) = &self.command.object else {
@@ -452,20 +454,21 @@ impl<'s> Question<'s> {
         })
     }
 
-    /// Answers it with what is there now, if it is a listing (`list`), a reset or a look at elements (`get`).
+    /// Runs a `list`, `reset` or `get` command on the current ruleset.
     ///
     /// # Errors
-    /// [`RunError::Script`] if what it asks for is not there, or is no part of a ruleset; otherwise those of requests.
+    /// [`RunError::Script`] if the object does not exist or is not part of a ruleset; otherwise the errors of the requests.
     pub fn answer(&self, nft: &mut Connection) -> Result<Answer<'s>, RunError> {
         self.answer_by(nft, false, |nft, about| {
             Ok(Arc::new(read(nft, &about.scope, &[about.part], false)?))
         })
     }
 
-    /// The same, with what was read for others ([`Done::known`](super::Done::known)), where that is still so.
+    /// Runs the command like [`answer`](Self::answer), but reuses tables that were read for other commands
+    /// ([`Done::known`](super::Done::known)), if nothing was committed since.
     ///
     /// # Errors
-    /// As [`answer`](Self::answer).
+    /// Same as [`answer`](Self::answer).
     pub fn answer_from(
         &self,
         nft: &mut Connection,
@@ -505,11 +508,11 @@ impl<'s> Question<'s> {
             (_, Part::Objects(object_type)) => Answered::Objects(object_type, about.scope.clone()),
             (Object::Rule(rule), _) => {
                 let Position::Handle(handle) = rule.position else {
-                    return Err(self.wrong(self.fault("a rule is reset by its handle")));
+                    return Err(self.wrong(self.fault("a rule is reset by handle")));
                 };
                 let chain = rule.chain.as_bstr();
                 let Some(snapshot) = nft.reset_rule(&about.scope, chain, handle, elements)? else {
-                    let message = format!("there is no rule with handle {handle} in this chain");
+                    let message = format!("no rule with handle {handle} in this chain");
                     return Err(self.wrong(Fault::missing(self.place(), message)));
                 };
                 return Ok(Answer {
@@ -535,7 +538,7 @@ impl<'s> Question<'s> {
         let snapshot = nft.answered(tables, &asked)?;
         let snapshot = match snapshot {
             Some(snapshot) => snapshot,
-            None => read(nft, &about.scope, &[about.part], true)?, // to say what is missing
+            None => read(nft, &about.scope, &[about.part], true)?, // to name the missing object
         };
         self.check(&snapshot, &Planned::default())
             .map_err(|fault| self.wrong(fault))?;
@@ -548,7 +551,7 @@ impl<'s> Question<'s> {
     /// `get element ip t s { 10.0.0.1 }`
     fn elements(&self, nft: &mut Connection, is_reset: bool) -> Result<Answer<'s>, RunError> {
         let Object::Elements(elements) = &self.command.object else {
-            return Err(self.wrong(self.fault("only elements are looked up")));
+            return Err(self.wrong(self.fault("only elements can be looked up")));
         };
         let table = Scope::table(elements.family, &*elements.table);
         let known = read(nft, &table, &[Part::Set(&elements.set)], true)?;
@@ -564,7 +567,7 @@ impl<'s> Question<'s> {
         );
         let Some(snapshot) = nft.answered(known, &Answered::Elements(&set, &sought, is_reset))?
         else {
-            let fault = Fault::missing(self.place(), "there is no such element");
+            let fault = Fault::missing(self.place(), "no such element");
             return Err(self.wrong(fault));
         };
         let part: &'s [u8] = elements.set.as_ref();
@@ -581,7 +584,7 @@ impl<'s> Question<'s> {
     }
 }
 
-/// What is in a table, by its name.
+/// Named object in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Inside<'s> {
     Chain(&'s [u8]),
@@ -602,19 +605,19 @@ fn part_name<'s>(part: Part<'s>) -> Option<Inside<'s>> {
     })
 }
 
-/// Which names a script makes and takes away, as far as its commands went.
+/// Objects that a script's commands so far create and delete.
 #[derive(Debug, Default)]
 pub(super) struct Planned<'s> {
     tables: HashMap<(Family, &'s [u8]), PlannedTable<'s>>,
-    /// Of which families all that was there goes.
+    /// Families that are flushed (`flush ruleset`).
     flushed: HashSet<Family>,
 }
 
 #[derive(Debug, Default)]
 struct PlannedTable<'s> {
-    /// `None` if nothing is done to it itself.
+    /// Whether the table exists afterwards; `None` if no command changes the table itself.
     is_there: Option<bool>,
-    /// Whether nothing of what was in it is left.
+    /// Whether the previous contents of the table are gone.
     is_new: bool,
     inside: HashMap<Inside<'s>, bool>,
 }
@@ -640,7 +643,7 @@ impl<'s> Planned<'s> {
             })
     }
 
-    /// Takes in what a command does.
+    /// Records the effect of a command.
     pub(super) fn take(&mut self, command: &'s Command) {
         let is_there = match command.verb {
             Verb::Add | Verb::Create => true,
@@ -677,7 +680,7 @@ impl<'s> Planned<'s> {
                 }
                 return;
             }
-            // Only devices are taken off it.
+            // Deletes only devices, not the object.
             Object::Chain(chain) if !is_there && names_devices(chain) => return,
             Object::Flowtable(flowtable) if !is_there && flowtable.hook.is_some() => return,
             Object::Chain(chain) => {

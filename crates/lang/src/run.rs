@@ -1,4 +1,4 @@
-//! Scripts carried out: what they change as one transaction, what they ask for behind it.
+//! Runs scripts: the changes in one transaction; the queries afterwards.
 
 use super::list::Options;
 use super::monitor::EventFormatter;
@@ -13,65 +13,65 @@ use chainwright::nft::Committed;
 use chainwright::nft::live::{Change, Item, Monitor, MonitorOptions};
 use chainwright::nft::{CommitError, Connection, Outcome, SnapshotError, Transaction};
 
-/// How a script is carried out.
+/// How to run a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// It is committed.
+    /// Commits the transaction.
     #[default]
     Commit,
-    /// The same, and what it added is told ([`Done::echo`]).
+    /// Commits the transaction and reports what was added ([`Done::echo`]).
     Echo,
-    /// The kernel checks it; nothing is changed.
+    /// Lets the kernel check the transaction; nothing changes.
     Check,
 }
 
-/// What came of a script's changes.
+/// Result of running a script's changes.
 #[derive(Debug)]
 pub struct Done {
-    /// How many operations they were.
+    /// Number of operations in the transaction.
     pub operations: usize,
-    /// What was added, where that was asked for.
+    /// What was added, in the mode `Echo`.
     pub echo: Option<Echo>,
-    /// What was read to see that what it asks for is there: [`answers`](super::Question::answer_from) take it.
+    /// Tables read to check that queried objects exist. Pass them to [`answer_from`](super::Question::answer_from).
     pub known: Known,
-    /// The handles of what its commands added, with their places; known to an echo.
+    /// Handles of the objects that commands added, with the commands' locations; only in the mode `Echo`.
     #[cfg(feature = "json")]
     pub(super) handles: Vec<(Place, u64)>,
 }
 
-/// What a transaction did, as the kernel told of it, and who has words for it.
+/// Events of a transaction, with a formatter for them.
 #[derive(Debug)]
 pub struct Echo {
-    /// `None` if it changed nothing, or the kernel's message was lost.
+    /// `None` if the transaction changed nothing, or the event was lost.
     pub change: Option<Change>,
-    /// Whether it changed something that the kernel did not tell of.
+    /// Whether the transaction changed something and its event was lost.
     pub is_lost: bool,
-    /// One that knows what was there before the change, which it is to be told.
+    /// Formatter that knows the ruleset before the change. Pass it `change`.
     pub formatter: EventFormatter,
 }
 
-/// Why a script was not carried out, or not to its end.
+/// Error while running a script.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The script is wrong, or asks for what is not there. Its changes were not made, if it is said before they were.
+    /// The script is invalid, or refers to a missing object. [`Script::run`] reports this before it changes anything.
     #[error("{0}")]
     Script(Box<Error>),
-    /// The kernel refused what these places ask for.
+    /// The kernel rejected the commands at these locations.
     #[error("{}", Lines(places))]
     Refused {
-        /// The places.
+        /// Locations of the commands.
         places: Vec<Error>,
-        /// Whether nothing was applied, or that cannot be known.
+        /// Whether nothing was applied, or the outcome is unknown.
         outcome: Outcome,
     },
-    /// It was not committed.
+    /// The commit failed.
     #[error(transparent)]
     Commit(Box<CommitError>),
-    /// The ruleset could not be read.
+    /// Reading the ruleset failed.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// A request failed.
+    /// A netlink request failed.
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
 }
@@ -87,7 +87,7 @@ impl From<RunError> for chainwright::Error {
     }
 }
 
-/// Errors one below the other.
+/// Prints errors, one per line.
 struct Lines<'e>(&'e [Error]);
 
 impl std::fmt::Display for Lines<'_> {
@@ -103,11 +103,10 @@ impl std::fmt::Display for Lines<'_> {
 }
 
 impl Script {
-    /// Carries out what it changes: all of it in one transaction, or nothing. Where it speaks of what must be there, and
-    /// others commit meanwhile, it is read again and tried again.
+    /// Applies the script's changes in one transaction: all or nothing.
     ///
-    /// What it [asks for](Self::questions) is not answered by this, but if something of that will not be there, nothing is
-    /// changed. What an echo is told in, the options say.
+    /// [Queries](Self::questions) are not run. But if one of them refers to an object that will not exist, nothing is
+    /// changed. The options apply to the formatter of the echo.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -133,9 +132,10 @@ impl Script {
     /// # }
     /// ```
     ///
-    /// Where it depends on what is there, and others change that meanwhile, it begins again, as the connection's
-    /// [`with_retry`](Connection::with_retry) says. Of what is there no more is read than what it
-    /// speaks of: the ranges of a set that it adds to, a chain that it renames, the rules of a chain of which it counts them.
+    /// If the transaction depends on the current ruleset and another process commits meanwhile, the ruleset is read
+    /// again and the commit retried, as set by the connection's [`with_retry`](Connection::with_retry). Only the
+    /// needed parts of the ruleset are read: intervals of a set that the script adds to, a chain that it renames, the
+    /// rules of a chain that it refers to by index.
     ///
     /// # Errors
     /// [`RunError`]
@@ -148,7 +148,8 @@ impl Script {
         self.run_shown(nft, mode, options, |_| {})
     }
 
-    /// The same, with its transaction shown before each attempt to commit it.
+    /// Applies the changes like [`run`](Self::run), and passes the transaction to `show` before each attempt to commit
+    /// it.
     ///
     /// # Errors
     /// [`RunError`]
@@ -162,7 +163,7 @@ impl Script {
         let mut known = Known::new(options);
         if !self.changes_something() {
             if self.questions().nth(1).is_some() {
-                self.check_questions(nft, &mut known)?; // a single one says it itself
+                self.check_questions(nft, &mut known)?; // a single query reports missing objects when it runs
             }
             return Ok(Done {
                 operations: 0,
@@ -236,7 +237,7 @@ impl Script {
         }
     }
 
-    /// Whether what is asked for will be there.
+    /// Checks that the objects of all queries will exist.
     fn check_questions(&self, nft: &mut Connection, known: &mut Known) -> Result<(), RunError> {
         let mut planned = PlannedNames::default();
         for command in self.commands() {
@@ -249,13 +250,13 @@ impl Script {
     }
 }
 
-/// Who is told of what is committed.
+/// Listens for the event of a commit.
 struct Listener {
     monitor: Monitor,
     formatter: EventFormatter,
 }
 
-/// What was told of it.
+/// Result of a commit, with its event.
 struct Heard {
     #[cfg(feature = "json")]
     committed: Committed,
@@ -265,7 +266,7 @@ struct Heard {
 
 impl Listener {
     fn begin(nft: &mut Connection, options: &Options) -> Result<Self, netlink::Error> {
-        // What is told from here on is later than what is known.
+        // Subscribe before reading the ruleset, so that no change is missed.
         let monitor = MonitorOptions::default().open_beside(nft)?;
         Ok(Self {
             monitor,
@@ -281,7 +282,7 @@ impl Listener {
         let committed = nft.commit_echo(transaction)?;
         let (mut told, mut is_lost) = (None, false);
         if committed.generation().is_some() || !committed.is_whole() {
-            // The kernel has told of it by now.
+            // The kernel has sent the event by now.
             while let Ok(Some(item)) = self.monitor.try_receive() {
                 let Item::Change(change) = item else {
                     continue;
@@ -290,10 +291,10 @@ impl Listener {
                     told = Some(change);
                     break;
                 }
-                self.formatter.format(&change); // somebody else's, before it
+                self.formatter.format(&change); // another process's commit before this one
             }
             is_lost = told.is_none();
-        } // else it changed nothing
+        } // else nothing changed
         Ok(Heard {
             #[cfg(feature = "json")]
             committed,

@@ -1,4 +1,4 @@
-//! Scripts: what is to become of a ruleset, in nft's language.
+//! Scripts in nft's language.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::syntax::{Expr, Line, Place, Statement, Target, Verdict};
 use crate::zone::Zone;
 use chainwright::nft::{CommitError, Family, Name, Needed, Set, SetFlags, Snapshot, Transaction};
 
-/// A script in nft's language: what `nft -f` takes, read, and what it asks for not done yet.
+/// A parsed script in nft's language, as for `nft -f`. Parsing does not run it.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,7 +38,7 @@ use chainwright::nft::{CommitError, Family, Name, Needed, Set, SetFlags, Snapsho
 /// # }
 /// ```
 ///
-/// What is wrong with it is said with the line and the place in it:
+/// Errors name the line and column:
 ///
 /// ```
 /// use chainwright_lang::Script;
@@ -52,14 +52,14 @@ pub struct Script {
     commands: Vec<Command>,
     sources: Sources,
     time_zone: Zone,
-    /// What it does to variables, if it does.
+    /// Variables that it defines or undefines, if any.
     defined: Option<Defined>,
-    /// Whether it is a document of JSON.
+    /// Whether it is a JSON document.
     #[cfg(feature = "json")]
     is_json: bool,
 }
 
-/// Values of variables (`$name`) that are known before a script begins.
+/// Variables (`$name`) with values from outside the script.
 ///
 /// ```
 /// use chainwright_lang::{Definitions, Includes, Script};
@@ -73,22 +73,22 @@ pub struct Script {
 #[derive(Debug, Clone, Default)]
 pub struct Definitions {
     kept: Kept,
-    /// How many were given by themselves.
+    /// Number of variables set by [`define`](Self::define).
     count: usize,
 }
 
 impl Definitions {
-    /// Gives a variable a value, as `nft --define name=value` does.
+    /// Defines a variable, like `nft --define name=value`.
     ///
     /// # Errors
-    /// What is wrong with either.
+    /// The name or the value is invalid.
     pub fn define(&mut self, name: &str, value: &str) -> Result<(), Error> {
-        // One line for each: what stands in it cannot be more than a value.
+        // Each definition is a text of its own, and must contain nothing but a value.
         let called = format!("definition {}", self.count + 1);
         let source = Source::new(called, format!("define {name} = {value}"));
         let lone = parse::parse_behind(&self.kept, source, &NoIncludes)?;
         if let Some(command) = lone.commands.first() {
-            let fault = parse::Fault::new(command.place, "this is more than a value");
+            let fault = parse::Fault::new(command.place, "expected a single value");
             return Err(lone.sources.explain(fault));
         }
         self.count += 1;
@@ -96,8 +96,8 @@ impl Definitions {
         Ok(())
     }
 
-    /// Keeps the values that a script gave its variables: those that are read behind it know them. What is wrong with one
-    /// is said where a script asks for it.
+    /// Adds the variables of a script, for scripts that are parsed later. An error in a variable's value is reported
+    /// where a script uses the variable.
     pub fn keep(&mut self, script: &Script) {
         if let Some(defined) = &script.defined {
             self.kept.keep(defined.clone());
@@ -105,33 +105,33 @@ impl Definitions {
     }
 }
 
-/// What a script may include (`include "file"`).
+/// Files that a script may include (`include "file"`).
 #[derive(Debug, Clone, Default)]
 pub struct Includes(Option<Directories>);
 
 impl Includes {
-    /// Nothing.
+    /// Forbids includes.
     #[must_use]
     pub const fn none() -> Self {
         Self(None)
     }
 
-    /// Files in these directories and below them, and no others, wherever links lead. Paths that are not absolute are
-    /// looked for in them, one after the other.
+    /// Allows only files in and below these directories; symbolic links cannot lead out of them. Relative paths are
+    /// searched in the directories in order.
     #[must_use]
     pub fn below(directories: impl IntoIterator<Item = PathBuf>) -> Self {
         Self(Some(Directories::new(directories)))
     }
 
-    /// Any file, as `nft` has it: paths that begin with `/`, `./` or `../` are taken as they are, others are looked for in
-    /// these directories, one after the other.
+    /// Allows any file, like `nft`: paths that begin with `/`, `./` or `../` are used as is, others are searched in
+    /// these directories in order.
     #[must_use]
     pub fn anywhere(directories: impl IntoIterator<Item = PathBuf>) -> Self {
         Self(Some(Directories::anywhere(directories)))
     }
 }
 
-/// The transaction that a script is, and which line each of its operations comes from.
+/// Transaction compiled from a script, with the line of each operation.
 #[derive(Debug)]
 pub struct Change<'s> {
     script: &'s Script,
@@ -139,26 +139,26 @@ pub struct Change<'s> {
     places: Vec<Place>,
 }
 
-/// What a script is once it is compiled.
+/// Result of compiling a script.
 pub(super) enum Planned<'s> {
     Change(Change<'s>),
-    /// The elements of this set must be known before.
+    /// The elements of this set must be read first.
     Lacks((Family, BString, BString)),
 }
 
 impl Script {
-    /// Reads a text; `name` is what errors call it. It may not include files.
+    /// Parses a text; errors call it `name`. It cannot include files.
     ///
     /// # Errors
-    /// What is wrong with it first.
+    /// The first error in the text.
     pub fn parse(name: &str, text: impl AsRef<[u8]>) -> Result<Self, Error> {
         Self::parse_with(name, text, &Includes::none())
     }
 
-    /// The same where files may be included.
+    /// Parses a text that may include files.
     ///
     /// # Errors
-    /// What is wrong with it, or with a file that it includes, first.
+    /// The first error in the text or in an included file.
     pub fn parse_with(
         name: &str,
         text: impl AsRef<[u8]>,
@@ -167,10 +167,10 @@ impl Script {
         Self::parse_behind(&Definitions::default(), name, text, includes)
     }
 
-    /// The same where variables have values already.
+    /// Parses a text with predefined variables.
     ///
     /// # Errors
-    /// As [`parse_with`](Self::parse_with).
+    /// Same as [`parse_with`](Self::parse_with).
     pub fn parse_behind(
         definitions: &Definitions,
         name: &str,
@@ -193,15 +193,13 @@ impl Script {
         })
     }
 
-    /// Reads a document of libnftables' JSON (libnftables-json(5)), which is what `nft -j -f` takes; `name` is what errors
-    /// call it.
+    /// Parses a document of libnftables' JSON (libnftables-json(5)), as for `nft -j -f`; errors call it `name`.
     ///
-    /// Objects that stand without a verb, as in a listing, are added. Those that stand one behind the other are added in
-    /// the order that the block of a table has: tables, chains, stateful objects, sets with their elements, flowtables,
-    /// rules. Handles of such objects say nothing.
+    /// Objects without a verb, as in a listing, are added. Consecutive ones are added in the order of a table block:
+    /// tables, chains, stateful objects, sets with their elements, flowtables, rules. Their handles are ignored.
     ///
-    /// A key or a word that is not known is an error. Keys that are known and mean nothing for a verb are not looked at:
-    /// handles of what is added, and what is said of an object that is deleted.
+    /// Unknown keys and words are errors. Known keys that have no meaning for a verb are ignored: handles of added
+    /// objects, and the properties of deleted objects.
     ///
     /// ```
     /// use chainwright_lang::Script;
@@ -224,7 +222,7 @@ impl Script {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with it first.
+    /// The first error in the document.
     #[cfg(feature = "json")]
     pub fn parse_json(name: &str, json: impl AsRef<[u8]>) -> Result<Self, Error> {
         let source = Source::new(name, json.as_ref());
@@ -238,9 +236,9 @@ impl Script {
         })
     }
 
-    /// The document that it is ([`parse_json`](Self::parse_json)) once more, with the handles of what it added when it was
-    /// carried out as an [echo](super::Mode::Echo): what `nft -j -e` prints of one, byte for byte. `None` of a script that is
-    /// no such document.
+    /// Returns the JSON document ([`parse_json`](Self::parse_json)) with the handles of the objects that it added when
+    /// it ran as an [echo](super::Mode::Echo): the output of `nft -j -e`, byte for byte. `None` if the script is not a
+    /// JSON document.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -265,29 +263,30 @@ impl Script {
         super::json::echo::document(&text, &done.handles)
     }
 
-    /// The same as [`parse_json`](Self::parse_json) of a document that was read already; errors show it in one line.
+    /// Parses a JSON document like [`parse_json`](Self::parse_json) from a parsed value. Errors show it in one line.
     ///
     /// # Errors
-    /// What is wrong with it first.
+    /// The first error in the document.
     #[cfg(feature = "json")]
     pub fn from_json(json: &serde_json::Value) -> Result<Self, Error> {
         Self::parse_json("json", json.to_string())
     }
 
-    /// Takes days and hours as those of this time zone, by its name in the IANA's database, instead of the system's;
-    /// `None` if it is not known.
+    /// Sets the time zone of days and hours by its name in the IANA database, instead of the system's; `None` if it is
+    /// unknown.
     #[must_use]
     pub fn with_time_zone(mut self, name: &str) -> Option<Self> {
         self.time_zone = Zone::named(name)?;
         Some(self)
     }
 
-    /// Whether it speaks of sets, chains or rules that must be there already: [`transaction`](Self::transaction) needs a
-    /// [`Snapshot`] then. [`run`](Self::run) reads no more of one than is needed.
+    /// Whether it refers to existing sets, chains or rules. [`transaction`](Self::transaction) then needs a
+    /// [`Snapshot`]. [`run`](Self::run) only reads the needed parts.
     ///
-    /// That is also so where it adds a range that reaches the last value to a set that it declares: the set may be there all
-    /// the same, and the kernel does not see what such a range overlaps. That such a range is there already and overlaps one
-    /// of the text, only [`run`](Self::run) and a [`transaction`](Self::transaction) with a snapshot see.
+    /// This includes scripts that declare a set and add ranges up to the last value to it: the set may exist, and the
+    /// kernel does not detect overlaps with such a range. Only [`run`](Self::run) and
+    /// [`transaction`](Self::transaction) with a snapshot detect that an existing range of this kind overlaps one of
+    /// the text.
     #[must_use]
     pub fn needs_listing(&self) -> bool {
         let needed = self.needed();
@@ -295,14 +294,14 @@ impl Script {
         !needed.is_empty() || (!needed.open_ranges.is_empty() && lacks())
     }
 
-    /// What it must know of what is there.
+    /// Parts of the current ruleset that compiling needs.
     pub(super) fn needed(&self) -> Needed {
         let mut needed = Needed::default();
         let mut declared = HashSet::new();
-        // Sets that join what is added to them with what may be there.
+        // Sets with `auto-merge`: added ranges are merged with existing ones.
         let mut joining = HashSet::new();
         let mut is_flushed = false;
-        // Sets of ranges that may be there although they are declared, and the length of their keys.
+        // Declared interval sets that may exist already, with the length of their keys.
         let mut may_be_there = HashMap::new();
         let commands = || self.commands.iter().filter(|each| !each.is_question());
         let counted = order::counted(commands()).into_iter();
@@ -329,7 +328,7 @@ impl Script {
                     {
                         may_be_there.insert(name.clone(), length);
                     }
-                    // Which flags it gets depends on those that it may have.
+                    // The compiled flags depend on those of an existing set.
                     let flags = set.set.flags.unwrap_or_default();
                     let is_dynamic = flags.contains(SetFlags::EVAL);
                     if updated.contains(&name) && !is_dynamic && !is_flushed {
@@ -353,7 +352,7 @@ impl Script {
                 }
                 Object::Elements(elements) => {
                     let name = key(elements.family, &elements.table, &elements.set);
-                    // What is destroyed must be whole ranges of those that are there.
+                    // `destroy element` needs the existing ranges: only whole ranges can be removed.
                     let is_added = matches!(command.verb, Verb::Add | Verb::Create | Verb::Destroy);
                     let is_joined = command.verb == Verb::Add && joining.contains(&name);
                     if is_joined || !declared.contains(&name) {
@@ -368,17 +367,16 @@ impl Script {
         needed
     }
 
-    /// The transaction that it is; `now` is what is there, where it [needs](Self::needs_listing) that. Committed on a
-    /// connection it is carried out only if nothing else was committed since `now` was read
-    /// ([`CommitError::generation_moved`]).
+    /// Compiles the script. `now` is the current ruleset, if the script [needs](Self::needs_listing) it; the commit
+    /// then fails if another commit happened since `now` was read ([`CommitError::generation_moved`]).
     ///
-    /// Its messages are those that nft 1.0.6 sends for the same text, byte for byte, but where that version joins
-    /// comparisons across a statement that is none (a counter between them would count less): that is not done, as in nft
-    /// from 1.0.7 on. What else differs is in `docs/limits.md`.
+    /// The messages are byte for byte those of nft 1.0.6 for the same text, with one exception: that version merges
+    /// comparisons across a statement that is not a comparison, so that a counter between them counts less. This crate
+    /// does not, like nft from 1.0.7 on. `docs/limits.md` lists the other differences.
     ///
     /// # Errors
-    /// What no transaction can be made of, first: also what it [asks for](Self::questions), which
-    /// [`run`](Self::run) leaves out.
+    /// The first part that cannot be in a transaction. This includes [queries](Self::questions), which [`run`](Self::run)
+    /// leaves out.
     pub fn transaction(&self, now: Option<&Snapshot>) -> Result<Change<'_>, Error> {
         match self.compiled(now, None, self.commands.iter().collect())? {
             Planned::Change(change) => Ok(change),
@@ -386,7 +384,7 @@ impl Script {
         }
     }
 
-    /// The transaction without what is asked for, by what was read of what is there.
+    /// Compiles the changes, without queries, against the parts of the ruleset that were read.
     pub(super) fn changes(
         &self,
         now: Option<&Snapshot>,
@@ -418,13 +416,13 @@ impl Script {
 }
 
 impl Script {
-    /// What it asks for, in its order: listings, elements, what is told.
+    /// Returns the queries in order: listings, element lookups, monitoring.
     pub fn questions(&self) -> impl Iterator<Item = Question<'_>> {
         let commands = self.commands.iter().filter(|each| each.is_question());
         commands.map(|command| self.question(command))
     }
 
-    /// Whether it has commands that are no questions.
+    /// Whether it has commands other than queries.
     #[must_use]
     pub fn changes_something(&self) -> bool {
         !self.commands.iter().all(Command::is_question)
@@ -448,32 +446,32 @@ impl Script {
 }
 
 impl Change<'_> {
-    /// The transaction.
+    /// Returns the transaction.
     #[must_use]
     pub const fn transaction(&self) -> &Transaction {
         &self.transaction
     }
 
-    /// The handles of what commands added, with their places.
+    /// Handles of the objects that commands added, with the commands' locations.
     #[cfg(feature = "json")]
     pub(super) fn handles(&self, committed: &chainwright::nft::Committed) -> Vec<(Place, u64)> {
         super::json::echo::handles(&self.script.commands, &self.places, committed)
     }
 
-    /// The transaction itself.
+    /// Converts the change into its transaction.
     #[must_use]
     pub fn into_transaction(self) -> Transaction {
         self.transaction.into_ours()
     }
 
-    /// What the kernel refused, at the lines that asked for it; nothing where it refused the whole, or was not reached:
-    /// then the error says all itself.
+    /// Returns the errors of rejected operations, with their lines. Empty if the kernel rejected the transaction as a
+    /// whole or was not reached: the `CommitError` is complete then.
     #[must_use]
     pub fn explain(&self, error: &CommitError) -> Vec<Error> {
         let each = error.failures.iter().filter_map(|failure| {
             let operation = failure.operation.as_ref()?;
             let place = self.places.get(operation.index)?;
-            let mut message = format!("the kernel refuses this: {}", failure.errno);
+            let mut message = format!("rejected by the kernel: {}", failure.errno);
             if let Some(text) = &failure.text {
                 message += &format!(": {text}");
             }
@@ -489,17 +487,17 @@ impl Change<'_> {
     }
 }
 
-/// What something in a table is found by.
+/// Key of an object in a table.
 fn key(family: Family, table: &[u8], name: &[u8]) -> (Family, BString, BString) {
     (family, table.into(), name.into())
 }
 
-/// The bytes of a name, if there is one.
+/// Bytes of a name; empty if there is none.
 fn bytes<'n>(name: &'n Option<Name<'_>>) -> &'n [u8] {
     name.as_ref().map_or(&[][..], |name| name)
 }
 
-/// The names of the sets that a statement asks or changes.
+/// Names of the sets that a statement reads or changes.
 fn sets_of(statement: &Statement) -> Vec<&str> {
     fn of<'e>(expr: &'e Expr, names: &mut Vec<&'e str>) {
         match expr {
@@ -557,7 +555,7 @@ fn sets_of(statement: &Statement) -> Vec<&str> {
     names
 }
 
-/// Returns the statements of the rules in braces that a statement jumps to.
+/// Returns the statements of the anonymous chain that a statement jumps to.
 fn inner_statements(statement: &Statement) -> impl Iterator<Item = &Statement> {
     fn lines(verdict: &Expr) -> &[Line] {
         match verdict {
@@ -577,7 +575,7 @@ fn inner_statements(statement: &Statement) -> impl Iterator<Item = &Statement> {
     all.flat_map(|line| &line.statements)
 }
 
-/// Returns the sets whose elements the rule of a command adds, updates or deletes. nft makes them dynamic where the same
+/// Returns the sets that the rule of a command adds to, updates or deletes from. nft makes them dynamic if the same
 /// text declares them.
 pub(super) fn updated_sets(command: &Command) -> Vec<(Family, BString, BString)> {
     fn of<'s>(statement: &'s Statement, names: &mut Vec<&'s str>) {

@@ -1,4 +1,5 @@
-//! What counts and limits, in rules, with elements and as objects: from sentences to the kernel's instructions.
+//! Compiles stateful statements (counters, limits, quotas …) of rules, elements and objects to the kernel's
+//! expressions.
 
 use chainwright::nft::expr::{
     Connlimit, ConnlimitFlags, Counter, Decoded, Last, Limit, LimitFlags, LimitType, Log, LogFlags,
@@ -8,13 +9,13 @@ use chainwright::nft::expr::{
 use super::syntax::Statement;
 use super::units;
 
-/// How many packets may come at once beyond a rate that says nothing else.
+/// Default burst of a packet rate, in packets.
 const BURST: u32 = 5;
 
-/// The instruction that counts or limits; `None` of any other statement.
+/// Returns the stateful expression of a statement; `None` for any other statement.
 pub(super) fn instruction(statement: &Statement) -> Option<Decoded<'static>> {
     Some(match statement {
-        // One that begins with nothing says nothing.
+        // nft sends no values for a counter that starts at zero.
         Statement::Counter {
             packets: 0,
             bytes: 0,

@@ -1,4 +1,4 @@
-//! What a sentence of nft's language is made of, between its text and the kernel's instructions.
+//! Syntax tree of nft's language, between its text and the kernel's expressions.
 
 use bstr::BString;
 
@@ -17,14 +17,14 @@ use super::{keys, types};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Value {
     pub(super) data_type: DataType,
-    /// Its length.
+    /// Length in bits.
     pub(super) bits: u32,
-    /// The number that it is; of characters, with the first in the highest bits.
+    /// Numeric value. The first character of a string is in the highest bits.
     pub(super) number: u128,
 }
 
 impl Value {
-    /// All bits of this length.
+    /// Returns a number with the lowest `bits` bits set.
     pub(super) const fn ones(bits: u32) -> u128 {
         match bits {
             0 => 0,
@@ -33,7 +33,7 @@ impl Value {
         }
     }
 
-    /// The number that these bytes are.
+    /// Reads a big-endian number of at most 16 bytes.
     pub(super) fn from_be_bytes(data_type: DataType, bytes: &[u8]) -> Option<Self> {
         if bytes.len() > 16 {
             return None;
@@ -48,7 +48,8 @@ impl Value {
         })
     }
 
-    /// How many of its first bits are the same in a range that ends with `last`, if that range is all that begin so.
+    /// Length of the common prefix of `self` and `last`, if the range between them consists of all values with this
+    /// prefix.
     pub(super) fn prefix_to(&self, last: &Self) -> Option<u32> {
         let differ = self.number ^ last.number;
         let is_block = differ & differ.wrapping_add(1) == 0
@@ -60,7 +61,7 @@ impl Value {
         })
     }
 
-    /// The bits of a mask that is all ones followed by zeros.
+    /// Prefix length of a netmask; `None` if the mask is not ones followed by zeros.
     pub(super) fn prefix_of_mask(&self) -> Option<u32> {
         let zeros = !self.number & Self::ones(self.bits);
         (zeros & zeros.wrapping_add(1) == 0)
@@ -68,26 +69,26 @@ impl Value {
     }
 }
 
-/// Where something stands in a text.
+/// Location in a source text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Place {
-    /// Which of the texts that were read it is, from 0 on.
+    /// Index of the source text, in the order of reading.
     pub(super) source: u32,
-    /// Its first byte, and the one behind its last.
+    /// Byte offsets of the start and of the exclusive end.
     pub(super) start: u32,
     pub(super) end: u32,
 }
 
-/// A constant as it is typed: what it stands for is known when it is known what it is compared with.
+/// Constant as written. Its meaning depends on the type that it is compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Symbol {
-    /// Without quotation marks.
+    /// Text without quotation marks.
     pub(super) text: Box<str>,
     pub(super) is_quoted: bool,
     pub(super) place: Place,
 }
 
-/// Operations of two operands.
+/// Binary operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operator {
     And,
@@ -108,7 +109,7 @@ impl Operator {
         }
     }
 
-    /// Which binds tighter.
+    /// Precedence; higher binds tighter.
     pub(super) const fn precedence(self) -> u8 {
         match self {
             Self::LeftShift | Self::RightShift => 4,
@@ -119,10 +120,10 @@ impl Operator {
     }
 }
 
-/// How a field is compared.
+/// Relational operator of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Relation {
-    /// Nothing is written: equal, in the set, any of the flags.
+    /// No operator: equality, membership in a set, or any of the flags.
     Implicit,
     Equal,
     NotEqual,
@@ -149,45 +150,45 @@ impl Relation {
     }
 }
 
-/// Bits of a packet.
+/// Bits of a packet, selected by base, offset and length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Payload {
     pub(super) base: PayloadBase,
-    /// Where they begin, and how many they are.
+    /// Offset and length, in bits.
     pub(super) offset: u32,
     pub(super) bits: u32,
-    /// Which field of a protocol they are; `None`: written by place and length.
+    /// Protocol and field index; `None` for a raw payload expression (`@th,16,16`).
     pub(super) field: Option<(&'static Protocol, usize)>,
-    /// The tunnel that they are inside of, or in the header of.
+    /// Tunnel that contains the bits, or whose header they belong to.
     pub(super) tunnel: Option<&'static Tunnel>,
 }
 
-/// Bits of an option or of an extension header.
+/// Bits of a protocol option or an extension header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OptionField {
     pub(super) extension: &'static Extension,
-    /// The option's or header's number.
+    /// Number of the option or header.
     pub(super) number: u8,
     pub(super) offset: u32,
     pub(super) bits: u32,
-    /// Whether the question is only whether it is there.
+    /// Whether the expression only tests that the option exists.
     pub(super) presence: bool,
 }
 
-/// Something that has a value, or a set of them.
+/// Expression with one value or a set of values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Expr {
     Value(Value),
-    /// A constant whose type is not known yet.
+    /// Constant whose type is not known yet.
     Symbol(Symbol),
     Payload(Payload),
     Option(OptionField),
     Meta(MetaKey),
-    /// What is known of the packet inside a tunnel. It stands in no text: nft asks for it by itself.
+    /// Metadata of the packet inside a tunnel. It has no syntax: nft adds this match implicitly.
     Inside(&'static Tunnel, MetaKey),
-    /// What a tunnel device left with the packet.
+    /// Metadata that a tunnel device attached to the packet.
     Tunnel(TunnelKey),
-    /// The version is that of an address whose key does not say it.
+    /// Conntrack key. The family is the IP version of an address key that does not imply one.
     Ct(CtKey, Option<CtDirection>, Option<Family>),
     Rt(RtKey),
     Socket(SocketKey, u32),
@@ -206,7 +207,7 @@ pub(super) enum Expr {
         modulus: u32,
         offset: u32,
     },
-    /// Of a key, or of the packet's connection.
+    /// Hash of a key, or of the packet's connection.
     Hash {
         key: Option<Box<Expr>>,
         modulus: u32,
@@ -214,28 +215,28 @@ pub(super) enum Expr {
         offset: u32,
     },
     Binary(Operator, Box<Expr>, Box<Expr>),
-    /// A value and how many of its first bits count.
+    /// Value and prefix length.
     Prefix(Box<Expr>, u32),
     Range(Box<Expr>, Box<Expr>),
-    /// Characters that a name begins with: their number in bits, in the highest of the value.
+    /// Prefix of a name, in the highest bits of the value, and its length in bits.
     Beginning(Value, u32),
     Concat(Vec<Expr>),
-    /// Any of these flags.
+    /// List of flags, any of which matches.
     Flags(Vec<Expr>),
-    /// These flags of those: `syn / syn,ack`.
+    /// Flags under a mask: `syn / syn,ack`.
     Masked(Box<Expr>, Box<Expr>),
-    /// Values in braces.
+    /// Anonymous set: elements in braces.
     Set(Vec<Element>),
     /// `@name`
     Reference(String),
-    /// What a map has for a key.
+    /// Map lookup: key and map.
     Map(Box<Expr>, Box<Expr>),
     Verdict(Verdict),
-    /// The name of a stateful object.
+    /// Name of a stateful object.
     Object(String),
 }
 
-/// What becomes of a packet.
+/// Verdict on a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     Accept,
@@ -247,25 +248,25 @@ pub(super) enum Verdict {
     Goto(Target),
 }
 
-/// Where a jump leads to.
+/// Destination of a jump or goto.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     Chain(String),
-    /// The rules of a chain that has no name of its own.
+    /// Rules of an anonymous chain.
     Rules(Vec<Line>),
 }
 
-/// An element of a set.
+/// Set element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Element {
-    /// `None` stands for all that is not in the set.
+    /// `None` for the catch-all element.
     pub(super) key: Option<Expr>,
     pub(super) statements: Vec<Statement>,
     /// In milliseconds.
     pub(super) timeout: Option<u64>,
     pub(super) expires: Option<u64>,
     pub(super) comment: Option<String>,
-    /// What a map has for the key.
+    /// Value that a map assigns to the key.
     pub(super) data: Option<Expr>,
 }
 
@@ -282,7 +283,7 @@ impl Element {
     }
 }
 
-/// One rule, as it is listed.
+/// Rule as listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) statements: Vec<Statement>,
@@ -291,14 +292,14 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Whether nft has no words for it.
+    /// Whether the rule contains an expression that nft's language cannot represent.
     pub(super) fn is_opaque(&self) -> bool {
         let is_opaque = |statement: &Statement| matches!(statement, Statement::Opaque(_));
         self.statements.iter().any(is_opaque)
     }
 }
 
-/// What a translation does.
+/// Kind of a NAT statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Translation {
     Source,
@@ -307,7 +308,7 @@ pub(super) enum Translation {
     Redirect,
 }
 
-/// A part of a rule.
+/// Statement of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Statement {
     Match {
@@ -315,7 +316,7 @@ pub(super) enum Statement {
         relation: Relation,
         right: Expr,
     },
-    /// A verdict, or one from a map.
+    /// Issues a verdict.
     Verdict(Expr),
     VerdictMap(Expr, Expr),
     Counter {
@@ -324,7 +325,7 @@ pub(super) enum Statement {
     },
     Limit {
         rate: u64,
-        /// What its time is called.
+        /// Unit of time, such as `second`.
         unit: &'static str,
         burst: u32,
         bytes: bool,
@@ -348,7 +349,7 @@ pub(super) enum Statement {
         level: Option<u32>,
         flags: u32,
     },
-    /// `reject with …`: words, or nothing where they are the family's own.
+    /// `reject with …`: type and code; `None` for the family's default.
     Reject(Option<(&'static str, Option<Value>)>),
     Translate {
         kind: Translation,
@@ -369,7 +370,7 @@ pub(super) enum Statement {
     },
     /// `left set right`
     Set(Expr, Expr),
-    /// An option of TCP is overwritten.
+    /// Overwrites a TCP option with padding.
     Reset(Expr),
     Notrack,
     FlowAdd(String),
@@ -388,7 +389,7 @@ pub(super) enum Statement {
         address: Option<Expr>,
         device: Expr,
     },
-    /// A set is changed from the packet path.
+    /// Adds, updates or deletes a set element from the packet path.
     Update {
         word: &'static str,
         set: String,
@@ -399,16 +400,16 @@ pub(super) enum Statement {
         size: Option<u32>,
         element: Box<Element>,
     },
-    /// A stateful object of this kind.
+    /// Refers to a stateful object of this kind.
     Object(&'static str, Expr),
-    /// What x_tables is asked: its name.
+    /// x_tables match or target, with its name.
     Extension(&'static str, String),
-    /// What nft has no words for: the instruction.
+    /// Expression that nft's language cannot represent, as bytecode.
     Opaque(String),
 }
 
 impl Expr {
-    /// What its values are.
+    /// Data type of its values.
     pub(super) fn data_type(&self) -> DataType {
         match self {
             Self::Value(value) | Self::Beginning(value, _) => value.data_type,
@@ -427,7 +428,7 @@ impl Expr {
         }
     }
 
-    /// The length of its values in bits; 0 where they have none of their own.
+    /// Length of its values in bits; 0 if the expression does not determine it.
     pub(super) fn bits(&self) -> u32 {
         match self {
             Self::Value(value) | Self::Beginning(value, _) => value.bits,
@@ -445,7 +446,7 @@ impl Expr {
         }
     }
 
-    /// The tunnel inside of which it is looked at.
+    /// Tunnel whose inner packet it reads.
     pub(super) fn tunnel(&self) -> Option<&'static Tunnel> {
         match self {
             Self::Payload(payload) => payload.tunnel,
@@ -455,7 +456,7 @@ impl Expr {
         }
     }
 
-    /// The order of the bytes of its values in a register.
+    /// Byte order of its values in a register.
     pub(super) fn order(&self) -> ByteOrder {
         match self {
             Self::Payload(_) | Self::Option(_) => ByteOrder::Network,
@@ -467,7 +468,7 @@ impl Expr {
         }
     }
 
-    /// Whether it is a range, or has one for a field: of what a map has for its keys this tells whether it leads to ranges.
+    /// Whether it is a range or a concatenation with a range. Determines whether a map's data are intervals.
     pub(super) fn is_interval(&self) -> bool {
         match self {
             Self::Range(..) | Self::Prefix(..) => true,
@@ -476,7 +477,7 @@ impl Expr {
         }
     }
 
-    /// Whether values of it are compared bit by bit.
+    /// Whether its values are compared bit by bit.
     pub(super) fn is_bitmask(&self) -> bool {
         types::is_bitmask(self.data_type())
     }

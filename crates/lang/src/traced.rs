@@ -1,4 +1,4 @@
-//! Which rules packets meet, in words.
+//! Formats packet traces in nft's language.
 
 use std::fmt::{self, Write as _};
 
@@ -16,11 +16,11 @@ use chainwright::nft::expr::{self, PayloadBase};
 use chainwright::nft::live::{TraceKind, TraceRef};
 use chainwright::nft::{DataType, Family, Snapshot};
 
-/// A step of a packet's way in nft's words: the lines that `nft monitor trace` prints for it, none to two of them.
+/// Formats one step of a packet trace: the zero to two lines that `nft monitor trace` prints for it.
 ///
-/// The first step of a packet in a hook has the packet in a line of its own: its devices, and the fields of its headers as
-/// far as the kernel tells them. A rule is looked up in `rules`; one that is not there has no words but its handle. The
-/// rules of a chain without a name stand in the line of the rule that jumps to it.
+/// The first step of a packet at a hook adds a line with the packet: its devices, and its header fields as far as the
+/// kernel reports them. Rules are looked up in `rules`; for a rule that is not there, only the handle is printed. The
+/// rules of an anonymous chain are part of the line of the rule that jumps to it.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -80,7 +80,7 @@ pub fn traced(rules: &Snapshot, step: &TraceRef<'_>, options: &Options) -> Vec<S
     lines
 }
 
-/// What all lines begin with.
+/// Common prefix of all lines.
 fn head(step: &TraceRef<'_>) -> String {
     let mut head = format!("trace id {:08x} {} ", step.id(), step.family());
     for name in [step.table(), step.chain()].into_iter().flatten() {
@@ -89,7 +89,7 @@ fn head(step: &TraceRef<'_>) -> String {
     head
 }
 
-/// The end of a chain.
+/// Formats the end of a chain.
 fn end(step: &TraceRef<'_>, what: Option<String>, options: &Options) -> String {
     let mut line = head(step) + &what.unwrap_or_default();
     if let Some(mark) = step.mark() {
@@ -98,7 +98,7 @@ fn end(step: &TraceRef<'_>, what: Option<String>, options: &Options) -> String {
     line
 }
 
-/// What is known of a packet beside its bytes.
+/// Formats metadata of the packet.
 fn meta(word: &str, data_type: DataType, number: u32, options: &Options) -> String {
     let value = Value {
         data_type,
@@ -110,7 +110,7 @@ fn meta(word: &str, data_type: DataType, number: u32, options: &Options) -> Stri
     text + " "
 }
 
-/// The rule of a step, in one line; `None` if it is not there.
+/// Formats the rule of a step in one line; `None` if `rules` does not contain it.
 fn words(rules: &Snapshot, step: &TraceRef<'_>, handle: u64, options: &Options) -> Option<String> {
     let table = rules.table(step.family(), step.table()?)?;
     let chain = table.chain(step.chain()?)?;
@@ -127,7 +127,7 @@ fn words(rules: &Snapshot, step: &TraceRef<'_>, handle: u64, options: &Options) 
 
 /// `verdict jump other`
 fn verdict(step: &TraceRef<'_>, options: &Options) -> String {
-    /// The lower bits of a verdict that the kernel has no further words with, and what sends to a queue.
+    /// Mask of the bits of a verdict that hold its kind, and the kind `queue`.
     const KIND: i32 = 0xff;
     const QUEUE: i32 = 3;
     let Some(verdict) = step.verdict() else {
@@ -150,7 +150,7 @@ fn verdict(step: &TraceRef<'_>, options: &Options) -> String {
     text
 }
 
-/// The packet: `packet: iif "lo" ip saddr 127.0.0.1 …`.
+/// Formats the packet: `packet: iif "lo" ip saddr 127.0.0.1 …`.
 fn packet(step: &TraceRef<'_>, options: &Options) -> String {
     let mut line = head(step) + "packet: ";
     for (word, index) in [("iif", step.iif()), ("oif", step.oif())] {
@@ -170,31 +170,31 @@ fn packet(step: &TraceRef<'_>, options: &Options) -> String {
     line
 }
 
-/// A part of a packet's headers.
+/// Field or raw bytes of a packet's headers.
 struct Part {
-    /// The field that it is; `None` of bytes whose protocol is not known.
+    /// The field; `None` for bytes of an unknown protocol.
     field: Option<(&'static Protocol, usize)>,
     base: PayloadBase,
     offset: usize,
-    /// Its bits, from the lowest of the last byte on.
+    /// Its bits, right-aligned in the bytes.
     bits: Vec<u8>,
     length: usize,
 }
 
-/// What a packet's headers are found to be.
+/// Decoded headers of a packet.
 struct Headers {
     family: Family,
     link: Option<&'static Protocol>,
     network: Option<&'static Protocol>,
     transport: Option<&'static Protocol>,
-    /// `None` where one said no more than that the next protocol is what follows.
+    /// `None` for a field that only named the protocol of the following fields.
     parts: Vec<Option<Part>>,
-    /// The field that told of the protocol above, for as long as nothing of that stands behind it, and of which base that
-    /// would be.
+    /// Index of the field that names the next protocol, until a field of that protocol follows, and that protocol's
+    /// base.
     told: Option<(usize, PayloadBase)>,
 }
 
-/// The kind of devices whose frames are those of Ethernet.
+/// Device type of Ethernet (`ARPHRD_ETHER`).
 const ETHERNET: u16 = 1;
 
 impl Headers {
@@ -225,12 +225,12 @@ impl Headers {
         }
     }
 
-    /// Takes in the bytes of one base.
+    /// Decodes the bytes of one base.
     fn take(&mut self, base: PayloadBase, mut bytes: &[u8]) {
         while let Some(protocol) = self.known(base) {
             let rest = self.take_protocol(protocol, bytes);
             match self.known(base) {
-                // One header within another: tags of VLANs.
+                // A header within the same base: VLAN tag.
                 Some(next) if next != protocol && !rest.is_empty() => bytes = rest,
                 _ => {
                     self.take_rest(base, bytes, rest);
@@ -241,7 +241,7 @@ impl Headers {
         self.take_rest(base, bytes, bytes);
     }
 
-    /// What stands behind the fields that are known.
+    /// Adds the bytes behind the known fields.
     fn take_rest(&mut self, base: PayloadBase, bytes: &[u8], rest: &[u8]) {
         if !rest.is_empty() {
             self.parts.push(Some(Part {
@@ -254,7 +254,7 @@ impl Headers {
         }
     }
 
-    /// The fields of a protocol at the beginning of these bytes; what is left of them.
+    /// Decodes the fields of a protocol; returns the remaining bytes.
     fn take_protocol<'b>(&mut self, protocol: &'static Protocol, bytes: &'b [u8]) -> &'b [u8] {
         let mut found = Vec::new();
         let mut end = 0;
@@ -298,7 +298,7 @@ impl Headers {
                 .fold(0, |number, byte| number << 8 | u128::from(*byte));
             let above = match protocol.base {
                 PayloadBase::LINK => headers::above_ethernet(number),
-                // nft 1.0.6 knows none of GRE's fields, and they do not stand without a gap.
+                // nft 1.0.6 knows no GRE fields, and the known fields are not contiguous.
                 PayloadBase::NETWORK => headers::above_ip(number).filter(|above| **above != GRE),
                 _ => None,
             };
@@ -320,8 +320,8 @@ impl Headers {
         }));
     }
 
-    /// Whether nft leaves a field away that tells of a protocol where fields of that follow: not where it says which version
-    /// of IP it is, or of which kind a tag is.
+    /// Whether nft omits a field that names the next protocol if fields of that protocol follow. It keeps fields that
+    /// determine the IP version in inet, bridge and netdev, and the type of a service VLAN tag.
     fn says_no_more(&self, told: usize) -> bool {
         let Some(Some(part)) = self.parts.get(told) else {
             return false;
@@ -347,7 +347,7 @@ impl Part {
     fn write(&self, out: &mut String, options: &Options) -> fmt::Result {
         let place = Payload {
             base: self.base,
-            offset: self.offset as u32, // of headers that the kernel tells at most 40 bytes of
+            offset: self.offset as u32, // the kernel reports at most 40 bytes of headers
             bits: self.length as u32,
             field: self.field,
             tunnel: None,
@@ -383,7 +383,7 @@ const fn over(base: PayloadBase) -> PayloadBase {
     }
 }
 
-/// At which place a field of a protocol is shown; `None` if it is not.
+/// Position at which a field of a protocol is printed; `None` if it is hidden.
 fn shown_at(protocol: &Protocol, field: &str) -> Option<usize> {
     let (first, hidden): (&[&str], &[&str]) = match protocol.name {
         "ether" => (&["saddr", "daddr", "type"], &[]),
@@ -440,7 +440,7 @@ fn shown_at(protocol: &Protocol, field: &str) -> Option<usize> {
     )
 }
 
-/// So many bits from a place on, as bytes of which the last is full.
+/// Extracts a bit range as right-aligned bytes.
 fn bits(bytes: &[u8], offset: usize, length: usize) -> Vec<u8> {
     let mut number = vec![0; length.div_ceil(8)];
     for at in 0..length {

@@ -1,8 +1,8 @@
-//! Tunnels whose inside can be looked at: `vxlan ip saddr`, `gre tcp dport`.
+//! Tunnels whose inner packet can be matched: `vxlan ip saddr`, `gre tcp dport`.
 //!
-//! Sources: `linux/netfilter/nf_tables.h` for the instruction `inner`, RFC 7348 (VXLAN), 8926 (Geneve) and 2784 (GRE) for the
-//! headers, nft(8) for the names. What nft calls GRE and GRETAP the kernel has no number for: those are nft's, as 1.1.7 sends
-//! them, and the kernel takes any.
+//! Sources: `linux/netfilter/nf_tables.h` for the expression `inner`; RFC 7348 (VXLAN), 8926 (Geneve) and 2784 (GRE)
+//! for the headers; nft(8) for the names. The kernel defines no numbers for GRE and GRETAP. The numbers here are those
+//! that nft 1.1.7 sends; the kernel accepts any number.
 
 use chainwright::nft::expr::{
     Expression, Inner, InnerFlags, InnerType, MetaKey, NestedExpression, PayloadBase,
@@ -11,20 +11,20 @@ use chainwright::nft::expr::{
 use super::headers::{GENEVE, GRE, GRETAP, PROTOCOLS, Protocol, UDP, VXLAN};
 use super::syntax::Payload;
 
-/// A tunnel.
+/// Tunnel protocol.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Tunnel {
-    /// Its own fields, its name, and its number in the user data of sets.
+    /// The tunnel's own protocol: name, fields, and number in the user data of sets.
     pub(super) own: &'static Protocol,
-    /// What carries it.
+    /// Protocol that carries the tunnel.
     pub(super) below: &'static Protocol,
-    /// The port that it is sent to, by the registry of the IANA, if it is known by one.
+    /// Well-known destination port (IANA), if there is one.
     pub(super) port: Option<u16>,
-    /// Its number in the instruction.
+    /// Type number in the `inner` expression.
     number: InnerType,
-    /// The length of its header in bytes.
+    /// Header length in bytes.
     header: u32,
-    /// Whether there are frames in it, and not only packets.
+    /// Whether the tunnel carries Ethernet frames.
     pub(super) has_frames: bool,
 }
 
@@ -63,23 +63,23 @@ static TUNNELS: [Tunnel; 4] = [
     },
 ];
 
-/// The tunnel of this name.
+/// Returns the tunnel of this name.
 pub(super) fn named(name: &str) -> Option<&'static Tunnel> {
     TUNNELS.iter().find(|tunnel| tunnel.name() == name)
 }
 
-/// The names of all.
+/// Names of all tunnels.
 #[cfg(feature = "json")]
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     TUNNELS.iter().map(Tunnel::name)
 }
 
-/// The tunnel with this number in the user data of sets.
+/// Returns the tunnel with this number in the user data of sets.
 pub(super) fn numbered(number: u32) -> Option<&'static Tunnel> {
     TUNNELS.iter().find(|tunnel| tunnel.own.number == number)
 }
 
-/// The tunnel that an instruction looks into, if nft has a name for it.
+/// Returns the tunnel of an `inner` expression, if nft has a name for it.
 pub(super) fn of(inner: &Inner<'_>) -> Option<&'static Tunnel> {
     TUNNELS.iter().find(|tunnel| {
         inner.num == Some(0)
@@ -94,13 +94,14 @@ impl Tunnel {
         self.own.name
     }
 
-    /// Whether nft asks by itself for what carries it: for GRE, and not for UDP, whose port who writes the rule must say.
+    /// Whether nft matches the carrier protocol implicitly. True for GRE; the author of a rule must match the UDP
+    /// port.
     pub(super) fn is_asked_for(&self) -> bool {
         *self.below == GRE
     }
 
     fn flags(&self) -> InnerFlags {
-        // How long a header of GRE is, it says itself.
+        // A GRE header contains its own length.
         let header = match self.is_asked_for() {
             true => InnerFlags::empty(),
             false => InnerFlags::HDRSIZE,
@@ -112,7 +113,7 @@ impl Tunnel {
         header | frames | InnerFlags::NH | InnerFlags::TH
     }
 
-    /// An instruction that is applied to what is inside.
+    /// Wraps an expression so that it applies to the inner packet.
     pub(super) fn inside<E: Expression>(&self, expression: &E) -> Inner<'static> {
         Inner {
             num: Some(0),
@@ -124,7 +125,8 @@ impl Tunnel {
         }
     }
 
-    /// The protocols whose fields can be asked for inside of it, its own first where that has fields there.
+    /// Protocols whose fields can be matched inside the tunnel; the tunnel's own protocol comes first if it has fields
+    /// there.
     pub(super) fn protocols(&self) -> impl Iterator<Item = &'static Protocol> + use<'_> {
         let is_inside = |protocol: &&'static Protocol| match protocol.name {
             "ether" | "vlan" | "arp" => self.has_frames,
@@ -137,7 +139,7 @@ impl Tunnel {
         own.into_iter().chain(others)
     }
 
-    /// The field of a protocol inside of it that has this number among them.
+    /// Returns a field of an inner protocol by its index.
     pub(super) fn field(&'static self, protocol: &'static Protocol, index: usize) -> Payload {
         let field = &protocol.fields[index];
         Payload {
@@ -149,13 +151,13 @@ impl Tunnel {
         }
     }
 
-    /// The protocol of this name inside of it.
+    /// Returns the inner protocol of this name.
     pub(super) fn protocol(&'static self, name: &str) -> Option<&'static Protocol> {
         self.protocols().find(|protocol| protocol.name == name)
     }
 }
 
-/// What is known of a packet inside a tunnel: nft has no words for it, and asks for it by itself.
+/// Whether nft matches this metadata of an inner packet implicitly; it has no syntax for it.
 pub(super) const fn is_told(key: MetaKey) -> bool {
     matches!(key, MetaKey::PROTOCOL | MetaKey::L4PROTO)
 }

@@ -1,5 +1,5 @@
-//! The expressions that the keys and data of sets were declared by (`typeof ip daddr . tcp dport`), which nft keeps in
-//! the set's user data.
+//! Expressions in `typeof` declarations of sets (`typeof ip daddr . tcp dport`), which nft stores in the set's user
+//! data.
 //!
 //! ```text
 //! SET_KEY_TYPEOF
@@ -7,7 +7,8 @@
 //!   1  entries that depend on the kind
 //! ```
 //!
-//! All numbers are u32 in host byte order. Seen in what nft 1.0.6 sends; what is inside of tunnels, in what 1.1.7 sends.
+//! All numbers are u32 in host byte order. The format was observed in messages of nft 1.0.6, and for inner packets of
+//! tunnels in those of nft 1.1.7.
 
 use chainwright::nft::build::ByteOrder;
 use chainwright::nft::expr::{
@@ -25,7 +26,7 @@ use super::keys;
 use super::syntax::{Expr, OptionField, Payload};
 use super::tunnels;
 
-/// Kinds of expressions.
+/// Numbers of expression kinds.
 const VERDICT: u32 = 1;
 const PAYLOAD: u32 = 7;
 const EXTHDR: u32 = 8;
@@ -37,28 +38,29 @@ const NUMGEN: u32 = 23;
 const HASH: u32 = 24;
 const RT: u32 = 25;
 
-/// How long what is said of several fields may be: an entry has 255 bytes at most, 8 of which name the kind.
+/// Maximum length of a concatenation: an entry has at most 255 bytes, 8 of which hold the kind.
 const LONGEST: usize = 247;
 
-/// No direction of a connection.
+/// Number for "no direction" of a connection.
 const EITHER: u32 = u32::MAX;
 
-/// What stands for verdicts.
+/// Entry for verdicts.
 pub(super) fn verdicts() -> Vec<u8> {
     entry(VERDICT, &[])
 }
 
-/// What stands for several fields that have types alone, or that there is no way to write.
+/// Entry for a concatenation that was declared by types, or that has no representation.
 pub(super) fn fields_of_types() -> Vec<u8> {
     entry(CONCAT, &[])
 }
 
-/// An expression as it stands in user data; `None` of one that there is no way to write.
+/// Encodes an expression for user data; `None` if it has no representation.
 pub(super) fn written(expr: &Expr) -> Option<Vec<u8>> {
     match expr {
-        // nft 1.0.6 passes over a number that it does not know in a field of several, and aborts where it is all that is
-        // noted; nft 1.1.7 aborts at most of what 1.0.6 notes of this. At the one field of several no version aborts, but
-        // nft 1.1.7 adds no elements then: what the type alone says is not noted.
+        // nft 1.0.6 ignores an unknown kind in a field of a concatenation, and aborts if it is the only expression.
+        // nft 1.1.7 aborts for most `ipsec` expressions that 1.0.6 stores. With a concatenation of one field no
+        // version aborts, but nft 1.1.7 then adds no elements. So an expression is not written where its type alone is
+        // enough.
         Expr::Xfrm { .. } if expr.data_type() == DataType::INTEGER => {
             written(&Expr::Concat(vec![expr.clone()]))
         }
@@ -74,11 +76,11 @@ fn field_written(expr: &Expr) -> Option<Vec<u8>> {
             for (index, part) in (0_u8..).zip(parts) {
                 push(&mut data, index, &field_written(part)?);
             }
-            // More does not go into an entry, which is in one itself.
+            // A nested entry cannot be longer.
             (data.len() <= LONGEST).then_some(())?;
             entry(CONCAT, &data)
         }
-        // Some bits of a field have its type.
+        // A part of a field's bits has the type of the field.
         Expr::Binary(_, left, _) => field_written(left)?,
         Expr::Payload(payload) => entry(PAYLOAD, &payload_data(payload)),
         Expr::Option(option) => entry(EXTHDR, &option_data(option)?),
@@ -130,7 +132,7 @@ fn field_written(expr: &Expr) -> Option<Vec<u8>> {
 }
 
 fn push(into: &mut Vec<u8>, kind: u8, value: &[u8]) {
-    // All that nft writes is short: a rule's user data is 256 bytes at most.
+    // nft's entries are short: a rule's user data has at most 256 bytes.
     let length = u8::try_from(value.len()).unwrap_or(u8::MAX);
     into.extend_from_slice(&[kind, length]);
     into.extend_from_slice(&value[..length.into()]);
@@ -181,17 +183,17 @@ fn option_data(option: &OptionField) -> Option<Vec<u8>> {
     })
 }
 
-/// The expression in a set's user data.
+/// Reads an expression from a set's user data.
 pub(super) fn of(set: &SetRef<'_>, entry: u8) -> Option<Expr> {
     read(UserData::new(set.userdata()?).get(entry)?, true)
 }
 
-/// The order of bytes and the length in bits of each field of a set's keys, or of a map's data, that was declared by
-/// `typeof`; `None` where the set does not note the expressions, or one of them is not known.
+/// Byte order and bit length of each field of a set's key or a map's data, if declared by `typeof`. `None` if the set
+/// does not store expressions, or one of them is unknown.
 pub(super) fn fields(set: &SetRef<'_>, entry: u8) -> Option<Vec<(ByteOrder, u32)>> {
     let declared = UserData::new(set.userdata()?).get(entry)?;
     let field = |expr: &[u8]| match UserData::new(expr).number(KIND)? {
-        // What is hashed is not noted.
+        // The hashed expression is not stored.
         HASH => Some((ByteOrder::Host, 32)),
         _ => read(expr, false).map(|expr| (expr.order(), expr.bits())),
     };
@@ -232,7 +234,7 @@ fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
         CONCAT if may_be_many => {
             let parts = data.map(|(_, part)| read(part, false));
             let mut parts: Vec<Expr> = parts.collect::<Option<_>>()?;
-            // One without fields is written for a set that was declared by types.
+            // An entry without fields marks a set that was declared by types.
             match parts.len() {
                 0 | 1 => parts.pop(),
                 _ => Some(Expr::Concat(parts)),
@@ -243,7 +245,7 @@ fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
             modulus: number(1)?,
             offset: number(2)?,
         }),
-        // What jhash is made of is not noted.
+        // The operands of jhash are not stored.
         HASH if number(0)? == 1 => known(Expr::Hash {
             key: None,
             modulus: number(2)?,
@@ -264,7 +266,7 @@ fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
     }
 }
 
-/// What is asked for, if nft has words for it.
+/// Returns the expression if nft has a name for it.
 fn known(asked: Expr) -> Option<Expr> {
     keys::of(&asked).map(|_| asked)
 }
@@ -284,7 +286,7 @@ fn payload(protocol: Option<u32>, field: Option<u32>, place: [Option<u32>; 3]) -
         }));
     }
     let [base, offset, bits] = place;
-    // nft counts its bases from 1 on, with one for what is no place.
+    // nft counts payload bases from 1 on; 0 is invalid.
     let base = base?.checked_sub(1)?;
     Some(Expr::Payload(Payload {
         base: PayloadBase(base),
@@ -295,7 +297,7 @@ fn payload(protocol: Option<u32>, field: Option<u32>, place: [Option<u32>; 3]) -
     }))
 }
 
-/// A field inside a tunnel, or of its own header.
+/// A field of a tunnel's inner packet or of the tunnel's own header.
 fn inside(tunnel: u32, protocol: u32, field: u32) -> Option<Expr> {
     let tunnel = tunnels::numbered(tunnel)?;
     let protocol = tunnel.protocols().find(|known| known.number == protocol)?;
@@ -305,11 +307,11 @@ fn inside(tunnel: u32, protocol: u32, field: u32) -> Option<Expr> {
 
 fn option(number: u32, field: u32, kind: Option<u32>) -> Option<Expr> {
     let is = |extension: &&'static Extension| match kind {
-        // Extension headers have numbers of nft's own.
+        // nft has its own numbers for extension headers.
         None => extension.number_in_typeof() == Some(number),
         Some(kind) => extension.kind == ExthdrOp(kind) && u32::from(extension.number) == number,
     };
-    // Several may have the same number: they number their fields together.
+    // Several extensions may share a number; their fields are numbered in one sequence.
     let mut all = headers::EXTENSIONS.iter().filter(is);
     let (extension, field) =
         all.find_map(|extension| Some((extension, extension.numbered(field)?)))?;
@@ -326,7 +328,7 @@ fn option(number: u32, field: u32, kind: Option<u32>) -> Option<Expr> {
 mod tests {
     use super::*;
 
-    /// Every field of every option, header and chunk is read back as itself.
+    /// Every field of every option, header and chunk survives a round trip.
     #[test]
     fn fields_are_read_back() {
         let mut count = 0;
@@ -395,7 +397,8 @@ mod tests {
             let bytes = entry(kind, &[XfrmKey::REQID.0, 0, 0]);
             assert_eq!(read(&bytes, true), Some(ipsec.clone()), "{kind}");
         }
-        // What is written is of newer versions; alone it is the one field of several, or its type says enough.
+        // The numbers written are those of newer versions: the expression is the one field of a concatenation, or its
+        // type suffices.
         let port = Expr::Meta(MetaKey::MARK);
         for expr in [
             fib,
@@ -424,7 +427,7 @@ mod tests {
         assert_eq!(read(&bytes, true), Some(symhash));
     }
 
-    /// What nft 1.0.6 sends for these.
+    /// Bytes that nft 1.0.6 sends.
     #[test]
     fn it_is_what_nft_writes() {
         let frag = headers::EXTENSIONS.iter().find(|e| e.name == "frag");

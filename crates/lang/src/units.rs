@@ -1,6 +1,6 @@
-//! The units of rates.
+//! Units of rates.
 
-/// What a rate is given for, and how many seconds that is.
+/// Units of time for rates, with their length in seconds.
 const TIMES: [(&str, u64); 5] = [
     ("second", 1),
     ("minute", 60),
@@ -9,18 +9,18 @@ const TIMES: [(&str, u64); 5] = [
     ("week", 604_800),
 ];
 
-/// What these words are.
+/// Names of the units of time.
 pub(super) fn times() -> impl Iterator<Item = &'static str> {
     TIMES.iter().map(|(word, _)| *word)
 }
 
-/// The word for so many seconds, if there is one.
+/// Name of the unit of this many seconds.
 pub(super) fn time(seconds: u64) -> Option<&'static str> {
     let found = TIMES.iter().find(|(_, known)| *known == seconds);
     found.map(|(word, _)| *word)
 }
 
-/// How many seconds a word is for.
+/// Length of a unit in seconds.
 pub(super) fn seconds(word: &str) -> Option<u64> {
     let found = TIMES.iter().find(|(known, _)| *known == word);
     found.map(|(_, seconds)| *seconds)

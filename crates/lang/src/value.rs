@@ -1,11 +1,11 @@
-//! The types of keys and of what they lead to.
+//! Data types of set keys and map data.
 
 use chainwright::nft::DataType;
 
-/// The bits of one field's type in a concatenation's.
+/// Bits that each field occupies in the type number of a concatenation.
 const FIELD_TYPE_BITS: u32 = 6;
 
-/// The fields of a type: itself, if it is no concatenation.
+/// Splits a concatenation into the types of its fields. Any other type is its own single field.
 pub(super) fn fields(data_type: DataType) -> Vec<DataType> {
     let mask = (1 << FIELD_TYPE_BITS) - 1;
     if data_type.0 <= mask || data_type.name().is_some() {
@@ -21,7 +21,7 @@ pub(super) fn fields(data_type: DataType) -> Vec<DataType> {
     fields
 }
 
-/// The name of a type, of a concatenation with a dot between its fields': `ipv4_addr . inet_service`.
+/// Returns the name of a type. The fields of a concatenation are joined with dots: `ipv4_addr . inet_service`.
 #[must_use]
 pub fn data_type(data_type: DataType) -> String {
     let names = fields(data_type)
@@ -33,7 +33,7 @@ pub fn data_type(data_type: DataType) -> String {
     names.collect::<Vec<_>>().join(" . ")
 }
 
-/// The value before this one, as bytes compare; `None` before the first.
+/// Decrements a big-endian byte string; `None` if all bytes are zero.
 pub(super) fn before(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut before = bytes.to_vec();
     for byte in before.iter_mut().rev() {

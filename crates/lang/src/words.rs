@@ -1,4 +1,4 @@
-//! Words for what differs between two rulesets.
+//! Formats differences between rulesets in nft's language.
 
 use super::list::{self, Options, line};
 use chainwright::nft::{
@@ -6,8 +6,9 @@ use chainwright::nft::{
     StatefulObjectRef, TableRef,
 };
 
-/// nft's words for what differs ([`Snapshot::diff_in_words`](chainwright::nft::Snapshot::diff_in_words)): a rule with what it
-/// has in braces, and of anything else what nft writes between its braces, in one line.
+/// Formats differences in nft's language ([`Snapshot::diff_in_words`](chainwright::nft::Snapshot::diff_in_words)): a
+/// rule with the contents of its anonymous sets and chains, any other object as the contents of its block, in one
+/// line.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -37,7 +38,7 @@ pub struct Words<'o> {
 }
 
 impl<'o> Words<'o> {
-    /// Words that are written so.
+    /// Creates a formatter with these options.
     #[must_use]
     pub const fn new(options: &'o Options) -> Self {
         Self { options }

@@ -1,16 +1,16 @@
-//! The time zone of days and hours.
+//! Time zone for days and hours.
 
 use std::sync::OnceLock;
 
 use jiff::tz::TimeZone;
 
-/// The system's time zone, or another one. The system's is looked up when a text first has a day or an hour: few have one, and
-/// it takes reading directories.
+/// Time zone: the system's or a named one. The system's zone is looked up lazily, at the first day or hour in a text,
+/// because few texts have one and the lookup reads directories.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Zone(OnceLock<TimeZone>);
 
 impl Zone {
-    /// One of the IANA's database; `None` if it is not known.
+    /// Returns a zone of the IANA database; `None` if the name is unknown.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(Self(TimeZone::get(name).ok()?.into()))
     }

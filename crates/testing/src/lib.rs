@@ -17,11 +17,11 @@ pub use fake::FakeKernel;
 pub use sandbox::Sandbox;
 pub use user::{become_namespace_root, prepare_tests};
 
-/// Lets all tests of a test program make [`Sandbox`]es as an ordinary user, whatever
-/// threads they run on. It stands once, outside any function, in the crate's root or a test file.
+/// Lets all tests of a test program create [`Sandbox`]es as an ordinary user, on
+/// any thread. Call it once, outside any function, in the crate's root or a test file.
 ///
 /// The kernel lets a process become root in a user namespace only while it has a single thread, and a test
-/// harness starts its threads before the first test: so this runs
+/// harness starts its threads before the first test. Therefore the macro runs
 /// [`become_namespace_root`] before `main`. It does nothing outside
 /// of tests (`cfg(test)`).
 ///
@@ -48,7 +48,7 @@ macro_rules! sandbox_tests {
                 $crate::prepare_tests();
             }
             // SAFETY: the section holds pointers to functions that the C library calls before `main`; it
-            // hands them arguments that a function without parameters leaves alone.
+            // passes them arguments that a function without parameters ignores.
             #[used]
             #[unsafe(link_section = ".init_array")]
             static BEFORE_MAIN: extern "C" fn() = before_main;

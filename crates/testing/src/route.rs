@@ -1,4 +1,4 @@
-//! The little of rtnetlink(7) that a sandbox takes: veth pairs, addresses, routes.
+//! The parts of rtnetlink(7) that a sandbox needs: veth pairs, addresses, routes.
 
 use std::fmt;
 use std::io::{self, Cursor};
@@ -25,19 +25,19 @@ use chainwright::netns::Netns;
 
 use crate::Error;
 
-/// Inside IFLA_INFO_DATA of a veth interface: what its other end shall be (linux/veth.h).
+/// Inside IFLA_INFO_DATA of a veth interface: the description of its peer (linux/veth.h).
 const VETH_INFO_PEER: u16 = 1;
 
 /// The longest name of an interface, without its NUL (linux/if.h, IFNAMSIZ).
 const NAME_LENGTH: usize = libc::IFNAMSIZ - 1;
 
-/// How long an interface may take from up to running.
+/// How long to wait for an interface to run after it is up.
 const RUNNING: Duration = Duration::from_secs(10);
 
-/// How often a question is asked whose answers are lost.
+/// How often to send a request whose answers are lost.
 const ASKS: usize = 4;
 
-/// Room for one answer. The longest, an interface's description, takes about 2 KiB.
+/// Size of the buffer for one answer. The longest, an interface's description, takes about 2 KiB.
 const ANSWER: usize = 32 * 1024;
 
 /// An address with its prefix length.
@@ -95,7 +95,7 @@ impl Socket {
             })
     }
 
-    /// Makes a veth pair: `name` in this namespace, `peer` in the other.
+    /// Creates a veth pair: `name` in this namespace, `peer` in the other.
     pub(super) fn add_veth(
         &mut self,
         name: &str,
@@ -118,14 +118,14 @@ impl Socket {
                 .map_err(io::Error::other)
         };
         self.change(
-            format!("make the interfaces {name} and {peer}"),
+            format!("create the interfaces {name} and {peer}"),
             Rtm::Newlink,
             NlmF::CREATE | NlmF::EXCL,
             body(),
         )
     }
 
-    /// Removes an interface; with one end of a veth pair goes the other.
+    /// Removes an interface; removing one end of a veth pair also removes the other.
     pub(super) fn delete(&mut self, name: &str) -> Result<(), Error> {
         let body = attribute(Ifla::Ifname, name)
             .and_then(|name| interface([name]).build().map_err(io::Error::other));
@@ -149,8 +149,8 @@ impl Socket {
         )
     }
 
-    /// Waits until an interface that is up has its carrier and passes packets on. The kernel does
-    /// that in the background, a moment after both ends of a veth pair are up.
+    /// Waits until an interface that is up has its carrier and forwards packets. The kernel does
+    /// this in the background, a moment after both ends of a veth pair are up.
     pub(super) fn wait_until_running(&mut self, name: &str) -> Result<(), Error> {
         let start = Instant::now();
         while !self.interface(name)?.ifi_flags().contains(Iff::RUNNING) {
@@ -174,7 +174,7 @@ impl Socket {
             IfaddrmsgBuilder::default()
                 .ifa_family(family(prefix.address))
                 .ifa_prefixlen(prefix.length)
-                // Of use to IPv6 only; without it the address could not be used for a second.
+                // Matters only for IPv6: without it the address could not be used for a second.
                 .ifa_flags(IfaF::NODAD)
                 .ifa_scope(RtScope::Universe)
                 .ifa_index(index.unsigned_abs())
@@ -193,7 +193,7 @@ impl Socket {
         )
     }
 
-    /// Adds a route to `destination` by way of `gateway`.
+    /// Adds a route to `destination` via `gateway`.
     pub(super) fn add_route(&mut self, destination: Prefix, gateway: IpAddr) -> Result<(), Error> {
         let body = || {
             RtmsgBuilder::default()
@@ -213,18 +213,18 @@ impl Socket {
                 .map_err(io::Error::other)
         };
         self.change(
-            format!("add a route to {destination} by way of {gateway}"),
+            format!("add a route to {destination} via {gateway}"),
             Rtm::Newroute,
             NlmF::CREATE | NlmF::EXCL,
             body(),
         )
     }
 
-    /// What the kernel says of an interface.
+    /// Queries the kernel's description of an interface.
     fn interface(&mut self, name: &str) -> Result<Ifinfomsg, Error> {
         let body = attribute(Ifla::Ifname, name)
             .and_then(|name| interface([name]).build().map_err(io::Error::other));
-        let action = format!("look at the interface {name}");
+        let action = format!("query the interface {name}");
         let answer = self.request(&action, Rtm::Getlink, NlmF::empty(), body)?;
         answer
             .ok_or_else(|| io::Error::other("the kernel did not describe the interface"))
@@ -240,7 +240,7 @@ impl Socket {
             })
     }
 
-    /// Makes one change and waits for the kernel to confirm it.
+    /// Makes one change and waits for the kernel's confirmation.
     fn change<P: Size + ToBytes>(
         &mut self,
         action: String,
@@ -252,8 +252,8 @@ impl Socket {
             .map(drop)
     }
 
-    /// Sends one request and waits for its one answer: a confirmation (`None`), an error, or what
-    /// was asked for.
+    /// Sends one request and waits for its one answer: a confirmation (`None`), an error, or the
+    /// requested object.
     fn request<P: Size + ToBytes>(
         &mut self,
         action: &str,
@@ -261,7 +261,7 @@ impl Socket {
         flags: NlmF,
         body: io::Result<P>,
     ) -> Result<Option<Buffer>, Error> {
-        // A change is not made twice.
+        // A change is not repeated.
         let asks = if flags.contains(NlmF::ACK) { 1 } else { ASKS };
         let answer = body
             .and_then(|body| self.encode(kind, flags, body))
@@ -306,22 +306,22 @@ impl Socket {
         Ok(bytes.into_inner())
     }
 
-    /// Sends a request, up to so many times while its answers are lost.
+    /// Sends a request, up to `asks` times while its answers are lost.
     fn ask(&self, request: &[u8], asks: usize) -> io::Result<NlPayload<u16, Buffer>> {
         for _ in 0..asks {
-            // A datagram is taken whole or not at all.
+            // Netlink sends a datagram whole or not at all.
             self.socket.send(request, Msg::empty())?;
             if let Some(answer) = self.receive()? {
                 return Ok(answer);
             }
         }
         Err(io::Error::other(
-            "the kernel's answer was lost; it cannot be known whether this was done",
+            "lost the kernel's reply: unknown whether the change was made",
         ))
     }
 
     /// Receives the answer to the last request. The kernel has queued it when sending returns:
-    /// what is not there is lost (`None`).
+    /// if it is not there, it is lost (`None`).
     fn receive(&self) -> io::Result<Option<NlPayload<u16, Buffer>>> {
         let mut buffer = vec![0; ANSWER];
         loop {
@@ -342,7 +342,7 @@ impl Socket {
     }
 }
 
-/// An interface message without index or flags: the interface is named by an attribute.
+/// An interface message without index or flags; an attribute names the interface.
 fn interface<const N: usize>(attributes: [Rtattr<Ifla, Buffer>; N]) -> IfinfomsgBuilder {
     IfinfomsgBuilder::default()
         .ifi_family(RtAddrFamily::Unspecified)
@@ -377,8 +377,8 @@ where
         .map_err(io::Error::other)
 }
 
-/// The kernel checks names too, but takes an empty one and one with a `%` as a wish for a name of
-/// its own making.
+/// Checks an interface name. The kernel checks names too, but for an empty one or one with a `%` it
+/// generates a name.
 fn check_name(name: &str) -> Result<(), Error> {
     let forbidden = |byte: u8| matches!(byte, 0 | b'%' | b'/' | b':') || byte.is_ascii_whitespace();
     if name.is_empty() || name.len() > NAME_LENGTH || name.bytes().any(forbidden) {

@@ -12,9 +12,9 @@ use crate::{Error, become_namespace_root};
 /// A private network namespace for tests, benches and demos.
 ///
 /// In a new sandbox only the loopback interface is up, and there are no packet-filter tables.
-/// Nothing in it touches the rest of the system. It goes away when the `Sandbox` is dropped
-/// and everything that still holds it has ended: sockets, threads and processes started inside,
-/// copies of the handle. (The kernel tears it down a moment later.)
+/// Nothing in it affects the rest of the system. It goes away when the `Sandbox` is dropped
+/// and everything else that holds it has ended: sockets, threads and processes started inside,
+/// copies of the handle. (The kernel removes it a moment later.)
 ///
 /// ```
 /// use std::net::{TcpListener, TcpStream};
@@ -36,14 +36,14 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// Makes a new network namespace and brings its loopback interface up.
+    /// Creates a new network namespace and brings its loopback interface up.
     ///
     /// A process that lacks the capabilities becomes root in a user namespace first, which the
     /// kernel allows while the process has a single thread. A program that may have started threads
     /// by then calls [`become_namespace_root`] at the start of `main`.
     ///
     /// # Errors
-    /// Those of [`become_namespace_root`]; [`Error::Create`]; [`netns::Error::Thread`];
+    /// The errors of [`become_namespace_root`]; [`Error::Create`]; [`Error::Thread`];
     /// [`Error::Network`] if the loopback interface could not be brought up.
     pub fn new() -> Result<Self, Error> {
         become_namespace_root()?;
@@ -66,7 +66,7 @@ impl Sandbox {
     /// Runs `work` inside the sandbox; see [`Netns::run`].
     ///
     /// # Errors
-    /// Those of [`Netns::run`].
+    /// The errors of [`Netns::run`].
     pub fn run<T, F>(&self, work: F) -> Result<T, netns::Error>
     where
         F: FnOnce() -> T + Send,
@@ -75,19 +75,19 @@ impl Sandbox {
         self.netns.run(work)
     }
 
-    /// Lays a cable between two sandboxes: a pair of virtual Ethernet interfaces
+    /// Connects two sandboxes with a pair of virtual Ethernet interfaces
     /// ([veth(4)](https://man7.org/linux/man-pages/man4/veth.4.html)), one end in each, named and
-    /// addressed as given, both up and ready to send when the call returns. The cable goes away with
+    /// addressed as given, both up and ready to send when the call returns. The pair goes away with
     /// either sandbox. Both ends may be in the same one.
     ///
     /// An address is an IPv4 or IPv6 address with its prefix length, like `10.0.0.1/24` or
     /// `fd00::1/64`. For more addresses use [`Sandbox::add_address`]. IPv6 addresses are usable at
-    /// once: sandboxes do not look for duplicates.
+    /// once: sandboxes skip duplicate address detection.
     ///
     /// # Errors
     /// [`Error::InvalidInterfaceName`], [`Error::InvalidAddress`]; [`Error::Network`], for example
-    /// when a name is taken; [`Error::NotRunning`]; and those of [`Netns::run`]. No cable is left
-    /// behind.
+    /// when a name is taken; [`Error::NotRunning`]; and those of [`Netns::run`]. On failure the
+    /// pair is removed.
     pub fn connect(
         a: &Sandbox,
         a_interface: &str,
@@ -111,12 +111,12 @@ impl Sandbox {
             b_socket.add_address(b_interface, b_prefix)
         };
         configure().inspect_err(|_| {
-            // The error that led here is the one to report; the pair goes with its sandboxes.
+            // Report the first error; the pair disappears with its sandboxes.
             let _ = a_socket.delete(a_interface);
         })
     }
 
-    /// Gives an interface one more address, like `fd00::1/64`; see [`Sandbox::connect`].
+    /// Adds an address like `fd00::1/64` to an interface; see [`Sandbox::connect`].
     ///
     /// # Errors
     /// [`Error::InvalidInterfaceName`], [`Error::InvalidAddress`], [`Error::Network`] and those of
@@ -126,12 +126,12 @@ impl Sandbox {
         self.route_socket()?.add_address(interface, prefix)
     }
 
-    /// Sends packets for `destination`, like `10.1.0.0/16` or `0.0.0.0/0`, to the neighbour with
+    /// Routes packets for `destination`, like `10.1.0.0/16` or `0.0.0.0/0`, via the neighbour with
     /// the address `gateway`.
     ///
     /// # Errors
     /// [`Error::InvalidAddress`], [`Error::Network`], for example when no interface leads to the
-    /// gateway, and those of [`Netns::run`].
+    /// gateway, and the errors of [`Netns::run`].
     pub fn add_route(&self, destination: &str, gateway: &str) -> Result<(), Error> {
         let destination = Prefix::parse(destination)?;
         let gateway: IpAddr = gateway.parse().map_err(|_| Error::InvalidAddress {
@@ -153,7 +153,7 @@ impl Sandbox {
             for path in [IPV4, IPV6] {
                 match fs::write(path, "1") {
                     Ok(()) => {}
-                    // A kernel without IPv6.
+                    // The kernel has no IPv6.
                     Err(error) if path == IPV6 && error.kind() == io::ErrorKind::NotFound => {}
                     Err(source) => return Err(Error::Setting { path, source }),
                 }
@@ -167,16 +167,16 @@ impl Sandbox {
     }
 }
 
-/// Lets the calling thread's network namespace use its IPv6 addresses at once, link-local ones
-/// included: a router does not ask for its neighbours' addresses before it has one itself, and
-/// looking for duplicates takes a second or two.
+/// Lets the calling thread's network namespace use its IPv6 addresses at once, including link-local
+/// ones: a router does not resolve its neighbours' addresses before it has one itself, and
+/// duplicate address detection takes a second or two.
 fn skip_duplicate_address_detection() {
     const PATH: &str = "/proc/sys/net/ipv6/conf/default/accept_dad";
     match fs::write(PATH, "0") {
         Ok(()) => {}
-        // A kernel without IPv6.
+        // The kernel has no IPv6.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        // Some containers have /proc/sys read-only. All else works there too.
+        // Some containers mount /proc/sys read-only. Everything else works there too.
         Err(error) => tracing::warn!(
             "cannot write {PATH}: {error}; a router sandbox may take seconds to pass IPv6 packets"
         ),

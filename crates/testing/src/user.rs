@@ -1,4 +1,4 @@
-//! Becoming root in a user namespace, which is how an ordinary user gets a sandbox.
+//! Becomes root in a user namespace, so that an ordinary user can create a sandbox.
 
 use std::fs;
 use std::io;
@@ -12,36 +12,36 @@ use nix::unistd::{getegid, geteuid};
 
 use crate::Error;
 
-/// What a sandbox and the work in it need, as bits of the effective set
+/// The capabilities that a sandbox and the work in it need, as bits of the effective set
 /// (capabilities(7), linux/capability.h): CAP_NET_ADMIN, CAP_NET_RAW (the legacy tables' sockets),
 /// CAP_SYS_ADMIN (unshare, setns).
 const NEEDED: u64 = 1 << 12 | 1 << 13 | 1 << 21;
 
 const STATUS: &str = "/proc/thread-self/status";
 
-/// What can forbid user namespaces, below /proc/sys.
+/// Settings below /proc/sys that can forbid user namespaces.
 const SETTINGS: [&str; 3] = [
     "kernel/unprivileged_userns_clone",
     "kernel/apparmor_restrict_unprivileged_userns",
     "user/max_user_namespaces",
 ];
 
-/// How long to wait for threads that have been joined to be gone in the kernel's eyes too.
+/// How long the kernel may still count threads that have been joined.
 const STRAGGLERS: Duration = Duration::from_millis(100);
 
 /// Makes this process root in a new user namespace, unless it already has the capabilities that a
-/// [`Sandbox`](crate::Sandbox) takes (`CAP_SYS_ADMIN`, `CAP_NET_ADMIN`, `CAP_NET_RAW`); then, and
+/// [`Sandbox`](super::Sandbox) needs (`CAP_SYS_ADMIN`, `CAP_NET_ADMIN`, `CAP_NET_RAW`); then, and
 /// when called again, it does nothing.
 ///
 /// The kernel lets only a process with a **single thread** enter a user namespace: call this first
-/// in `main`, before any other thread (an async runtime, a logger) exists. From then on sandboxes
-/// can be made from any thread. [`Sandbox::new`](crate::Sandbox::new) calls it by itself, which
-/// is enough in a program that makes its first sandbox before its first thread.
+/// in `main`, before any other thread (an async runtime, a logger) exists. From then on any thread
+/// can create sandboxes. [`Sandbox::new`](super::Sandbox::new) calls it too, which
+/// is enough for a program that creates its first sandbox before its first thread.
 ///
-/// What changes for the process: its user and group are shown as 0, all other users and groups as
-/// nobody (65534); it has all capabilities, but only over what belongs to the new user namespace,
-/// as do the network namespaces which it makes from now on. To the rest of the system it stays the
-/// ordinary user. It stays in the network namespace it was in, over which it has no rights.
+/// In the process, its user and group appear as 0, all other users and groups as
+/// nobody (65534). It has all capabilities, but only over resources of the new user namespace,
+/// including the network namespaces that it creates from now on. To the rest of the system it stays
+/// the ordinary user. It stays in its network namespace, over which it has no rights.
 /// See [user_namespaces(7)](https://man7.org/linux/man-pages/man7/user_namespaces.7.html).
 ///
 /// ```
@@ -61,11 +61,11 @@ pub fn become_namespace_root() -> Result<(), Error> {
     if status_number("CapEff:", 16)? & NEEDED == NEEDED {
         return Ok(());
     }
-    // Inside the new namespace, and before the maps are written, both would be nobody's.
+    // Inside the new namespace, before the maps are written, both would be nobody's.
     let (uid, gid) = (geteuid(), getegid());
     enter_user_namespace()?;
-    // Without "deny" an ordinary user may not write gid_map. Linux before 3.19 has no such file,
-    // and no such rule.
+    // Without "deny" an ordinary user may not write gid_map. Linux before 3.19 has neither this file
+    // nor this rule.
     match fs::write("/proc/self/setgroups", "deny") {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(denied("writing /proc/self/setgroups", error));
@@ -79,14 +79,14 @@ pub fn become_namespace_root() -> Result<(), Error> {
     Ok(())
 }
 
-/// What [`sandbox_tests!`](crate::sandbox_tests) runs before `main`: [`become_namespace_root`], which on
-/// standard error says why it cannot be done.
+/// Runs [`become_namespace_root`] for [`sandbox_tests!`](crate::sandbox_tests) before `main` and
+/// prints the reason to standard error if it fails.
 #[doc(hidden)]
 pub fn prepare_tests() {
     if let Err(error) = become_namespace_root() {
         let cause = std::error::Error::source(&error);
         let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-        eprintln!("The tests cannot make network namespaces: {error}{cause}");
+        eprintln!("The tests cannot create network namespaces: {error}{cause}");
     }
 }
 
@@ -99,7 +99,7 @@ fn enter_user_namespace() -> Result<(), Error> {
                 return Err(Error::UserNamespacesUnsupported);
             }
             Err(Errno::EINVAL) => {
-                // A thread is joined a moment before the kernel stops counting it.
+                // The kernel still counts a thread for a moment after it was joined.
                 if start.elapsed() > STRAGGLERS {
                     let threads = status_number("Threads:", 10)?;
                     return Err(Error::MultiThreaded {
@@ -124,7 +124,7 @@ fn status_number(field: &str, radix: u32) -> Result<u64, Error> {
         .lines()
         .find_map(|line| line.strip_prefix(field))
         .and_then(|value| u64::from_str_radix(value.trim(), radix).ok())
-        .ok_or_else(|| failed(io::Error::other(format!("no {field} line in it"))))
+        .ok_or_else(|| failed(io::Error::other(format!("missing {field} line"))))
 }
 
 fn denied(step: &'static str, source: io::Error) -> Error {

@@ -1,4 +1,4 @@
-//! What connection tracking knows of a packet.
+//! Connection tracking data of a packet.
 
 use super::field::{Field, TupleField};
 use super::flow::{Flow, Open};
@@ -11,30 +11,30 @@ use chainwright::xt::Family;
 const CONFIRMED: u128 = 1 << 3;
 const ORIGINAL_WAY: u8 = 0;
 
-/// What connection tracking and translation have done with the packet.
+/// State of connection tracking and NAT for the packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tracking {
-    /// Whether connection tracking has seen it.
+    /// Whether connection tracking has processed the packet.
     pub(super) seen: bool,
-    /// Whether a rule said that it is not to be tracked.
+    /// Whether a rule disabled tracking.
     pub(super) untracked: bool,
-    /// Whether its destination's translation is settled.
+    /// Whether destination NAT is decided.
     pub(super) destination_settled: bool,
-    /// Whether its source's translation is settled.
+    /// Whether source NAT is decided.
     pub(super) source_settled: bool,
-    /// Whether its destination was translated.
+    /// Whether the destination was translated.
     pub(super) destination_translated: bool,
-    /// Whether its source was translated.
+    /// Whether the source was translated.
     pub(super) source_translated: bool,
-    /// Whether a rule gave it a destination of this machine.
+    /// Whether a rule redirected the packet to this machine.
     pub(super) redirected: bool,
-    /// Whether a rule gave it another destination than it came with.
+    /// Whether a rule changed the destination.
     pub(super) diverted: bool,
-    /// Whether it came back over `lo`, as this machine sent it.
+    /// Whether the packet was sent by this machine and came back over `lo`.
     pub(super) looped: bool,
 }
 
-/// The fields that a connection's direction has: source, destination, and their ports.
+/// Address and port fields of the packet: source, destination, source port, destination port.
 pub(super) const ENDS: [Field; 4] = [
     Field::Source,
     Field::Destination,
@@ -42,7 +42,7 @@ pub(super) const ENDS: [Field; 4] = [
     Field::DestinationPort,
 ];
 
-/// The same of the first packet's tuple.
+/// The same fields of the original tuple.
 pub(super) const ORIGINAL: [Field; 4] = [
     Field::Tuple(TupleField::OriginalSource),
     Field::Tuple(TupleField::OriginalDestination),
@@ -50,7 +50,7 @@ pub(super) const ORIGINAL: [Field; 4] = [
     Field::Tuple(TupleField::OriginalDestinationPort),
 ];
 
-/// The same of the replies' tuple, in the order in which they answer [`ENDS`]: its destination first.
+/// The same fields of the reply tuple, in an order that corresponds to [`ENDS`]: destination first.
 pub(super) const REPLY: [Field; 4] = [
     Field::Tuple(TupleField::ReplyDestination),
     Field::Tuple(TupleField::ReplySource),
@@ -59,7 +59,7 @@ pub(super) const REPLY: [Field; 4] = [
 ];
 
 impl Flow {
-    /// That connection tracking looks at the packet.
+    /// Passes the packet through connection tracking.
     pub(super) fn track(&mut self) {
         if self.tracking.seen {
             return; // it came back over `lo`
@@ -78,7 +78,7 @@ impl Flow {
             self.limit(Field::State, states.to_vec());
         }
         let mut ends = ENDS.map(|field| self.get(field));
-        // Of ICMP it keeps in the place of ports what tells its exchanges apart: the identifier, and type and code.
+        // For ICMP, the kernel stores the identifier and the type and code in place of ports.
         if self.is_icmp() {
             let pair = |flow: &mut Self, high, low| {
                 let low = flow.get(low);
@@ -96,7 +96,7 @@ impl Flow {
         protocol.is_some_and(|protocol| Test::Among(&ICMP).holds(protocol))
     }
 
-    /// The state as rules see it here.
+    /// Connection state as rules see it at this point.
     pub(super) fn state(&mut self) -> Value {
         if self.tracking.seen {
             return self.get(Field::State);
@@ -108,7 +108,7 @@ impl Flow {
         Value::known(state.bit(), 32)
     }
 
-    /// Whether the state is this one.
+    /// Tests the connection state.
     ///
     /// # Errors
     /// The branch splits.
@@ -117,7 +117,7 @@ impl Flow {
         self.ask(&value, Test::Is(state.bit()))
     }
 
-    /// Whether there is a connection to the packet.
+    /// Whether the packet has a connection.
     ///
     /// # Errors
     /// The branch splits.
@@ -127,7 +127,7 @@ impl Flow {
         Ok(!self.ask(&state, Test::Among(&none))?)
     }
 
-    /// Whether the packet is the first of its connection, so that nothing was remembered of that before.
+    /// Whether the packet is the first of its connection, so that the connection has no earlier data.
     ///
     /// # Errors
     /// The branch splits.
@@ -135,7 +135,7 @@ impl Flow {
         self.state_is(State::New)
     }
 
-    /// What a connection remembers, which is 0 at first; `None` without a connection.
+    /// Returns data stored with the connection, initially 0; `None` without a connection.
     ///
     /// # Errors
     /// The branch splits.
@@ -149,7 +149,7 @@ impl Flow {
         Ok(Some(self.get(field)))
     }
 
-    /// The mark of the connection; `None` without one.
+    /// Returns the connection's mark; `None` without a connection.
     ///
     /// # Errors
     /// The branch splits.
@@ -157,7 +157,7 @@ impl Flow {
         self.remembered(Field::CtMark)
     }
 
-    /// The labels of the connection; `None` without one.
+    /// Returns the connection's labels; `None` without a connection.
     ///
     /// # Errors
     /// The branch splits.
@@ -165,7 +165,7 @@ impl Flow {
         self.remembered(Field::Ct(CtKey::LABELS, None))
     }
 
-    /// The direction of the packet in its connection, 0 or 1; `None` without one.
+    /// Returns the packet's direction in its connection, 0 or 1; `None` without a connection.
     ///
     /// # Errors
     /// The branch splits.
@@ -183,7 +183,7 @@ impl Flow {
         self.remembered(Field::CtDirection)
     }
 
-    /// The status of the connection (`IPS_*`); `None` without one.
+    /// Returns the connection's status (`IPS_*`); `None` without a connection.
     ///
     /// # Errors
     /// The branch splits.
@@ -210,7 +210,7 @@ impl Flow {
         Ok(Some(self.get(Field::CtStatus)))
     }
 
-    /// An address or port of the connection; `None` without one.
+    /// Returns an address or port of the connection; `None` without a connection.
     ///
     /// # Errors
     /// The branch splits.
@@ -225,7 +225,7 @@ impl Flow {
         }
         let is_original = self.ask(&direction, Test::Is(0))?;
         let place = |all: &[Field; 4]| all.iter().position(|one| *one == field);
-        // The other direction of ICMP has the same code, and the type that answers this one.
+        // The other direction of ICMP has the same code and the type of the reply.
         let is_turned = match is_original {
             true => place(&REPLY) == Some(2),
             false => place(&ORIGINAL) == Some(3),
@@ -237,16 +237,16 @@ impl Flow {
                 None => self.get(field),
             }));
         }
-        // As the packet came before it was translated; of a new connection the replies are the same, turned round.
+        // This direction has the values from before NAT; for a new connection, the reply tuple is its inverse.
         let as_seen = match (place(&ORIGINAL), place(&REPLY)) {
             (Some(index), _) if is_original => Some(index),
-            // Of ICMP an identifier is the source's either way.
+            // An ICMP identifier is in the place of the source port in both directions.
             (_, Some(3)) if self.is_icmp() => Some(2),
             (_, Some(index)) if is_original => match self.is_new()? {
                 true => Some(index),
                 false => None,
             },
-            // A reply's own source is the source of the replies.
+            // The source of a reply is the source of the reply tuple.
             (_, Some(index)) => Some(index ^ 1),
             _ => None,
         };
@@ -256,7 +256,7 @@ impl Flow {
         }))
     }
 
-    /// What a key of `ct` says; `None` where the rule goes no further.
+    /// Evaluates a `ct` key; `None` if the rule does not match.
     ///
     /// # Errors
     /// The branch splits.
@@ -315,20 +315,18 @@ impl Flow {
             CtKey::ZONE | CtKey::ID | CtKey::EXPIRATION | CtKey::EVENTMASK => {
                 Ok(Some(self.get(Field::Ct(key, None))))
             }
-            _ => Err(Open::unknown(
-                "it reads a key of `ct` that is not known here",
-            )),
+            _ => Err(Open::unknown("it reads an unsupported `ct` key")),
         }
     }
 
-    /// That connection tracking is not to look at the packet.
+    /// Disables connection tracking for the packet.
     pub(super) fn do_not_track(&mut self) {
         if !self.tracking.seen {
             self.tracking.untracked = true;
         }
     }
 
-    /// What was translated before, of a connection that is not new: as far as its tuples are known.
+    /// Applies the existing NAT of a connection that is not new, as far as its tuples are known.
     ///
     /// # Errors
     /// The branch splits.
@@ -337,7 +335,7 @@ impl Flow {
             return Ok(());
         };
         let is_original = self.ask(&direction, Test::Is(0))?;
-        // What the packet becomes is the other direction's tuple, turned round.
+        // The translated packet has the inverse of the other direction's tuple.
         let (index, from) = match (destination, is_original) {
             (true, true) => (1, [REPLY[1], REPLY[3]]),
             (false, true) => (0, [REPLY[0], REPLY[2]]),
@@ -362,17 +360,17 @@ impl Flow {
                 false => "source",
             };
             self.note(format!(
-                "how the connection's {end} was translated before is not known; it is taken to stay as it is"
+                "the earlier translation of the connection's {end} is unknown; it is assumed to be unchanged"
             ));
         }
         Ok(())
     }
 }
 
-/// Type and code of the ICMP or ICMPv6 message that answers one, as `ct` has them in place of a port.
+/// Returns type and code of the reply to an ICMP or ICMPv6 message, as `ct` stores them in place of a port.
 fn icmp_answer(type_and_code: u128) -> Option<u128> {
     let answer = match type_and_code >> 8 {
-        // Echo, timestamp, information and address mask of ICMP.
+        // ICMP echo, timestamp, information and address mask.
         8 => 0,
         0 => 8,
         13 => 14,
@@ -381,7 +379,7 @@ fn icmp_answer(type_and_code: u128) -> Option<u128> {
         16 => 15,
         17 => 18,
         18 => 17,
-        // Echo and node information of ICMPv6.
+        // ICMPv6 echo and node information.
         128 => 129,
         129 => 128,
         139 => 140,

@@ -1,25 +1,25 @@
-//! What a number that is not known may still be.
+//! Possible values of unknown numbers.
 
 use std::sync::Arc;
 
 use super::ranges::{Ranges, gaps};
 
-/// As many values are looked at one by one; beyond them a domain may say a little more than there can be.
+/// Maximum number of values that are enumerated. With more values, a domain may include a few impossible ones.
 const FEW: u128 = 1024;
 
-/// Something that is said of a number.
+/// Constraint on a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Constraint {
-    /// It is within one of these, both ends included; they are in order, and do not touch.
+    /// In one of these ranges, which include both ends, are sorted and do not touch.
     Within(Arc<[(u128, u128)]>),
-    /// Its bits under a mask are these.
+    /// The masked bits equal `value`.
     Bits {
         /// The mask.
         mask: u128,
         /// The bits.
         value: u128,
     },
-    /// Its bits under a mask are others than these.
+    /// The masked bits differ from `value`.
     NotBits {
         /// The mask.
         mask: u128,
@@ -28,7 +28,7 @@ pub(super) enum Constraint {
     },
 }
 
-/// The largest number of so many bits.
+/// Largest number with this many bits.
 pub(super) const fn ones(bits: u32) -> u128 {
     match 128_u32.checked_sub(bits) {
         Some(shift) if shift < 128 => u128::MAX >> shift,
@@ -38,7 +38,7 @@ pub(super) const fn ones(bits: u32) -> u128 {
 }
 
 impl Constraint {
-    /// Within any of these, in whatever order they are.
+    /// Creates a constraint from ranges in any order.
     pub(super) fn within(mut ranges: Vec<(u128, u128)>) -> Self {
         ranges.sort_unstable();
         let mut joined: Vec<(u128, u128)> = Vec::with_capacity(ranges.len());
@@ -51,7 +51,7 @@ impl Constraint {
         Self::Within(joined.into())
     }
 
-    /// These bits under this mask: as a range where the mask is one of the upper bits.
+    /// Creates a constraint on masked bits; a range if the mask covers the upper bits.
     pub(super) fn bits(mask: u128, value: u128, bits: u32) -> Self {
         let below = !mask & ones(bits);
         if below & below.wrapping_add(1) == 0 {
@@ -60,7 +60,7 @@ impl Constraint {
         Self::Bits { mask, value }
     }
 
-    /// The opposite.
+    /// Returns the inverse constraint.
     pub(super) fn not(&self, bits: u32) -> Self {
         match self {
             Self::Within(ranges) => {
@@ -91,34 +91,34 @@ fn contains(ranges: &[(u128, u128)], number: u128) -> bool {
     behind > 0 && number <= ranges[behind - 1].1
 }
 
-/// The numbers that one may be.
+/// Set of possible values of a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Domain {
     bits: u32,
-    /// The first and the last number of each have the bits that are known.
+    /// Ranges whose ends have the known bits.
     ranges: Ranges,
-    /// Bits that are known, and what they are.
+    /// Mask of known bits, and their values.
     mask: u128,
     value: u128,
-    /// What bits are that are not known, each mask once.
+    /// Excluded values of unknown bits, one entry for each mask.
     excluded: Vec<Excluded>,
 }
 
-/// Bits that are others than some.
+/// Excluded values under a mask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Excluded {
     mask: u128,
-    /// What they still may be.
+    /// Remaining values.
     left: Ranges,
 }
 
 impl Domain {
-    /// Any number of so many bits.
+    /// Creates the domain of all numbers with this many bits.
     pub(super) fn any(bits: u32) -> Self {
         Self::of(bits, &[(0, ones(bits))])
     }
 
-    /// One of the numbers in these ranges.
+    /// Creates a domain from ranges.
     pub(super) fn within(bits: u32, ranges: Vec<(u128, u128)>) -> Self {
         match Constraint::within(ranges) {
             Constraint::Within(ranges) => Self::of(bits, &ranges),
@@ -145,19 +145,19 @@ impl Domain {
         &self.ranges
     }
 
-    /// The bits that are known, and what they are.
+    /// Returns the mask of known bits and their values.
     pub(super) const fn known(&self) -> (u128, u128) {
         (self.mask, self.value)
     }
 
-    /// The number, if there is only one.
+    /// Returns the number if there is only one.
     #[cfg(test)]
     pub(super) fn only(&self) -> Option<u128> {
         let (low, high) = self.ranges.ends()?;
         (low == high).then_some(low)
     }
 
-    /// What is left if this is so; `None` if nothing is.
+    /// Applies a constraint; `None` if no value remains.
     pub(super) fn with(&self, constraint: &Constraint) -> Option<Self> {
         let mut narrowed = self.clone();
         match constraint {
@@ -177,7 +177,7 @@ impl Domain {
         narrowed.tightened(matches!(constraint, Constraint::Bits { .. }))
     }
 
-    /// What is left of a range if it is to begin and end with numbers that have the bits that are known.
+    /// Shrinks a range so that both ends have the known bits.
     fn fitting(&self, (low, high): (u128, u128)) -> Option<(u128, u128)> {
         let low = next_up(low, self.mask, self.value)?;
         let high = next_down(high, self.mask, self.value)?;
@@ -196,7 +196,7 @@ impl Domain {
         excluded.left = excluded.left.meet(&others);
     }
 
-    /// How many numbers there are; `None` if that is not known exactly.
+    /// Number of values; `None` if it is not known exactly.
     pub(super) fn count(&self) -> Option<f64> {
         if !self.excluded.is_empty() {
             return None;
@@ -211,8 +211,7 @@ impl Domain {
         Some(sum)
     }
 
-    /// The same numbers, said as narrowly as can be. `bits` says that more bits are known than the ranges begin and end
-    /// with.
+    /// Normalizes the domain. `bits` means that bits became known that the ends of ranges may not have.
     fn tightened(mut self, mut bits: bool) -> Option<Self> {
         let all = ones(self.bits);
         loop {
@@ -226,7 +225,7 @@ impl Domain {
                 let plain = self.mask & all == 0 && self.excluded.is_empty();
                 return self.enumerated(plain);
             }
-            // What all of them begin with.
+            // Common leading bits.
             let same = (low ^ high).leading_zeros();
             let prefix = if same == 0 {
                 0
@@ -252,7 +251,7 @@ impl Domain {
                         }
                     },
                     _ => {
-                        // Unless all that is excluded is other than what is known already.
+                        // Keep the entry unless the known bits already rule out all its excluded values.
                         let may_be = |(low, high): (u128, u128)| {
                             let first = next_up(low, mask & self.mask, known);
                             first.is_some_and(|first| first <= high)
@@ -271,7 +270,7 @@ impl Domain {
         }
     }
 
-    /// Of few numbers, each looked at.
+    /// Enumerates the values of a small domain.
     fn enumerated(mut self, plain: bool) -> Option<Self> {
         if !plain {
             let numbers = self.ranges.iter().flat_map(|(low, high)| low..=high);
@@ -283,7 +282,7 @@ impl Domain {
             self.excluded.clear();
         }
         self.ranges.ends()?;
-        // What bits all of them have.
+        // Bits that all values have in common.
         let (mut both, mut any) = (u128::MAX, 0);
         for number in self.ranges.iter().flat_map(|(low, high)| low..=high) {
             both &= number;
@@ -294,19 +293,19 @@ impl Domain {
         Some(self)
     }
 
-    /// Whether a number has the bits that are known, and none that are excluded.
+    /// Whether a number has the known bits and is not excluded.
     fn admits(&self, number: u128) -> bool {
         let differs = |it: &Excluded| it.left.contains(number & it.mask);
         number & self.mask == self.value & self.mask && self.excluded.iter().all(differs)
     }
 
-    /// Whether a number is among them.
+    /// Whether the domain contains a number.
     #[cfg(test)]
     fn has(&self, number: u128) -> bool {
         self.ranges.contains(number) && self.admits(number)
     }
 
-    /// Whether this is so of each of them, or of none; `None` if it depends.
+    /// Whether all values satisfy a constraint, or none; `None` if it depends on the value.
     pub(super) fn decides(&self, constraint: &Constraint) -> Option<bool> {
         if let Some((low, high)) = self.ranges.ends()
             && low == high
@@ -321,21 +320,21 @@ impl Domain {
     }
 }
 
-/// The first number from this one on whose bits under the mask are these.
+/// First number, from this one on, with these masked bits.
 fn next_up(from: u128, mask: u128, value: u128) -> Option<u128> {
     let wanted = value & mask;
     if from & mask == wanted {
         return Some(from);
     }
-    // The highest bit in which they differ.
+    // Highest differing bit.
     let differ = 127 - ((from ^ wanted) & mask).leading_zeros();
     let bit = 1_u128 << differ;
     let above = !(bit | (bit - 1));
     if wanted & bit != 0 {
-        // It becomes larger there; all below is as small as can be.
+        // The number increases at this bit; all lower bits are minimal.
         return Some(from & above | bit | wanted & (bit - 1));
     }
-    // A bit above, that is open and 0, has to become 1.
+    // An unmasked zero bit above must become one.
     let open = !mask & !from & above;
     if open == 0 {
         return None;
@@ -344,19 +343,19 @@ fn next_up(from: u128, mask: u128, value: u128) -> Option<u128> {
     Some(from & !(up | (up - 1)) | up | wanted & (up - 1))
 }
 
-/// The last number up to this one whose bits under the mask are these.
+/// Last number, up to this one, with these masked bits.
 fn next_down(from: u128, mask: u128, value: u128) -> Option<u128> {
     next_up(!from, mask, !value).map(|number| !number)
 }
 
-/// How many numbers up to this one have these bits under the mask.
+/// Count of numbers, up to this one, with these masked bits.
 fn count_up_to(end: u128, mask: u128, value: u128, bits: u32) -> f64 {
     let free = |below: u32| 2_f64.powi((!mask & ones(below)).count_ones() as i32);
     let mut sum = 0.0;
     for at in (0..bits).rev() {
         let bit = 1_u128 << at;
         if end & bit != 0 {
-            // With a 0 here, all below is free.
+            // With a zero here, all lower bits are free.
             if mask & bit == 0 || value & bit == 0 {
                 sum += free(at);
             }
@@ -387,7 +386,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of few numbers it is exactly those that are left.
+        /// Small domains are exact.
         #[test]
         fn few_numbers(all in prop::collection::vec(constraints(), 0..5)) {
             let mut domain = Some(Domain::any(8));
@@ -408,7 +407,7 @@ mod tests {
             }
         }
 
-        /// Of many it never loses one, and a single constraint it decides as it is.
+        /// In large domains, membership of sampled numbers is exact.
         #[test]
         fn many_numbers(
             all in prop::collection::vec(constraints(), 0..4),

@@ -1,4 +1,4 @@
-//! The walk itself: hook by hook, chain by chain, rule by rule, and one branch after the other.
+//! Trace engine: processes hooks, chains and rules, one branch after the other.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use super::value::Test;
 use chainwright::nft::Priority;
 use chainwright::nft::expr::Verdict as NftVerdict;
 
-/// As deep as chains may call one another before that is taken for a loop.
+/// Maximum call depth of chains; deeper calls are treated as a loop.
 const DEEPEST: usize = 4096;
 
-/// Walks a packet through.
+/// Traces a packet.
 pub(super) fn walk(rules: &Rules<'_>, packet: &Packet, node: &Node, options: &Options) -> Walk {
     let mut left = options.rules;
     let mut walk = Walk {
@@ -35,7 +35,7 @@ pub(super) fn walk(rules: &Rules<'_>, packet: &Packet, node: &Node, options: &Op
         loop {
             if left == 0 {
                 walk.is_cut = true;
-                let why = format!("more than {} rules were looked at", options.rules);
+                let why = format!("more than {} rules were evaluated", options.rules);
                 walk.ends.push(branch.end(Outcome::NotFollowed(why)));
                 break;
             }
@@ -54,7 +54,7 @@ pub(super) fn walk(rules: &Rules<'_>, packet: &Packet, node: &Node, options: &Op
                     let there = walk.ends.len() + waiting.len();
                     if there + ways.len() > options.branches {
                         walk.is_cut = true;
-                        let why = format!("there are more than {} branches", options.branches);
+                        let why = format!("more than {} branches", options.branches);
                         walk.ends.push(branch.end(Outcome::NotFollowed(why)));
                     } else {
                         waiting.extend(branch.split(ways));
@@ -67,17 +67,17 @@ pub(super) fn walk(rules: &Rules<'_>, packet: &Packet, node: &Node, options: &Op
     walk
 }
 
-/// A branch of the walk.
+/// A branch of the trace.
 #[derive(Debug, Clone)]
 struct Branch<'s> {
     flow: Flow,
     registers: Registers,
     changes: Vec<SetChange>,
-    /// The packet's own interface to leave by, if that was said.
+    /// Output interface from the packet's description.
     out: Option<BString>,
-    /// Whether it came in from outside.
+    /// Whether the packet was received from outside.
     came_in: bool,
-    /// Whether it is to come in again, over `lo`.
+    /// Whether the packet will come in again over `lo`.
     comes_back: bool,
     at: Progress,
     base: Option<Arc<Base<'s>>>,
@@ -87,13 +87,13 @@ struct Branch<'s> {
     hooks: Vec<HookVerdict>,
 }
 
-/// How far a packet is at a hook.
+/// Progress of a packet at a hook.
 #[derive(Debug, Clone, Copy, Default)]
 struct Progress {
-    /// How many base chains it has passed.
+    /// Number of base chains passed.
     chains: usize,
     tracked: bool,
-    /// How many translating chains it has passed, while it is among them.
+    /// Number of NAT chains passed, while the packet is in one.
     nat: Option<usize>,
     translated: bool,
 }
@@ -137,7 +137,7 @@ impl<'s> Branch<'s> {
         }
     }
 
-    /// The branch in each of these ways, the first one on top.
+    /// Returns a copy of the branch for each alternative, in reverse, so that the first one ends on top of the stack.
     fn split(self, ways: Vec<Alternative>) -> impl Iterator<Item = Self> {
         ways.into_iter().rev().filter_map(move |way| {
             let mut part = self.clone();
@@ -145,7 +145,7 @@ impl<'s> Branch<'s> {
         })
     }
 
-    /// Goes on: by an instruction, a rule, or to the next chain.
+    /// Advances by an expression or match, by a rule, or to the next chain.
     fn advance(&mut self, rules: &Rules<'s>, left: &mut usize) -> Result<Option<Outcome>, Open> {
         match &self.rule {
             Some(Rule::Nft { .. }) => self.expressions(),
@@ -158,14 +158,14 @@ impl<'s> Branch<'s> {
         }
     }
 
-    /// The next chain of the hook, or the next hook.
+    /// Enters the next chain of the hook, or the next hook.
     fn next_chain(&mut self, rules: &Rules<'s>) -> Result<Option<Outcome>, Open> {
         self.flow.begin();
         let family = self.flow.family;
         let hook = self.flow.hook;
         let at = rules.at(family, hook);
         if let Some(nat) = self.at.nat {
-            // Among those that translate.
+            // Within the NAT chains.
             let destination = is_destination(hook);
             match at.nat.get(nat) {
                 Some(base) if !self.is_settled(destination) => {
@@ -199,8 +199,8 @@ impl<'s> Branch<'s> {
             self.note_order(&at.chains, self.at.chains);
             if priority == TRACKING && tracks || priority == nat && rules.translates(family) {
                 self.flow.note(format!(
-                    "whether a chain of priority {priority} at {hook} comes before the kernel's own work there is not \
-                     known; it is taken to"
+                    "it is unknown whether a chain of priority {priority} at {hook} runs before the kernel's own processing; \
+                     it is assumed to"
                 ));
             }
             let base = base.clone();
@@ -213,14 +213,14 @@ impl<'s> Branch<'s> {
         Ok(None)
     }
 
-    /// Notes that the kernel may ask the chain behind this one first.
+    /// Notes that the kernel may evaluate the next chain first.
     fn note_order(&mut self, chains: &[Arc<Base<'s>>], place: usize) {
         let priority = |place: usize| chains.get(place).map(|base| base.priority);
         if let Some(same) = priority(place).filter(|same| priority(place + 1) == Some(*same)) {
             let hook = self.flow.hook;
             self.flow.note(format!(
-                "chains of priority {same} at {hook} are taken in the order in which the kernel has them if they were \
-                 made in the order in which they are listed"
+                "the order of chains of priority {same} at {hook} is unknown; they are assumed to have been \
+                 created in the order in which they are listed"
             ));
         }
     }
@@ -249,9 +249,9 @@ impl<'s> Branch<'s> {
         }
     }
 
-    /// Where the packet is when it has passed a hook.
+    /// Determines the next hook or the outcome.
     fn next_hook(&mut self) -> Result<Option<Outcome>, Open> {
-        // First what may be a question.
+        // Ask before any change, because the branch may split here.
         let for_this_machine = match self.flow.hook {
             Hook::Prerouting | Hook::Output => self.flow.is_for_this_machine()?,
             _ => false,
@@ -286,7 +286,7 @@ impl<'s> Branch<'s> {
             (_, Hook::Forward) => {
                 self.flow
                     .set_interface(false, out.as_deref().map(|name| &**name));
-                // The machine counts itself.
+                // The machine decrements the TTL.
                 match self.flow.number(Field::Ttl) {
                     Some(ttl @ 0..=1) => {
                         return Ok(Some(Outcome::Rejected(format!(
@@ -312,13 +312,13 @@ impl<'s> Branch<'s> {
         Ok(None)
     }
 
-    /// Into a base chain.
+    /// Enters a base chain.
     fn enter(&mut self, base: Arc<Base<'s>>) {
         self.frames.push(Frame::of(&base.chain, 0));
         self.base = Some(base);
     }
 
-    /// The next rule of the chain, or back.
+    /// Moves to the next rule, or returns from the chain.
     fn next_rule(&mut self) -> Option<Outcome> {
         let frame = self.frames.last_mut();
         let next = frame.and_then(|frame| frame.next_rule(&mut self.flow));
@@ -331,7 +331,7 @@ impl<'s> Branch<'s> {
         }
     }
 
-    /// Back to the calling chain, or to the policy.
+    /// Returns to the calling chain, or applies the policy.
     fn back(&mut self) -> Option<Outcome> {
         self.frames.pop();
         if !self.frames.is_empty() {
@@ -343,7 +343,7 @@ impl<'s> Branch<'s> {
             true => Verdict::Drop,
             false => Verdict::Accept,
         };
-        // Told of the base chain, wherever its end was reached from.
+        // Report the base chain, regardless of the chain whose end was reached.
         let frame = Frame::of(&base.chain, 0);
         self.step(&frame, base.priority, None, verdict, true);
         drops.then(|| self.dropped(Outcome::Dropped))
@@ -358,7 +358,7 @@ impl<'s> Branch<'s> {
         outcome
     }
 
-    /// The expressions of a rule, as far as they go.
+    /// Evaluates the expressions of a rule.
     fn expressions(&mut self) -> Result<Option<Outcome>, Open> {
         loop {
             let table = self.frames.last().and_then(Frame::nft_table);
@@ -412,7 +412,7 @@ impl<'s> Branch<'s> {
         }
     }
 
-    /// A legacy entry, as far as it goes.
+    /// Evaluates a legacy entry.
     fn entry(&mut self) -> Result<Option<Outcome>, Open> {
         loop {
             let Some(Rule::Legacy { rule, asked }) = &mut self.rule else {
@@ -443,7 +443,7 @@ impl<'s> Branch<'s> {
                             let Some(table) = self.frames.last().and_then(Frame::legacy_table)
                             else {
                                 return Err(Open::unknown(
-                                    "it leads to a chain of another backend",
+                                    "it jumps to a chain of another backend",
                                 ));
                             };
                             let table = table.clone();
@@ -457,7 +457,7 @@ impl<'s> Branch<'s> {
         }
     }
 
-    /// Into a chain that a rule leads to, and not back from there if it goes.
+    /// Enters the target chain of a rule. `goes` is true for a goto, which does not return.
     fn call(&mut self, chain: ChainOf<'s>, goes: bool) -> Option<Outcome> {
         let name = chain.name().to_owned();
         let verdict = match goes {
@@ -471,7 +471,7 @@ impl<'s> Branch<'s> {
         }
         if depth >= DEEPEST {
             return Some(Outcome::NotFollowed(
-                "chains call one another too deeply".to_owned(),
+                "chains are nested too deeply".to_owned(),
             ));
         }
         self.frames.push(Frame::of(&chain, depth));
@@ -487,10 +487,10 @@ impl<'s> Branch<'s> {
             NftVerdict::Jump(name) | NftVerdict::Goto(name) => {
                 let goes = matches!(verdict, NftVerdict::Goto(_));
                 let Some(table) = self.frames.last().and_then(Frame::nft_table) else {
-                    return Err(Open::unknown("it leads to a chain of another backend"));
+                    return Err(Open::unknown("it jumps to a chain of another backend"));
                 };
                 let Some(chain) = table.table.chain(name.as_bytes()) else {
-                    return Err(Open::unknown(format!("there is no chain {name}")));
+                    return Err(Open::unknown(format!("no such chain: {name}")));
                 };
                 let chain = ChainOf::Nft {
                     table: table.clone(),
@@ -501,7 +501,7 @@ impl<'s> Branch<'s> {
                 return Ok(self.call(chain, goes));
             }
             NftVerdict::JumpId(_) | NftVerdict::GotoId(_) | NftVerdict::Other { .. } => {
-                return Err(Open::unknown("its verdict is not known here"));
+                return Err(Open::unknown("its verdict is not supported"));
             }
         };
         self.effect(effect)
@@ -551,7 +551,7 @@ impl<'s> Branch<'s> {
         Ok(outcome.map(|outcome| self.dropped(outcome)))
     }
 
-    /// That the rule is not one for the packet. What it did before that was found out stays done.
+    /// Records that the rule does not match. Its earlier actions remain in effect.
     fn passed_over(&mut self) {
         match self.flow.doing.is_empty() {
             true => self.rule = None,
@@ -559,7 +559,7 @@ impl<'s> Branch<'s> {
         }
     }
 
-    /// That the rule was met.
+    /// Records that the rule was evaluated.
     fn met(&mut self, verdict: Verdict, is_whole: bool) {
         let handle = match self.rule.take() {
             Some(Rule::Nft { handle, .. }) => Some(handle),
@@ -601,7 +601,7 @@ impl<'s> Branch<'s> {
         });
     }
 
-    /// What came of it.
+    /// Creates the result of the branch.
     fn end(mut self, outcome: Outcome) -> End {
         let mut steps: Vec<Step> = self.steps.backwards().cloned().collect();
         steps.reverse();
@@ -625,7 +625,7 @@ impl<'s> Branch<'s> {
     }
 }
 
-/// Whether destinations are translated at a hook, and not sources.
+/// Whether a hook does destination NAT; otherwise it does source NAT.
 const fn is_destination(hook: Hook) -> bool {
     matches!(hook, Hook::Prerouting | Hook::Output)
 }

@@ -1,4 +1,4 @@
-//! What can be asked of a packet, and how its values are told.
+//! Fields that rules can read, and the format of their values.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -7,10 +7,10 @@ use super::packet::State;
 use chainwright::nft::expr::{CtKey, FibFlags, FibResult, MetaKey, RtKey};
 use chainwright::xt::Family;
 
-/// Something that rules ask of a packet, of its connection, its socket or its route.
+/// Data of a packet, its connection, its socket or its route that rules can read.
 ///
-/// A value is a number of as many bits as it has: what stands in the packet in network order, what the kernel
-/// keeps beside it as the number that it is. A name of an interface is its sixteen bytes, the first one on top.
+/// Values are numbers. Packet data are in network byte order; kernel metadata are plain numbers. An interface name is
+/// 16 bytes, with the first byte in the highest bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Field {
@@ -18,88 +18,88 @@ pub enum Field {
     Source,
     /// Destination address.
     Destination,
-    /// Protocol of the transport layer, behind all extension headers.
+    /// Transport protocol, behind all extension headers.
     Protocol,
-    /// Protocol or header that an IPv6 header says comes next.
+    /// Next header field of the IPv6 header.
     NextHeader,
-    /// Type of service, or traffic class.
+    /// Type of service or traffic class.
     Tos,
-    /// Time to live, or hop limit.
+    /// TTL or hop limit.
     Ttl,
-    /// Flags and offset of a fragment, as in an IPv4 header; of IPv6 the offset in the same 13 bits.
+    /// Fragment flags and offset as in an IPv4 header; for IPv6, the offset is in the same 13 bits.
     Fragment,
-    /// Length of the packet from its network header on, in bytes: 32 bits.
+    /// Packet length from the network header on, in bytes: 32 bits.
     Length,
     /// Source port.
     SourcePort,
     /// Destination port.
     DestinationPort,
-    /// ICMP's type, of either family.
+    /// ICMP or ICMPv6 type.
     IcmpType,
-    /// ICMP's code, of either family.
+    /// ICMP or ICMPv6 code.
     IcmpCode,
-    /// The flags of a TCP header: 8 bits.
+    /// TCP flags: 8 bits.
     TcpFlags,
-    /// Whether the packet has any IPv4 options or IPv6 extension headers: one bit.
+    /// Whether the packet has IPv4 options or IPv6 extension headers: 1 bit.
     HasOptions,
-    /// Whether the packet has an IPv4 option, TCP option, IPv6 extension header or chunk: one bit.
+    /// Whether the packet has this option, extension header or chunk: 1 bit.
     Has(PacketOption),
-    /// A byte of such an option or header, by its offset there.
+    /// Byte of such an option or header, by offset.
     OptionByte(PacketOption, u16),
-    /// A byte behind the start of the link layer's header.
+    /// Byte from the start of the link layer header.
     Link(u16),
-    /// A byte behind the start of the network header that has no field of its own here.
+    /// Byte from the start of the network header, if no other field covers it.
     Network(u16),
-    /// Likewise behind the start of the transport header.
+    /// Byte from the start of the transport header, if no other field covers it.
     Transport(u16),
-    /// Likewise of what follows the transport header.
+    /// Byte behind the transport header.
     Payload(u16),
-    /// The packet's mark.
+    /// Packet mark.
     Mark,
-    /// Name of the interface that it came in by; 0 if it did not.
+    /// Name of the input interface; 0 if there is none.
     InName,
-    /// Name of the interface that it leaves by; 0 where that is not known yet, or it does not.
+    /// Name of the output interface; 0 if there is none, or before routing.
     OutName,
-    /// Index of the interface that it came in by.
+    /// Index of the input interface.
     InIndex,
-    /// Index of the interface that it leaves by.
+    /// Index of the output interface.
     OutIndex,
-    /// What else `meta` of nf_tables can tell.
+    /// Other `meta` key of nf_tables.
     Meta(MetaKey),
-    /// Whether there is a socket on this machine for it: one bit.
+    /// Whether a local socket exists for the packet: 1 bit.
     HasSocket,
-    /// A key of that socket: as `socket` of nf_tables has them, and the level of a control group.
+    /// Key of that socket, as in nf_tables' `socket` expression, and the level of a control group.
     Socket(u32, u32),
-    /// Group or user of the socket that sent it is under [`Field::Meta`]; whether there is such a socket: one bit.
+    /// Whether a local socket sent the packet: 1 bit. Its user and group are under [`Field::Meta`].
     HasSender,
-    /// State of its connection, as a bit (`NF_CT_STATE_*`): 32 bits.
+    /// Connection state bit (`NF_CT_STATE_*`): 32 bits.
     State,
-    /// Direction in its connection: 0 original, 1 reply; 8 bits.
+    /// Direction in the connection: 0 original, 1 reply; 8 bits.
     CtDirection,
-    /// Status of its connection (`IPS_*`).
+    /// Connection status (`IPS_*`).
     CtStatus,
-    /// Mark of its connection.
+    /// Connection mark.
     CtMark,
-    /// What else `ct` of nf_tables can tell, of a direction where that counts.
+    /// Other `ct` key of nf_tables, with a direction if the key has one.
     Ct(CtKey, Option<u8>),
-    /// An address or port of its connection.
+    /// Address or port of the connection.
     Tuple(TupleField),
-    /// What the routing tables say of one of its addresses.
+    /// Result of a `fib` lookup for one of the addresses.
     Fib(FibFlags, FibResult),
-    /// What is known of its route.
+    /// Key of the route (`rt`).
     Route(RtKey),
 }
 
-/// An option, an extension header or a chunk.
+/// Option, extension header or chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PacketOption {
-    /// Of what (`NFT_EXTHDR_OP_*`): 0 IPv6, 1 TCP, 2 IPv4, 3 SCTP, 4 DCCP.
+    /// Kind (`NFT_EXTHDR_OP_*`): 0 IPv6, 1 TCP, 2 IPv4, 3 SCTP, 4 DCCP.
     pub of: u8,
-    /// Which: its type.
+    /// Type number.
     pub kind: u8,
 }
 
-/// An address or port of a connection, of either direction.
+/// Address or port of a connection, in either direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TupleField {
     /// Source address of the first packet.
@@ -120,7 +120,7 @@ pub enum TupleField {
     ReplyDestinationPort,
 }
 
-/// How the values of a field are told.
+/// Format of a field's values.
 enum FieldFormat {
     Number,
     Hex,
@@ -132,7 +132,7 @@ enum FieldFormat {
 }
 
 impl Field {
-    /// How many bits its values have.
+    /// Length of its values in bits.
     #[must_use]
     pub const fn bits(self, family: Family) -> u32 {
         let address = match family {
@@ -239,7 +239,7 @@ impl Field {
         }
     }
 
-    /// A value of it, in words.
+    /// Formats a value of the field.
     pub(super) fn value(self, value: u128, bits: u32) -> String {
         match self.told() {
             FieldFormat::Number => value.to_string(),
@@ -260,7 +260,7 @@ impl Field {
     }
 }
 
-/// A protocol's name, of those that are met often.
+/// Name of a common protocol.
 pub(super) const fn protocol_name(number: u128) -> Option<&'static str> {
     Some(match number {
         1 => "icmp",
@@ -279,14 +279,14 @@ pub(super) const fn protocol_name(number: u128) -> Option<&'static str> {
     })
 }
 
-/// The name of an interface that these sixteen bytes are.
+/// Formats an interface name from its 16 bytes.
 pub(super) fn name_of(value: u128) -> String {
     let bytes = value.to_be_bytes();
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(16);
     format!("\"{}\"", String::from_utf8_lossy(&bytes[..end]))
 }
 
-/// An interface's name as a value.
+/// Converts an interface name to a value.
 pub(super) fn name_value(name: &[u8]) -> u128 {
     let mut bytes = [0; 16];
     let length = name.len().min(15);
@@ -294,7 +294,7 @@ pub(super) fn name_value(name: &[u8]) -> u128 {
     u128::from_be_bytes(bytes)
 }
 
-/// The state that a bit is.
+/// Formats a connection state bit.
 fn states(bits: u128) -> String {
     match State::ALL.into_iter().find(|state| state.bit() == bits) {
         Some(state) => state.name().to_owned(),
@@ -340,7 +340,7 @@ const fn ct_bits(key: CtKey, address: u32) -> u32 {
     }
 }
 
-/// As rules in nft's language name it, where they do.
+/// Prints the name from nft's language, if there is one.
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self {

@@ -1,9 +1,9 @@
-//! A branch of a walk as rules see it: what is known of the packet there, and what happens when more is asked.
+//! Packet state in one branch of a trace, as rules see it.
 //!
-//! An instruction *asks* ([`Flow::is`], [`Flow::ask`], [`Flow::once`], [`Flow::always`]). Where the answer is not
-//! known it gets an [`Open::Split`], which it hands on (`?`): the branch is then split, and **the same instruction is
-//! carried out again** in each of its parts, in which the question has an answer. So an instruction asks all that it
-//! needs before it changes anything.
+//! Expressions *query* it ([`Flow::is`], [`Flow::ask`], [`Flow::once`], [`Flow::always`]). If the answer is unknown,
+//! the query returns [`Open::Split`], which the expression propagates (`?`). The branch then splits, and **the same
+//! expression is evaluated again** in each part, where the query has an answer. So an expression must make all its
+//! queries before it changes anything.
 
 use std::sync::Arc;
 
@@ -17,107 +17,107 @@ use super::unknown::{Unknowns, What};
 use super::value::{Bit, Test, Value};
 use chainwright::xt::Family;
 
-/// Why an instruction could not be carried out.
+/// Reason why an expression could not be evaluated.
 #[derive(Debug)]
 pub(super) enum Open {
-    /// It depends on what is not known: it is carried out again for each of these.
+    /// The result depends on something unknown. The expression is evaluated again for each alternative.
     Split(Vec<Alternative>),
-    /// It cannot be evaluated, for this reason.
+    /// Evaluation is not possible, for this reason.
     Unknown(String),
 }
 
 impl Open {
-    /// That something cannot be evaluated.
+    /// Creates an error for something that cannot be evaluated.
     pub(super) fn unknown(why: impl Into<String>) -> Self {
         Self::Unknown(why.into())
     }
 }
 
-/// One way in which something may be.
+/// One alternative of a split.
 #[derive(Debug, Clone)]
 pub(super) struct Alternative {
-    /// What is so then.
+    /// Assumption of this alternative.
     pub(super) narrow: Narrow,
-    /// How probable that is, if chance decides.
+    /// Probability, if it is random with known odds.
     pub(super) probability: Option<f64>,
 }
 
-/// What is so in a part of a branch.
+/// Assumption of a part of a branch.
 #[derive(Debug, Clone)]
 pub(super) enum Narrow {
-    /// Of something that is not known.
+    /// Constraint on an unknown.
     Unknown(u32, Constraint),
-    /// A question that has one answer for the whole walk.
+    /// Answer to a question that has one answer for the whole trace.
     Always(Arc<str>, bool),
-    /// A question of this very moment.
+    /// Answer to a question about this moment.
     Once(Arc<str>, bool),
 }
 
-/// What was assumed.
+/// Assumption that a branch made.
 #[derive(Debug, Clone)]
 struct Assumed {
     narrow: Narrow,
-    /// Whether chance has it so, with a probability that is known.
+    /// Whether it is random with a known probability.
     chance: bool,
 }
 
-/// A branch of a walk as its rules see it.
+/// Packet state in a branch.
 #[derive(Debug, Clone)]
 pub(super) struct Flow {
     pub(super) family: Family,
-    /// Where the packet is.
+    /// Current hook.
     pub(super) hook: Hook,
-    /// What is known of the machine, and which way the packet was said to take.
+    /// Data about the machine, and the direction of the packet.
     pub(super) place: Arc<Place>,
     fields: Vec<(Field, Value)>,
     unknowns: Unknowns,
     always: Vec<(Arc<str>, bool)>,
-    /// Answers to questions of this moment, for the instruction that is carried out.
+    /// Answers to questions about this moment, for the current expression.
     once: Vec<bool>,
     asked: usize,
     pub(super) probability: f64,
     assumed: Trail<Assumed>,
-    /// What the rule does that is carried out.
+    /// Actions of the current rule.
     pub(super) doing: Vec<Action>,
-    /// What is not as sure as it looks, of the whole branch.
+    /// Reservations about the whole branch.
     pub(super) notes: Vec<Arc<str>>,
     pub(super) tracking: Tracking,
-    /// The ends of the packet when connection tracking saw it.
+    /// Addresses and ports of the packet when connection tracking saw it.
     pub(super) seen: Option<Arc<[Value; 4]>>,
 }
 
-/// What the whole walk knows beside the packet.
+/// Data for the whole trace, apart from the packet.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) node: Node,
     pub(super) direction: Direction,
-    /// Whether sets that rules fill may hold other elements by now.
+    /// Whether sets that rules update may have changed since the snapshot.
     pub(super) sets_may_differ: bool,
 }
 
-/// What a target does with a packet, when that is not the next rule.
+/// Effect of a target or statement on the packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// The next rule.
+    /// Continues with the next rule.
     Continue,
-    /// It passes this base chain.
+    /// Accepts the packet in this base chain.
     Accept,
-    /// It is dropped.
+    /// Drops the packet.
     Drop,
-    /// It is dropped, and this is answered.
+    /// Drops the packet and sends this reply.
     Reject(String),
-    /// A program decides, on this queue or one of those behind it; without one it passes if that is said.
+    /// Passes the packet to a program on one of these queues.
     Queue {
         /// The first queue.
         first: u16,
-        /// How many there are.
+        /// Number of queues.
         queues: u16,
-        /// Whether it passes if no program listens.
+        /// Whether the packet continues if no program listens.
         bypass: bool,
     },
-    /// Something else takes it, and these rules see it no more.
+    /// Something else takes the packet; later rules do not see it.
     Stolen(String),
-    /// Back to the calling chain.
+    /// Returns to the calling chain.
     Return,
 }
 
@@ -141,7 +141,7 @@ impl Flow {
         }
     }
 
-    /// How many bits an address has.
+    /// Length of an address in bits.
     pub(super) const fn address_bits(&self) -> u32 {
         match self.family {
             Family::Ipv4 => 32,
@@ -149,7 +149,7 @@ impl Flow {
         }
     }
 
-    /// What a field holds now.
+    /// Returns the current value of a field.
     pub(super) fn get(&mut self, field: Field) -> Value {
         if let Some((_, value)) = self.fields.iter().find(|(known, _)| *known == field) {
             return value.clone();
@@ -162,19 +162,19 @@ impl Flow {
         value
     }
 
-    /// What a field holds now, if that was ever said.
+    /// Returns the current value of a field if it was ever read or set.
     pub(super) fn peek(&self, field: Field) -> Option<&Value> {
         let found = self.fields.iter().find(|(known, _)| *known == field);
         found.map(|(_, value)| value)
     }
 
-    /// The number that a field holds now, if that is known.
+    /// Returns the number in a field if it is known.
     pub(super) fn number(&mut self, field: Field) -> Option<u128> {
         let value = self.get(field);
         self.known(&value)
     }
 
-    /// Makes a field hold this.
+    /// Sets a field.
     pub(super) fn set(&mut self, field: Field, value: Value) {
         match self.fields.iter_mut().find(|(known, _)| *known == field) {
             Some((_, held)) => *held = value,
@@ -182,23 +182,23 @@ impl Flow {
         }
     }
 
-    /// Makes a field hold a number.
+    /// Sets a field to a number.
     pub(super) fn set_number(&mut self, field: Field, number: u128) {
         let bits = field.bits(self.family);
         self.set(field, Value::known(number & ones(bits), bits));
     }
 
-    /// Forgets what a field holds: from now on it is something else, that is not known.
+    /// Discards the value of a field; its new value is unknown.
     pub(super) fn forget(&mut self, field: Field) {
         self.fields.retain(|(known, _)| *known != field);
     }
 
-    /// Forgets what such fields hold.
+    /// Discards the values of fields that satisfy the predicate.
     pub(super) fn forget_if(&mut self, which: impl Fn(Field) -> bool) {
         self.fields.retain(|(known, _)| !which(*known));
     }
 
-    /// That a field holds one of these numbers.
+    /// Sets a field to an unknown number in these ranges.
     pub(super) fn limit(&mut self, field: Field, ranges: Vec<(u128, u128)>) {
         let bits = field.bits(self.family);
         let value = self
@@ -207,7 +207,7 @@ impl Flow {
         self.set(field, value);
     }
 
-    /// What a field holds now, of which nothing larger than this is there.
+    /// Returns the current value of a field whose values are at most `last`.
     pub(super) fn limited(&mut self, field: Field, last: u128) -> Value {
         if self.peek(field).is_none() {
             self.limit(field, vec![(0, last)]);
@@ -215,7 +215,7 @@ impl Flow {
         self.get(field)
     }
 
-    /// A number that is not known and has no field: one of these, each as probable as any other if that is so.
+    /// Creates an unknown number that is not a field. `uniform` means that all its values are equally probable.
     pub(super) fn fresh(
         &mut self,
         what: impl Into<Arc<str>>,
@@ -227,17 +227,17 @@ impl Flow {
         self.unknowns.make(What::Made(what.into()), domain, uniform)
     }
 
-    /// The number that a value is, if that is known by now.
+    /// Returns the number of a value if it is known by now.
     pub(super) fn known(&self, value: &Value) -> Option<u128> {
         self.unknowns.known(value)
     }
 
-    /// The smallest and the largest number that a value may be, as far as that is known.
+    /// Returns the smallest and largest possible number of a value, if determined.
     pub(super) fn ends_of(&self, value: &Value) -> Option<(u128, u128)> {
         self.unknowns.ends_of(value)
     }
 
-    /// The same value, with the number in its place if that is known by now.
+    /// Replaces a value by its number if it is known by now.
     pub(super) fn settled(&self, value: &Value) -> Value {
         match (value, self.known(value)) {
             (Value::Open(_), Some(number)) => Value::known(number, value.bits()),
@@ -245,7 +245,7 @@ impl Flow {
         }
     }
 
-    /// Whether a field's value is as said.
+    /// Tests the value of a field.
     ///
     /// # Errors
     /// The branch splits.
@@ -254,7 +254,7 @@ impl Flow {
         self.ask(&value, test)
     }
 
-    /// Whether a value is as said.
+    /// Tests a value.
     ///
     /// # Errors
     /// The branch splits.
@@ -285,7 +285,7 @@ impl Flow {
         self.ask_each(wanted)
     }
 
-    /// Whether each of these bits is as said.
+    /// Tests several bits together.
     ///
     /// # Errors
     /// The branch splits.
@@ -334,7 +334,7 @@ impl Flow {
         }
     }
 
-    /// Both ways in which something that is not known can be.
+    /// Splits into a constraint and its inverse.
     fn split(&self, unknown: u32, constraint: Constraint) -> Open {
         let domain = self.unknowns.domain(unknown);
         let opposite = constraint.not(domain.bits());
@@ -350,7 +350,7 @@ impl Flow {
                 None => Err(self.split(run.unknown, wanted)),
             };
         }
-        // Blocks of numbers that begin with the same bits.
+        // Divide the range into blocks with common leading bits.
         for (low, high) in ranges {
             let (mut from, end) = (*low, (*high).min(ones(value.bits())));
             while from <= end {
@@ -373,10 +373,11 @@ impl Flow {
         Ok(false)
     }
 
-    /// Which of several groups of numbers a value is in, if in any: the branch splits into as many.
+    /// Returns which group of numbers contains a value, or `None`. The branch splits into one part for each possible
+    /// group, and one for none.
     ///
     /// # Errors
-    /// The branch splits. `Ok(None)` inside is none of them.
+    /// The branch splits.
     pub(super) fn ask_which(
         &mut self,
         value: &Value,
@@ -417,7 +418,7 @@ impl Flow {
         Err(Open::Split(self.unknowns.ways(run.unknown, possible)))
     }
 
-    /// A question of this very moment, that chance or something unknown decides: with a probability if that is known.
+    /// Asks a question about this moment, with its probability if it is known.
     ///
     /// # Errors
     /// The branch splits.
@@ -449,7 +450,7 @@ impl Flow {
         ]))
     }
 
-    /// A question that has the same answer whenever it is asked, told by its words alone.
+    /// Asks a question that has the same answer throughout the trace. It is identified by its words.
     ///
     /// # Errors
     /// The branch splits.
@@ -465,7 +466,7 @@ impl Flow {
         Err(Open::Split(vec![way(true), way(false)]))
     }
 
-    /// That a question is answered so from now on, because a rule has made it so.
+    /// Sets the answer to a question, because a rule determined it.
     pub(super) fn remember(&mut self, words: impl Into<Arc<str>>, answer: bool) {
         let words = words.into();
         match self.always.iter_mut().find(|(known, _)| *known == words) {
@@ -474,17 +475,17 @@ impl Flow {
         }
     }
 
-    /// That the instruction begins, or begins anew.
+    /// Begins the evaluation of an expression, for the first time or again.
     pub(super) fn begin(&mut self) {
         self.asked = 0;
     }
 
-    /// That the instruction was carried out.
+    /// Ends the evaluation of an expression.
     pub(super) fn end(&mut self) {
         self.once.clear();
     }
 
-    /// Makes it the part of the branch in which this is so; `false` if there is none.
+    /// Applies the assumption of an alternative; `false` if it contradicts earlier ones.
     pub(super) fn take(&mut self, way: &Alternative) -> bool {
         match &way.narrow {
             Narrow::Unknown(unknown, constraint) => {
@@ -505,7 +506,7 @@ impl Flow {
         true
     }
 
-    /// What was assumed, in words: first what nothing but its being assumed makes so, then what chance has it.
+    /// Describes the assumptions without a known probability, and those with one.
     pub(super) fn assumptions(&self) -> (Vec<String>, Vec<String>) {
         let (mut assumed, mut chances) = (Vec::new(), Vec::new());
         let mut seen = Vec::new();
@@ -513,7 +514,7 @@ impl Flow {
             let words = match &one.narrow {
                 Narrow::Unknown(unknown, _) => {
                     if seen.contains(unknown) {
-                        continue; // what it is in the end says all
+                        continue; // the final domain describes it completely
                     }
                     seen.push(*unknown);
                     self.unknowns.described(*unknown)
@@ -533,20 +534,20 @@ impl Flow {
         (assumed, chances)
     }
 
-    /// A value in words, as one of this field.
+    /// Formats a value of this field.
     pub(super) fn words(&self, field: Field, value: &Value) -> String {
         match self.known(value) {
             Some(number) => field.value(number, value.bits()),
             None => match self.unknowns.what(value.bit(0)) {
                 Some(What::Made(words)) => words.to_string(),
                 Some(What::Field(of)) if *of == field => "unchanged".to_owned(),
-                Some(What::Field(of)) => format!("what {of} was"),
-                None => "not wholly known".to_owned(),
+                Some(What::Field(of)) => format!("the old value of {of}"),
+                None => "partly unknown".to_owned(),
             },
         }
     }
 
-    /// What a value is that is not known, in words.
+    /// Describes the origin of an unknown value.
     pub(super) fn origin(&self, value: &Value) -> String {
         let mut words = Vec::new();
         for bit in value.to_bits() {
@@ -562,7 +563,7 @@ impl Flow {
         words.join(" and ")
     }
 
-    /// Gives a field another value, and says so.
+    /// Sets a field, and records the action.
     pub(super) fn give(&mut self, field: Field, value: &Value) {
         let value = self.settled(value);
         let words = self.words(field, &value);
@@ -573,7 +574,7 @@ impl Flow {
         self.set(field, value);
     }
 
-    /// Notes what is not as sure as it looks.
+    /// Records a reservation about the branch.
     pub(super) fn note(&mut self, words: impl Into<Arc<str>>) {
         let words = words.into();
         if !self.notes.contains(&words) {
@@ -581,14 +582,15 @@ impl Flow {
         }
     }
 
-    /// That the rule does this.
+    /// Records an action of the current rule.
     pub(super) fn does(&mut self, action: Action) {
         self.doing.push(action);
     }
 }
 
-/// The mask of a comparison with an interface's name, where the highest byte is the first letter. A name ends at its first
-/// NUL, and the kernel pads it with NULs, so what compares that NUL compares the whole name.
+/// Extends the mask of a comparison with an interface name, whose first letter is in the highest byte. A name ends at
+/// its first NUL, and the kernel pads it with NULs. So a comparison that includes the first NUL compares the whole
+/// name.
 fn mask_of_name(mask: u128, value: u128) -> u128 {
     let bytes = mask.to_be_bytes().into_iter().zip(value.to_be_bytes());
     for (mask_byte, byte) in bytes {

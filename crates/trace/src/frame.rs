@@ -1,4 +1,4 @@
-//! The chain that a packet is in, and the rule there.
+//! The chain that a packet is in, and the current rule.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use chainwright::legacy;
 use chainwright::nft::SnapshotChain;
 use chainwright::nft::expr::{ExpressionIter, Expressions, PayloadBase};
 
-/// A chain that the packet is in.
+/// Chain on the call stack.
 #[derive(Debug, Clone)]
 pub(super) struct Frame<'s> {
-    /// How many chains led here, those that were left for good among them.
+    /// Number of jumps and gotos that led here.
     pub(super) depth: usize,
-    /// The how manieth rule of the chain was taken last.
+    /// Number of the last rule evaluated, from 1; 0 before the first.
     pub(super) taken: usize,
     chain: Entered<'s>,
 }
@@ -38,17 +38,17 @@ enum Entered<'s> {
     },
 }
 
-/// A rule that is being looked at.
+/// The current rule.
 #[derive(Debug, Clone)]
 pub(super) enum Rule<'s> {
     Nft {
         handle: u64,
-        /// What of it is left.
+        /// Remaining expressions.
         rest: ExpressionIter<'s>,
     },
     Legacy {
         rule: legacy::RuleRef<'s>,
-        /// How many parts of it were asked: its header, then its matches.
+        /// Number of evaluated parts: the header, then the matches.
         asked: usize,
     },
 }
@@ -56,7 +56,7 @@ pub(super) enum Rule<'s> {
 static NO_EXPRESSIONS: Expressions<'static> = Expressions::new();
 
 impl<'s> Frame<'s> {
-    /// At the beginning of a chain.
+    /// Creates a frame at the start of a chain.
     pub(super) fn of(chain: &ChainOf<'s>, depth: usize) -> Self {
         let chain = match chain {
             ChainOf::Nft {
@@ -81,7 +81,7 @@ impl<'s> Frame<'s> {
         }
     }
 
-    /// The next rule that may be for the packet.
+    /// Returns the next rule that may match the packet.
     pub(super) fn next_rule(&mut self, flow: &mut Flow) -> Option<Rule<'s>> {
         match &mut self.chain {
             Entered::Nft { chain, long, .. } => {
@@ -107,7 +107,7 @@ impl<'s> Frame<'s> {
         }
     }
 
-    /// The table, if it is one of nf_tables.
+    /// Returns the table, if it belongs to nf_tables.
     pub(super) const fn nft_table(&self) -> Option<&Arc<TableOfRules<'s>>> {
         match &self.chain {
             Entered::Nft { table, .. } => Some(table),
@@ -115,7 +115,7 @@ impl<'s> Frame<'s> {
         }
     }
 
-    /// The table, if it is a legacy one.
+    /// Returns the table, if it is a legacy table.
     pub(super) const fn legacy_table(&self) -> Option<&Arc<LegacyTable<'s>>> {
         match &self.chain {
             Entered::Legacy { table, .. } => Some(table),
@@ -123,7 +123,7 @@ impl<'s> Frame<'s> {
         }
     }
 
-    /// Where it lives: backend, family, table and chain.
+    /// Returns backend, family, table and chain.
     pub(super) fn names(&self) -> (Backend, &'static str, &BStr, &BStr) {
         match &self.chain {
             Entered::Nft { table, name, .. } => (Backend::Nft, table.family, table.name, name),
@@ -141,11 +141,11 @@ impl<'s> Frame<'s> {
 }
 
 impl Flow {
-    /// The first rule of a long chain from this place on that may be for the packet.
+    /// Position of the first rule in a long chain, from `from` on, that may match the packet.
     fn next_of(&mut self, chain: &LongChain<'_>, from: usize) -> Option<usize> {
         let part = self.header(PayloadBase::NETWORK, chain.offset, chain.length);
         let Ok(Some(value)) = part else {
-            return Some(from); // each is asked
+            return Some(from); // evaluate every rule
         };
         match self.known(&value) {
             Some(number) => {
@@ -166,7 +166,7 @@ impl ChainOf<'_> {
         }
     }
 
-    /// Whether the policy of a base chain is to drop.
+    /// Whether the policy of a base chain is drop.
     pub(super) fn drops(&self) -> bool {
         match self {
             Self::Nft { drops, .. } => *drops,

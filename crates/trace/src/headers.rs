@@ -1,4 +1,4 @@
-//! The bytes of a packet's headers, as fields.
+//! Maps header bytes to fields.
 
 use super::domain::ones;
 use super::field::{Field, PacketOption};
@@ -7,19 +7,19 @@ use super::value::{Test, Value};
 use chainwright::nft::expr::{ExthdrOp, PayloadBase};
 use chainwright::xt::Family;
 
-/// Where a byte of a header comes from: a field, and the lowest of the eight bits there.
+/// Source of a header byte: a field and the lowest of its eight bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     Field(Field, u32),
-    /// Of an IPv4 header: version and length.
+    /// IPv4: version and header length.
     Version4,
-    /// Of an IPv6 header: version, and the upper half of the traffic class.
+    /// IPv6: version and upper half of the traffic class.
     Version6,
-    /// The lower half of the traffic class, and the upper bits of the flow label.
+    /// IPv6: lower half of the traffic class and upper bits of the flow label.
     Class6,
-    /// A byte of the length of what follows an IPv6 header.
+    /// IPv6: byte of the payload length.
     Length6(u32),
-    /// A byte of the length of a whole UDP datagram.
+    /// Byte of the UDP length.
     LengthUdp(u32),
 }
 
@@ -27,7 +27,7 @@ pub(super) const TCP: u128 = 6;
 const UDP: u128 = 17;
 const DCCP: u128 = 33;
 const SCTP: u128 = 132;
-/// The protocols whose headers begin with two ports; the last is UDP-Lite.
+/// Protocols whose headers begin with two ports; the last is UDP-Lite.
 const WITH_PORTS: [(u128, u128); 5] = [
     (TCP, TCP),
     (UDP, UDP),
@@ -35,10 +35,10 @@ const WITH_PORTS: [(u128, u128); 5] = [
     (SCTP, SCTP),
     (136, 136),
 ];
-/// ICMP's protocols in both families.
+/// ICMP and ICMPv6.
 pub(super) const ICMP: [(u128, u128); 2] = [(1, 1), (58, 58)];
 
-/// TCP's flags.
+/// TCP flags.
 pub(super) const FIN: u128 = 1;
 pub(super) const SYN: u128 = 2;
 pub(super) const RST: u128 = 4;
@@ -46,7 +46,7 @@ pub(super) const ACK: u128 = 0x10;
 pub(super) const ECE: u128 = 0x40;
 pub(super) const CWR: u128 = 0x80;
 
-/// Bits of the fragment field that are its offset.
+/// Offset bits of the fragment field.
 const OFFSET: u128 = 0x1fff;
 
 /// Whether a protocol's header begins with two ports.
@@ -55,7 +55,7 @@ pub(super) fn has_ports(protocol: u8) -> bool {
 }
 
 impl Flow {
-    /// How long the network header is, without options and extension headers.
+    /// Length of the network header without options and extension headers.
     pub(super) const fn network_header(&self) -> u32 {
         match self.family {
             Family::Ipv4 => 20,
@@ -71,7 +71,7 @@ impl Flow {
         self.is(Field::Protocol, Test::Among(&WITH_PORTS))
     }
 
-    /// Whether all of these flags of TCP are set.
+    /// Whether all of these TCP flags are set.
     ///
     /// # Errors
     /// The branch splits.
@@ -103,7 +103,7 @@ impl Flow {
             ExthdrOp::TCPOPT => TCP,
             ExthdrOp::SCTP => SCTP,
             ExthdrOp::DCCP => DCCP,
-            _ => return Err(Open::unknown("it reads an option of a kind not known here")),
+            _ => return Err(Open::unknown("it reads an unsupported kind of option")),
         };
         if !self.is(Field::Protocol, Test::Is(protocol))? || self.is_later_fragment()? {
             return Ok(false);
@@ -125,7 +125,7 @@ impl Flow {
         )?)
     }
 
-    /// The packet's headers' bytes from an offset on, as a number; `None` where there are no such bytes.
+    /// Returns header bytes from an offset on as a number; `None` if the header does not exist.
     ///
     /// # Errors
     /// The branch splits.
@@ -138,7 +138,7 @@ impl Flow {
         if !self.has_header(base)? {
             return Ok(None);
         }
-        // Most often a whole field is asked for.
+        // Common case: a whole field.
         if base == PayloadBase::NETWORK && length * 8 == self.address_bits() {
             let whole = match (self.family, offset) {
                 (Family::Ipv4, 12) | (Family::Ipv6, 8) => Some(Field::Source),
@@ -187,10 +187,10 @@ impl Flow {
         Ok(all)
     }
 
-    /// Writes bytes of the packet's headers; `false` where there are none.
+    /// Writes header bytes; returns `false` if the header does not exist.
     ///
     /// # Errors
-    /// The branch splits, or the bytes have no place here.
+    /// The branch splits, or the bytes cannot be represented.
     pub(super) fn write_header(
         &mut self,
         base: PayloadBase,
@@ -201,12 +201,12 @@ impl Flow {
             return Ok(false);
         }
         let length = value.bits() / 8;
-        // First where all of them go, because that may be a question.
+        // Determine all positions first, because the branch may split there.
         let mut places = Vec::new();
         for index in 0..length {
             let at = offset.saturating_add(index);
             let place = self.source(base, at)?;
-            // What stands beside a field is written with it, as it was.
+            // Bytes of computed fields can only be written unchanged.
             if matches!(place, Source::Version4 | Source::Length6(_)) {
                 let byte = value.part((length - 1 - index) * 8, 8);
                 let now = self.header(base, at, 1)?;
@@ -240,24 +240,24 @@ impl Flow {
                     let at = if low == 8 { 4 } else { 5 };
                     self.set(Field::Transport(at), byte);
                 }
-                // As it is.
+                // Unchanged.
                 Source::Version4 | Source::Length6(_) => {}
             }
         }
         Ok(true)
     }
 
-    /// Whether there is such a header for rules to look at.
+    /// Whether rules can read this header.
     fn has_header(&mut self, base: PayloadBase) -> Result<bool, Open> {
         match base {
             PayloadBase::LINK => Ok(self.has_link_header()),
             PayloadBase::TRANSPORT | PayloadBase::INNER => Ok(!self.is_later_fragment()?),
             PayloadBase::NETWORK => Ok(true),
-            _ => Err(Open::unknown("it reads a header that is not known here")),
+            _ => Err(Open::unknown("it reads an unsupported header")),
         }
     }
 
-    /// Whether there are no IPv4 options and IPv6 extension headers.
+    /// Whether there are no IPv4 options or IPv6 extension headers.
     fn plain(&mut self) -> Result<bool, Open> {
         Ok(!self.is(Field::HasOptions, Test::Is(1))?)
     }
@@ -296,7 +296,7 @@ impl Flow {
                     0 => field(Field::IcmpType, 0),
                     _ => field(Field::IcmpCode, 0),
                 },
-                // What the packet's length says, as long as no rule wrote it.
+                // Derived from the packet length, as long as no rule has written it.
                 4 | 5
                     if self.peek(Field::Transport(narrow)).is_none()
                         && self.number(Field::Length).is_some()
@@ -315,7 +315,7 @@ impl Flow {
     }
 }
 
-/// One value behind another.
+/// Concatenates two values.
 fn joined(first: &Value, second: &Value) -> Value {
     match (first, second) {
         (

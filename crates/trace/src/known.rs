@@ -1,4 +1,4 @@
-//! What is known of a packet: as fields when it comes, and of its fields when it arrives.
+//! Converts packet descriptions to fields, and final fields to results.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use super::route::{address_number, is_of};
 use super::steps::{Arrived, Part};
 use chainwright::nft::expr::{CtKey, MetaKey};
 
-/// Puts what is known of a packet into its fields.
+/// Initializes the fields from a packet description.
 pub(super) fn enter(flow: &mut Flow, packet: &Packet) {
     let family = packet.family;
     let addresses = [
@@ -55,7 +55,7 @@ pub(super) fn enter(flow: &mut Flow, packet: &Packet) {
         }
     }
     match packet.fragment {
-        // All of it, or the first part: only its flags may be set.
+        // Unfragmented or first fragment: only the flags may be set.
         Some(false) => {
             const FLAGS: u128 = 0x6000;
             let flags = flow.get(Field::Fragment).masked(FLAGS, 0);
@@ -96,7 +96,7 @@ pub(super) fn enter(flow: &mut Flow, packet: &Packet) {
         }
     }
     tuple(flow, ORIGINAL, &connection.original);
-    // The fields of a reply answer those of the packet: its destination comes first.
+    // Reply fields correspond to the packet's fields in inverse order: the destination comes first.
     let reply = &connection.reply;
     let turned = Tuple {
         source: reply.destination,
@@ -127,7 +127,7 @@ fn tuple(flow: &mut Flow, fields: [Field; 4], tuple: &Tuple) {
 }
 
 impl Flow {
-    /// What of it is known at the end of its way.
+    /// Describes the packet at the end of the branch.
     pub(super) fn arrived(&mut self) -> Arrived {
         let mut part = |field| {
             let value = self.get(field);

@@ -1,4 +1,4 @@
-//! Entries of legacy tables, evaluated on what is known of a packet.
+//! Evaluates entries of legacy tables.
 
 use bstr::ByteSlice;
 
@@ -11,18 +11,18 @@ use chainwright::legacy::{
     Target as LegacyTarget,
 };
 
-/// What an entry does with a packet.
+/// Target of an entry.
 pub(super) enum Target<'s> {
     Effect(Effect),
-    /// On in a chain, and not back if that is said.
+    /// A chain; `true` for a goto.
     Chain(ChainRef<'s>, bool),
 }
 
 fn malformed(_: Malformed) -> Open {
-    Open::unknown("an entry is malformed")
+    Open::unknown("malformed entry")
 }
 
-/// Whether an entry's own comparisons say yes.
+/// Whether the header of an entry matches.
 ///
 /// # Errors
 /// The branch splits.
@@ -52,7 +52,7 @@ pub(super) fn header(flow: &mut Flow, header: &Header<'_>) -> Result<bool, Open>
             }
             continue;
         }
-        // Bits outside the mask never fit.
+        // Value bits outside of the mask never match.
         let is = value & !mask == 0 && flow.is(field, Test::Masked { mask, value })?;
         if is == inverted {
             return Ok(false);
@@ -111,7 +111,7 @@ fn interface(
     flow.ask(&name, Test::Masked { mask, value })
 }
 
-/// Whether a match of the entry says yes; `None` if it has no more.
+/// Whether a match of the entry applies; `None` if there are no more matches.
 ///
 /// # Errors
 /// The branch splits, or the entry is malformed.
@@ -128,10 +128,10 @@ pub(super) fn part(
     extensions::read_match(flow, name.as_bytes(), revision, found.data()).map(Some)
 }
 
-/// What the entry does.
+/// Evaluates the target of the entry.
 ///
 /// # Errors
-/// The branch splits, or that cannot be said.
+/// The branch splits, or the target cannot be evaluated.
 pub(super) fn target<'s>(flow: &mut Flow, rule: &RuleRef<'s>) -> Result<Target<'s>, Open> {
     Ok(Target::Effect(match rule.target().map_err(malformed)? {
         LegacyTarget::Accept => Effect::Accept,
@@ -149,6 +149,6 @@ pub(super) fn target<'s>(flow: &mut Flow, rule: &RuleRef<'s>) -> Result<Target<'
             let (name, revision) = (found.name(), found.revision());
             extensions::read_target(flow, name.as_bytes(), revision, found.data())?
         }
-        _ => return Err(Open::unknown("its verdict is not known here")),
+        _ => return Err(Open::unknown("its verdict is not supported")),
     }))
 }

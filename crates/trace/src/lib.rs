@@ -1,23 +1,23 @@
-//! Where a packet goes: a walk through rulesets of both backends, from what is known of a packet.
+//! Traces packets through rulesets of both backends, from a possibly incomplete packet description.
 //!
-//! | step | where |
+//! | topic | module |
 //! |---|---|
-//! | what is known of the packet and of the machine | `packet.rs`; as fields `known.rs` |
-//! | what rules can ask for | `field.rs` |
-//! | numbers bit by bit; what one that is not known may still be | `value.rs`, `unknown.rs`, `domain.rs` |
-//! | a branch of the walk; questions, and what splits it | `flow.rs` |
-//! | bytes of headers as fields; what is kept beside a packet | `headers.rs`, `meta.rs` |
-//! | connections; routes and addresses; translations | `ct.rs`, `route.rs`, `nat.rs` |
-//! | the chains of each hook | `rules.rs` |
-//! | hook by hook, chain by chain, one branch after the other | `engine.rs`, `frame.rs`, `trail.rs` |
-//! | nf_tables' expressions, registers and sets | `nft/`, `registers.rs`, `sets.rs` |
+//! | packet and machine descriptions | `packet.rs`; as fields `known.rs` |
+//! | fields that rules can read | `field.rs` |
+//! | partially known numbers | `value.rs`, `unknown.rs`, `domain.rs` |
+//! | packet state in a branch; queries and splits | `flow.rs` |
+//! | header bytes as fields; metadata | `headers.rs`, `meta.rs` |
+//! | connections; routes and addresses; NAT | `ct.rs`, `route.rs`, `nat.rs` |
+//! | chains of each hook | `rules.rs` |
+//! | engine: hooks, chains, branches | `engine.rs`, `frame.rs`, `trail.rs` |
+//! | nf_tables expressions, registers and sets | `nft/`, `registers.rs`, `sets.rs` |
 //! | entries of legacy tables | `legacy.rs` |
-//! | x_tables' matches and targets | `xt/` |
-//! | what is answered to a packet that is rejected | `reject.rs` |
-//! | what came of it | `steps.rs` |
-//! | whose chains are | `owner.rs` |
-//! | packets that two rulesets treat differently | `compare.rs` |
-//! | which chains lead to which, without a packet | `graph/` |
+//! | x_tables matches and targets | `xt/` |
+//! | replies to rejected packets | `reject.rs` |
+//! | results | `steps.rs` |
+//! | owners of chains | `owner.rs` |
+//! | packets that two rulesets treat differently | `compare/` |
+//! | jump graphs of chains, without a packet | `graph/` |
 
 mod compare;
 mod ct;

@@ -1,4 +1,4 @@
-//! What the kernel keeps beside a packet: what `meta` and `socket` of nf_tables read, and matches like them.
+//! Packet metadata, as read by nf_tables' `meta` and `socket` expressions and similar matches.
 
 use super::domain::ones;
 use super::field::Field;
@@ -10,7 +10,7 @@ use chainwright::nft::expr::{MetaKey, SocketKey};
 use chainwright::xt::Family;
 
 impl Flow {
-    /// What a key of `meta` says; `None` where the rule goes no further.
+    /// Evaluates a `meta` key; `None` if the rule does not match.
     ///
     /// # Errors
     /// The branch splits.
@@ -51,23 +51,21 @@ impl Flow {
             }
             MetaKey::TIME_DAY => self.limited(Field::Meta(key), 6),
             MetaKey::TIME_HOUR => self.limited(Field::Meta(key), 86399),
-            // Of bridges' own chains.
+            // Only in the bridge family.
             MetaKey::BRI_IIFNAME
             | MetaKey::BRI_OIFNAME
             | MetaKey::BRI_IIFPVID
             | MetaKey::BRI_IIFVPROTO
             | MetaKey::BRI_IIFHWADDR => return Ok(None),
             _ if key.name().is_none() => {
-                return Err(Open::unknown(
-                    "it reads a key of `meta` that is not known here",
-                ));
+                return Err(Open::unknown("it reads an unsupported `meta` key"));
             }
             _ => self.get(Field::Meta(key)),
         };
         Ok(Some(value))
     }
 
-    /// Whether the packet's sender is a socket of this machine that rules see here.
+    /// Whether a local socket that rules can see at this hook sent the packet.
     ///
     /// # Errors
     /// The branch splits.
@@ -85,7 +83,7 @@ impl Flow {
                 }
                 self.is(Field::HasSender, Test::Is(1))
             }
-            // A socket may take it early.
+            // The kernel may assign a socket early.
             (false, Hook::Input) => match self.state_is(State::New)? {
                 true => Ok(false),
                 false => self.is(Field::HasSender, Test::Is(1)),
@@ -94,7 +92,7 @@ impl Flow {
         }
     }
 
-    /// A key of the socket that the packet is for, which there is; of a control group its level.
+    /// Evaluates a key of the packet's socket, which must exist; `level` is for control groups.
     pub(super) fn socket(&mut self, key: SocketKey, level: u32) -> Value {
         let field = Field::Socket(key.0, level);
         match key {
@@ -103,7 +101,7 @@ impl Flow {
         }
     }
 
-    /// The packet's kind on its link (`PACKET_*`).
+    /// Packet type on its link (`PACKET_*`).
     pub(super) fn packet_type(&mut self) -> Value {
         const TYPE: Field = Field::Meta(MetaKey::PKTTYPE);
         const OTHER_HOST: u128 = 3;
@@ -116,7 +114,7 @@ impl Flow {
                 }
                 None => false,
             };
-            // What goes on to another machine was for this one on its link.
+            // A forwarded packet was addressed to this machine on its link.
             if sent || self.place.direction == Direction::Forwarded && to_host {
                 self.set_number(TYPE, 0);
             } else {

@@ -1,4 +1,4 @@
-//! Translations of a connection's addresses and ports.
+//! NAT of a connection's addresses and ports.
 
 use super::ct::{ENDS, REPLY};
 use super::domain::ones;
@@ -8,27 +8,27 @@ use super::packet::Hook;
 use super::steps::Action;
 use super::value::Value;
 
-/// A translation that a rule asks for.
+/// NAT requested by a rule.
 #[derive(Debug, Clone)]
 pub(super) struct Translation {
-    /// Whether of the destination.
+    /// Whether it translates the destination.
     pub(super) destination: bool,
-    /// How it is named.
+    /// Name of the operation.
     pub(super) how: &'static str,
-    /// The first and the last of the addresses; `None` if the address stays.
+    /// First and last address; `None` to keep the address.
     pub(super) addresses: Option<(Value, Value)>,
-    /// The first and the last of the ports; `None` if the port stays.
+    /// First and last port; `None` to keep the port.
     pub(super) ports: Option<(Value, Value)>,
-    /// Whether only those bits of the address change that first and last have in common.
+    /// Whether only the bits that first and last address have in common are replaced.
     pub(super) netmap: bool,
-    /// Whether ports are chosen at random.
+    /// Whether ports are chosen randomly.
     pub(super) random: bool,
-    /// The port from which the packet's is counted, and so the new one.
+    /// Base port for a port-shifted mapping.
     pub(super) base: Option<u16>,
 }
 
 impl Translation {
-    /// To one address, or none, and nothing else.
+    /// Creates a translation without addresses and ports.
     pub(super) const fn new(destination: bool, how: &'static str) -> Self {
         Self {
             destination,
@@ -43,10 +43,10 @@ impl Translation {
 }
 
 impl Flow {
-    /// Carries out a translation, after which the packet passes the chain.
+    /// Applies a translation. The packet then leaves the base chain.
     ///
     /// # Errors
-    /// The branch splits, or what comes of it is not known.
+    /// The branch splits, or the result is unknown.
     pub(super) fn translate(&mut self, translation: &Translation) -> Result<Effect, Open> {
         let destination = translation.destination;
         let settled = match destination {
@@ -68,7 +68,7 @@ impl Flow {
                 }
                 (Some(first), Some(last)) if first < last => {
                     let range = vec![(first, last)];
-                    self.fresh("the address chosen of the range", bits, range, true)
+                    self.fresh("the address chosen from the range", bits, range, true)
                 }
                 (Some(first), _) => Value::known(first, bits),
                 (None, _) => first.clone(),
@@ -89,7 +89,7 @@ impl Flow {
                                 Value::known(first + distance, 16)
                             }
                             (None, _, Some(kept)) if !translation.random => Value::known(kept, 16),
-                            _ => self.fresh("the port chosen of the range", 16, range, false),
+                            _ => self.fresh("the port chosen from the range", 16, range, false),
                         }
                     }
                     (Some(first), _) => Value::known(first, 16),
@@ -128,10 +128,10 @@ impl Flow {
         Ok(Effect::Accept)
     }
 
-    /// To this machine: where the packet came in, or to itself.
+    /// Redirects to this machine: to the address of the input interface, or to loopback for local packets.
     ///
     /// # Errors
-    /// As [`translate`](Self::translate).
+    /// Same as [`translate`](Self::translate).
     pub(super) fn redirect(
         &mut self,
         ports: Option<(Value, Value)>,
@@ -140,7 +140,7 @@ impl Flow {
         if self.tracking.destination_settled {
             return Ok(Effect::Accept);
         }
-        self.has_ports()?; // before anything is made
+        self.has_ports()?; // before any change
         let address = match self.hook {
             Hook::Output => Value::known(self.loopback(), self.address_bits()),
             _ => self.address_of(true),
@@ -156,10 +156,10 @@ impl Flow {
         Ok(effect)
     }
 
-    /// From an address of the interface that it leaves by.
+    /// Translates the source to an address of the output interface.
     ///
     /// # Errors
-    /// As [`translate`](Self::translate).
+    /// Same as [`translate`](Self::translate).
     pub(super) fn masquerade(
         &mut self,
         ports: Option<(Value, Value)>,
@@ -168,7 +168,7 @@ impl Flow {
         if self.tracking.source_settled {
             return Ok(Effect::Accept);
         }
-        self.has_ports()?; // before anything is made
+        self.has_ports()?; // before any change
         let address = self.address_of(false);
         self.translate(&Translation {
             addresses: Some((address.clone(), address)),
@@ -178,7 +178,7 @@ impl Flow {
         })
     }
 
-    /// That no rule translated: the end stays as it is.
+    /// Records that no rule translated this end of the connection.
     pub(super) fn leave(&mut self, destination: bool) {
         self.settle(destination, false);
     }
@@ -199,7 +199,7 @@ impl Flow {
         *translated |= different;
     }
 
-    /// That replies come to or from another address or port.
+    /// Updates the reply tuple.
     fn replies(&mut self, field: Field, value: Value) {
         let of = ENDS.iter().position(|end| *end == field);
         if let Some(index) = of {
@@ -208,7 +208,7 @@ impl Flow {
     }
 }
 
-/// The fields of an end: address and port.
+/// Address and port field of an end.
 const fn ends(destination: bool) -> (Field, Field) {
     match destination {
         true => (Field::Destination, Field::DestinationPort),

@@ -1,8 +1,8 @@
-//! Whose tables and chains are, guessed by their names.
+//! Guesses the owner of tables and chains by their names.
 
 use bstr::{BStr, ByteSlice};
 
-/// Names of tables that only one program makes, or what they begin with.
+/// Names or prefixes of tables that only one program creates.
 const TABLES: [(&str, &str); 16] = [
     ("kube-proxy", "kube-proxy"),
     ("kube-services", "kube-proxy (flat layout)"),
@@ -22,7 +22,7 @@ const TABLES: [(&str, &str); 16] = [
     ("kindnet", "kindnet"),
 ];
 
-/// What names of chains begin with.
+/// Prefixes of chain names.
 const CHAINS: [(&str, &str); 34] = [
     ("KUBE-KUBELET-", "kubelet"),
     ("KUBE-IPTABLES-HINT", "kubelet"),
@@ -60,10 +60,10 @@ const CHAINS: [(&str, &str); 34] = [
     ("shorewall", "Shorewall"),
 ];
 
-/// Tables that any program of iptables' may put chains into.
+/// Tables that are shared by all iptables users.
 const SHARED: [&str; 5] = ["raw", "mangle", "nat", "filter", "security"];
 
-/// Who made this chain, as far as the names of its table and itself tell.
+/// Returns the program that created a chain, guessed by the names of the table and the chain.
 ///
 /// ```
 /// use chainwright_trace::owner;

@@ -1,4 +1,4 @@
-//! What is known of a packet, and of the machine that it comes to.
+//! Descriptions of packets and of the machine.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,40 +8,40 @@ use bstr::{BStr, BString};
 use chainwright::legacy;
 use chainwright::xt::Family;
 
-/// Which way a packet takes through the machine.
+/// Direction of a packet relative to the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Direction {
-    /// It comes in and is for this machine, unless a rule gives it another destination.
+    /// Received for this machine, unless a rule changes the destination.
     In,
-    /// It comes in and is for another machine, unless a rule gives it another destination.
+    /// Received for another machine, unless a rule changes the destination.
     Forwarded,
-    /// This machine sends it to another one.
+    /// Sent by this machine to another one.
     Out,
-    /// This machine sends it to itself, over `lo`.
+    /// Sent by this machine to itself over `lo`.
     Local,
 }
 
-/// A place in a packet's way at which rules see it.
+/// Netfilter hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Hook {
-    /// Before the route is chosen.
+    /// Before routing.
     Prerouting,
-    /// Towards this machine.
+    /// Before delivery to this machine.
     Input,
-    /// Through this machine.
+    /// Between receiving and sending of a forwarded packet.
     Forward,
-    /// From this machine.
+    /// After a local process sent the packet.
     Output,
-    /// After the route was chosen.
+    /// Before the packet leaves, after routing.
     Postrouting,
 }
 
 impl Hook {
-    /// All of them, by their numbers in the kernel (`NF_INET_*`).
+    /// All hooks, by their numbers in the kernel (`NF_INET_*`).
     pub const ALL: [Self; 5] = [
         Self::Prerouting,
         Self::Input,
@@ -50,7 +50,7 @@ impl Hook {
         Self::Postrouting,
     ];
 
-    /// The same place as legacy tables name it.
+    /// Returns the hook of legacy tables.
     pub(super) const fn legacy(self) -> legacy::Hook {
         match self {
             Self::Prerouting => legacy::Hook::Prerouting,
@@ -62,7 +62,7 @@ impl Hook {
     }
 }
 
-/// As nft names it: `prerouting`.
+/// Prints nft's name: `prerouting`.
 impl fmt::Display for Hook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -75,23 +75,23 @@ impl fmt::Display for Hook {
     }
 }
 
-/// State of a packet's connection.
+/// Connection state of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
-    /// It is the first packet of a connection.
+    /// First packet of a connection.
     New,
-    /// It belongs to a connection that was answered.
+    /// Packet of a connection that was answered.
     Established,
-    /// It begins a connection that another one announced, or is an error about one.
+    /// First packet of a connection that another one announced, or an error message about a connection.
     Related,
-    /// It belongs to none that there can be.
+    /// Packet that cannot belong to a connection.
     Invalid,
-    /// It is not tracked.
+    /// Packet that is not tracked.
     Untracked,
 }
 
 impl State {
-    /// All of them.
+    /// All states.
     pub(super) const ALL: [Self; 5] = [
         Self::New,
         Self::Established,
@@ -100,7 +100,7 @@ impl State {
         Self::Untracked,
     ];
 
-    /// As rules name it.
+    /// Name in rules.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -111,7 +111,7 @@ impl State {
         }
     }
 
-    /// The bit by which rules ask for it (`NF_CT_STATE_*`).
+    /// Bit in rules (`NF_CT_STATE_*`).
     pub(super) const fn bit(self) -> u128 {
         match self {
             Self::Invalid => 1,
@@ -123,7 +123,7 @@ impl State {
     }
 }
 
-/// The addresses and ports of one direction of a connection.
+/// Addresses and ports of one direction of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Tuple {
     /// Source address.
@@ -136,30 +136,30 @@ pub struct Tuple {
     pub destination_port: Option<u16>,
 }
 
-/// What is known of a packet's connection.
+/// Description of a packet's connection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Connection {
-    /// Its state.
+    /// State.
     pub state: Option<State>,
-    /// Whether the packet goes as the replies do, and not as the first packet did.
+    /// Whether the packet is in the reply direction.
     pub is_reply: Option<bool>,
-    /// Its mark.
+    /// Mark.
     pub mark: Option<u32>,
-    /// Its status (`IPS_*`).
+    /// Status (`IPS_*`).
     pub status: Option<u32>,
-    /// Its labels.
+    /// Labels.
     pub labels: Option<u128>,
-    /// Its zone.
+    /// Zone.
     pub zone: Option<u16>,
-    /// Name of its helper; empty if it has none.
+    /// Helper name; empty if there is none.
     pub helper: Option<BString>,
-    /// As its first packet went. With it and `reply`, what was translated before is translated again.
+    /// Original tuple. With it and `reply`, existing NAT is applied again.
     pub original: Tuple,
-    /// As its replies come.
+    /// Reply tuple.
     pub reply: Tuple,
 }
 
-/// What is known of a packet. What is `None` is not known: a rule that asks for it splits the walk.
+/// Description of a packet. `None` means unknown: a rule that reads the field splits the trace.
 ///
 /// ```
 /// use chainwright_trace::{Direction, Packet};
@@ -174,58 +174,58 @@ pub struct Connection {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packet {
-    /// Its family.
+    /// IP version.
     pub family: Family,
-    /// Its way.
+    /// Direction.
     pub direction: Direction,
     /// Source address, of the same family.
     pub source: Option<IpAddr>,
     /// Destination address, of the same family.
     pub destination: Option<IpAddr>,
-    /// Protocol of the transport layer (`IPPROTO_*`).
+    /// Transport protocol (`IPPROTO_*`).
     pub protocol: Option<u8>,
     /// Source port.
     pub source_port: Option<u16>,
     /// Destination port.
     pub destination_port: Option<u16>,
-    /// ICMP's type.
+    /// ICMP type.
     pub icmp_type: Option<u8>,
-    /// ICMP's code.
+    /// ICMP code.
     pub icmp_code: Option<u8>,
-    /// The flags of a TCP header.
+    /// TCP flags.
     pub tcp_flags: Option<u8>,
-    /// Whether it is a fragment other than the first. Connection tracking puts fragments together.
+    /// Whether it is a fragment other than the first. Connection tracking reassembles fragments.
     pub fragment: Option<bool>,
     /// Whether it has IPv4 options or IPv6 extension headers.
     pub has_options: Option<bool>,
-    /// Length from the network header on, in bytes.
+    /// Packet length from the network header on, in bytes.
     pub length: Option<u32>,
-    /// Time to live, or hop limit.
+    /// TTL or hop limit.
     pub ttl: Option<u8>,
-    /// Type of service, or traffic class: the whole byte.
+    /// Type of service or traffic class, as a whole byte.
     pub tos: Option<u8>,
-    /// Name of the interface that it comes in by.
+    /// Input interface.
     pub in_interface: Option<BString>,
-    /// Name of the interface that it leaves by.
+    /// Output interface.
     pub out_interface: Option<BString>,
-    /// Hardware address that it comes from.
+    /// Source hardware address.
     pub source_hardware: Option<[u8; 6]>,
-    /// Kind of the packet on its link (`PACKET_*`): 0 for this host, 1 for all, 2 for a group, 3 for another.
+    /// Packet type on its link (`PACKET_*`): 0 for this host, 1 broadcast, 2 multicast, 3 for another host.
     pub packet_type: Option<u8>,
-    /// Its mark as it comes.
+    /// Initial mark.
     pub mark: Option<u32>,
-    /// Its priority as it comes.
+    /// Initial priority.
     pub priority: Option<u32>,
-    /// User of the socket that sent it.
+    /// User of the sending socket.
     pub user: Option<u32>,
-    /// Group of the socket that sent it.
+    /// Group of the sending socket.
     pub group: Option<u32>,
-    /// Its connection.
+    /// Connection.
     pub connection: Connection,
 }
 
 impl Packet {
-    /// A packet of which nothing else is known.
+    /// Creates a packet with all other data unknown.
     #[must_use]
     pub const fn new(family: Family, direction: Direction) -> Self {
         Self {
@@ -276,8 +276,7 @@ impl Packet {
         }
     }
 
-    /// A whole packet of this protocol from one address to another, without options, that begins a connection. The
-    /// family is that of the destination.
+    /// Creates an unfragmented packet without options that starts a connection. Its family is that of the destination.
     #[must_use]
     pub fn between(
         direction: Direction,
@@ -300,7 +299,7 @@ impl Packet {
         packet
     }
 
-    /// The first packet of a TCP connection.
+    /// Creates the first packet of a TCP connection.
     #[must_use]
     pub fn tcp(
         direction: Direction,
@@ -315,7 +314,7 @@ impl Packet {
         packet
     }
 
-    /// The first datagram of an exchange.
+    /// Creates the first packet of a UDP exchange.
     #[must_use]
     pub fn udp(
         direction: Direction,
@@ -329,23 +328,23 @@ impl Packet {
     }
 }
 
-/// A network interface of the machine.
+/// Network interface of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
+    /// Name.
     pub name: BString,
-    /// Its index.
+    /// Index.
     pub index: Option<u32>,
-    /// Its hardware type (`ARPHRD_*`): 1 for Ethernet, 772 for `lo`.
+    /// Hardware type (`ARPHRD_*`): 1 for Ethernet, 772 for `lo`.
     pub hardware: Option<u16>,
-    /// Its group.
+    /// Group.
     pub group: Option<u32>,
-    /// Its addresses, the first of a family being the one that a masquerade takes.
+    /// Addresses. Masquerading uses the first one of a family.
     pub addresses: Vec<IpAddr>,
 }
 
 impl Interface {
-    /// An interface of which only the name is known.
+    /// Creates an interface with all other data unknown.
     #[must_use]
     pub fn named(name: impl Into<BString>) -> Self {
         Self {
@@ -358,18 +357,17 @@ impl Interface {
     }
 }
 
-/// What is known of the machine, of what rules and the kernel ask.
+/// Description of the machine, as far as rules and the kernel depend on it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Node {
-    /// Its interfaces. One that is not among them is not known; `lo` always is.
+    /// Known interfaces. `lo` is always known.
     pub interfaces: Vec<Interface>,
-    /// All its addresses, if they are known: then an address that is not among them is another machine's. Those of
-    /// `lo` need not be told.
+    /// All addresses, if known: any other address belongs to another machine. The addresses of `lo` are implied.
     pub addresses: Option<Vec<IpAddr>>,
 }
 
 impl Node {
-    /// What is known of an interface.
+    /// Returns an interface by name.
     #[must_use]
     pub fn interface(&self, name: &BStr) -> Option<&Interface> {
         self.interfaces
@@ -377,7 +375,7 @@ impl Node {
             .find(|interface| interface.name == name)
     }
 
-    /// Whether an address is the machine's own, as far as that is known.
+    /// Whether an address belongs to the machine; `None` if unknown.
     #[must_use]
     pub fn has_address(&self, address: IpAddr) -> Option<bool> {
         if address.is_loopback() {

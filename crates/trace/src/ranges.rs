@@ -1,32 +1,31 @@
-//! Ranges of numbers that branches share: what is taken away from many costs no copy of all.
+//! Persistent ranges of numbers. Branches share them, so that removing one range from many does not copy all of them.
 
 use std::sync::Arc;
 
-/// Ranges of numbers, both ends included, in order and not touching: a tree balanced by weight, whose parts are never
-/// changed.
+/// Sorted ranges that include both ends and do not touch, as an immutable weight-balanced tree.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ranges(Option<Arc<Node>>);
 
 #[derive(Debug)]
 struct Node {
     range: (u128, u128),
-    /// The first and the last number of all.
+    /// First and last number of the subtree.
     ends: (u128, u128),
-    /// How many ranges there are.
+    /// Number of ranges.
     length: usize,
-    /// How many numbers they hold, as far as that can be counted.
+    /// Count of the numbers in all ranges, saturating.
     size: u128,
     left: Ranges,
     right: Ranges,
 }
 
-/// A part may weigh so many times as much as its neighbour, and its inner half so many times as much as its outer one:
-/// the two numbers with which trees stay balanced when they are joined (Hirai and Yamamoto).
+/// Balance parameters: maximum weight ratio of siblings, and ratio of inner to outer subtree that requires a double
+/// rotation. These values keep joined trees balanced (Hirai and Yamamoto).
 const OUTWEIGHS: usize = 3;
 const INNER: usize = 2;
 
 impl Ranges {
-    /// Of these, which are in order and do not touch.
+    /// Creates a tree from sorted ranges that do not touch.
     pub(super) fn of(ranges: &[(u128, u128)]) -> Self {
         let (left, right) = ranges.split_at(ranges.len() / 2);
         match right.split_first() {
@@ -39,12 +38,12 @@ impl Ranges {
         self.0.as_ref().map_or(0, |node| node.length)
     }
 
-    /// How many numbers there are, or the largest number if there are more.
+    /// Count of the numbers in all ranges, saturating.
     pub(super) fn size(&self) -> u128 {
         self.0.as_ref().map_or(0, |node| node.size)
     }
 
-    /// The first and the last number.
+    /// First and last number.
     pub(super) fn ends(&self) -> Option<(u128, u128)> {
         self.0.as_ref().map(|node| node.ends)
     }
@@ -76,7 +75,7 @@ impl Ranges {
         })
     }
 
-    /// What is in both.
+    /// Intersection.
     pub(super) fn meet(&self, others: &[(u128, u128)]) -> Self {
         let few = others.len() <= 1 + self.len() / 16;
         if few {
@@ -100,7 +99,7 @@ impl Ranges {
         Self::of(&both)
     }
 
-    /// What of them is from the first to the last of these numbers.
+    /// Restricts the ranges to `low..=high`.
     fn cut(&self, low: u128, high: u128) -> Self {
         let Some(node) = &self.0 else {
             return Self(None);
@@ -122,7 +121,7 @@ impl Ranges {
         }
     }
 
-    /// With others behind them.
+    /// Appends ranges behind these.
     fn followed_by(&self, behind: &Self) -> Self {
         let Some(first) = behind.iter().next() else {
             return self.clone();
@@ -133,7 +132,7 @@ impl Ranges {
         }
     }
 
-    /// A range, and what is before and behind it, however different they are in weight.
+    /// Joins two trees of any weights with a range between them.
     fn joined(left: &Self, middle: (u128, u128), right: &Self) -> Self {
         match (&left.0, &right.0) {
             (Some(heavy), _) if left.outweighs(right) => {
@@ -148,7 +147,7 @@ impl Ranges {
         }
     }
 
-    /// The same of parts that are a little out of balance.
+    /// Joins two trees that are slightly out of balance.
     fn balanced(left: Self, middle: (u128, u128), right: Self) -> Self {
         match (&left.0, &right.0) {
             (_, Some(heavy)) if right.outweighs(&left) => {
@@ -211,7 +210,7 @@ impl PartialEq for Ranges {
 
 impl Eq for Ranges {}
 
-/// What is between ranges that are in order and do not touch, and before and behind them, up to the last number.
+/// Returns the gaps between, before and behind sorted ranges that do not touch, up to `last`.
 pub(super) fn gaps(
     mut ranges: impl Iterator<Item = (u128, u128)>,
     last: u128,
@@ -241,7 +240,7 @@ mod tests {
     use super::super::domain::Constraint;
     use super::*;
 
-    /// Ranges as a list, from any numbers.
+    /// Creates normalized ranges from arbitrary numbers.
     fn list(pairs: Vec<(u16, u16)>) -> Vec<(u128, u128)> {
         let ranges = pairs.into_iter().map(|(low, length)| {
             let low = u128::from(low);
@@ -257,7 +256,7 @@ mod tests {
         ranges.flat_map(|(low, high)| low..=high).collect()
     }
 
-    /// Whether all parts are in balance, and what is known of each is so.
+    /// Checks the balance and the cached values of all subtrees.
     fn check(ranges: &Ranges) {
         let Some(node) = &ranges.0 else {
             return;
@@ -273,7 +272,7 @@ mod tests {
     }
 
     proptest! {
-        /// One list after the other, few ranges and many, leaves what all of them hold.
+        /// Repeated intersections with few or many ranges leave the numbers in all of them.
         #[test]
         fn what_is_in_all(
             first in prop::collection::vec(any::<(u16, u16)>(), 0..400),
@@ -302,7 +301,7 @@ mod tests {
         }
     }
 
-    /// To the ends of what a number can be.
+    /// Ranges can reach the largest number.
     #[test]
     fn the_largest_numbers() {
         const LAST: u128 = u128::MAX;
@@ -314,7 +313,7 @@ mod tests {
         assert_eq!(last.iter().collect::<Vec<_>>(), [(LAST, LAST)]);
     }
 
-    /// Of many from which one after the other is taken, each costs no more than the first.
+    /// The tree stays balanced when ranges are removed one by one.
     #[test]
     fn many_stay_in_balance() {
         let mut ranges = Ranges::of(&[(0, u128::from(u32::MAX))]);

@@ -1,35 +1,35 @@
-//! The registers of nf_tables: bytes, as far as they are known.
+//! Registers of nf_tables, with partially known contents.
 
 use super::flow::Flow;
 use super::value::{Bit, Value};
 use chainwright::nft::expr::Register;
 use chainwright_sys::nf_tables::{NFT_REG_4, NFT_REG32_00, NFT_REG32_15};
 
-/// In which order the bytes of a number stand in a register.
+/// Byte order of a number in a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// The highest byte first.
+    /// Most significant byte first.
     Network,
-    /// As this machine keeps numbers.
+    /// Byte order of this machine.
     Host,
 }
 
-/// How many words the registers have.
+/// Number of 4-byte words.
 pub(super) const WORDS: usize = 16;
 
 /// Four bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Word {
     Known([u8; 4]),
-    /// Their bits, each byte's highest first.
+    /// Bits, most significant first in each byte.
     Open(Box<[Bit; 32]>),
 }
 
-/// All registers but the verdict's.
+/// All registers except the verdict register.
 #[derive(Debug, Clone)]
 pub(super) struct Registers([Word; WORDS]);
 
-/// Bytes of registers that are known: no more than all of them.
+/// Known bytes of consecutive registers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KnownBytes {
     bytes: [u8; 64],
@@ -43,7 +43,7 @@ impl std::ops::Deref for KnownBytes {
     }
 }
 
-/// The word that a register begins with; `None` if there is no such register.
+/// First word of a register; `None` for an invalid register.
 pub(super) const fn word(register: Register) -> Option<usize> {
     match register.0 {
         number @ 1..=NFT_REG_4 => Some((number as usize - 1) * 4),
@@ -57,14 +57,14 @@ impl Registers {
         Self([const { Word::Known([0; 4]) }; WORDS])
     }
 
-    /// The words that so many bytes from a register on are in.
+    /// Words of `length` bytes from a register on.
     fn words(register: Register, length: usize) -> Option<std::ops::Range<usize>> {
         let first = word(register)?;
         let behind = first + length.div_ceil(4);
         (behind <= WORDS && length > 0).then_some(first..behind)
     }
 
-    /// The bytes from a register on, if they are known by now.
+    /// Returns the bytes from a register on if they are known by now.
     pub(super) fn known(
         &self,
         flow: &Flow,
@@ -86,7 +86,7 @@ impl Registers {
         Some(KnownBytes { bytes, length })
     }
 
-    /// The bits of the bytes from a register on, each byte's highest first.
+    /// Returns the bits from a register on, most significant first in each byte.
     pub(super) fn bits(&self, register: Register, length: usize) -> Option<Vec<Bit>> {
         let words = Self::words(register, length)?;
         let mut bits = Vec::with_capacity(words.len() * 32);
@@ -100,13 +100,13 @@ impl Registers {
         Some(bits)
     }
 
-    /// The number that so many bytes from a register on are, at most 16.
+    /// Returns a number of at most 16 bytes.
     pub(super) fn value(&self, register: Register, length: usize, order: Order) -> Option<Value> {
         let bits = self.bits(register, length)?;
         Some(Value::of_bits(&ordered(bits, order)))
     }
 
-    /// Puts bytes into a register.
+    /// Stores bytes.
     pub(super) fn store_bytes(&mut self, register: Register, bytes: &[u8]) -> Option<()> {
         let words = Self::words(register, bytes.len())?;
         for (word, bytes) in self.0[words].iter_mut().zip(bytes.chunks(4)) {
@@ -117,7 +117,7 @@ impl Registers {
         Some(())
     }
 
-    /// Puts bits, each byte's highest first, into a register.
+    /// Stores bits, most significant first in each byte.
     pub(super) fn store_bits(&mut self, register: Register, bits: &[Bit]) -> Option<()> {
         let words = Self::words(register, bits.len() / 8)?;
         for (word, bits) in self.0[words].iter_mut().zip(bits.chunks(32)) {
@@ -131,7 +131,7 @@ impl Registers {
         Some(())
     }
 
-    /// Puts a number into a register.
+    /// Stores a number.
     pub(super) fn store(&mut self, register: Register, value: &Value, order: Order) -> Option<()> {
         match value {
             Value::Known { number, bits } => {
@@ -148,7 +148,7 @@ impl Registers {
     }
 }
 
-/// The bits of bytes, each one's highest first.
+/// Returns the bits of bytes, most significant first in each byte.
 pub(super) fn bits_of(bytes: &[u8]) -> impl Iterator<Item = Bit> {
     let bits = bytes
         .iter()
@@ -156,7 +156,7 @@ pub(super) fn bits_of(bytes: &[u8]) -> impl Iterator<Item = Bit> {
     bits.map(|bit| Bit::Known(bit != 0))
 }
 
-/// The bits of a number from those of its bytes, or the other way round.
+/// Converts between the bits of a number and those of its bytes, in either direction.
 pub(super) fn ordered(bits: Vec<Bit>, order: Order) -> Vec<Bit> {
     if order == Order::Network || cfg!(target_endian = "big") {
         return bits;

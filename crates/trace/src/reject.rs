@@ -1,21 +1,21 @@
-//! What a rule that rejects answers.
+//! Replies to rejected packets.
 
 use chainwright::nft::build::{IcmpCode, Icmpv6Code};
 use chainwright::nft::expr::RejectIcmpxCode;
 use chainwright::xt::Family;
 use chainwright::xt::targets::reject::Reject;
 
-/// What is answered to a packet that is rejected.
+/// Reply to a rejected packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The end of the connection.
+    /// TCP reset.
     TcpReset,
-    /// That the destination cannot be reached, with a code of the family's ICMP.
+    /// Destination unreachable, with a code of the family's ICMP.
     Icmp(u8),
 }
 
 impl Answer {
-    /// What a code that serves both families is in one of them.
+    /// Converts an ICMPX code to the family's code.
     pub(super) const fn of_both(code: RejectIcmpxCode, family: Family) -> Option<Self> {
         let (ipv4, ipv6) = match code {
             RejectIcmpxCode::NO_ROUTE => (IcmpCode::NET_UNREACHABLE, Icmpv6Code::NO_ROUTE),
@@ -36,7 +36,7 @@ impl Answer {
         }))
     }
 
-    /// What x_tables' target answers.
+    /// Converts the reply of x_tables' `REJECT` target.
     pub(super) const fn of(reject: Reject) -> Self {
         Self::Icmp(match reject {
             Reject::TcpReset => return Self::TcpReset,
@@ -56,7 +56,7 @@ impl Answer {
         })
     }
 
-    /// In the words of nft's language.
+    /// Formats the reply in nft's language.
     pub(super) fn words(self, family: Family) -> String {
         let Self::Icmp(code) = self else {
             return "tcp reset".to_owned();
@@ -76,7 +76,7 @@ impl Answer {
 mod tests {
     use super::*;
 
-    /// The same answer has the same words, whichever kind of rule gives it.
+    /// All kinds of rules have the same words for the same reply.
     #[test]
     fn words() {
         for (family, both, xtables, words) in [

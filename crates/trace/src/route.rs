@@ -1,4 +1,4 @@
-//! What the kernel's routes and the machine's addresses say of a packet.
+//! Routes and addresses of the machine.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,17 +9,17 @@ use super::value::Value;
 use chainwright::nft::expr::{FibFlags, FibResult, MetaKey, RtKey};
 use chainwright::xt::Family;
 
-/// Kinds of addresses (`RTN_*`).
+/// Address types (`RTN_*`).
 const UNICAST: u128 = 1;
 pub(super) const LOCAL: u128 = 2;
 const BROADCAST: u128 = 3;
 pub(super) const ANYCAST: u128 = 4;
 const MULTICAST: u128 = 5;
 pub(super) const UNREACHABLE: u128 = 7;
-/// The last of the kinds that there are.
+/// Last address type.
 const LAST_KIND: u128 = 11;
 
-/// An address of a family from its number.
+/// Converts a number to an address.
 pub(super) fn address(family: Family, number: u128) -> IpAddr {
     match family {
         Family::Ipv4 => Ipv4Addr::from(number as u32).into(),
@@ -27,7 +27,7 @@ pub(super) fn address(family: Family, number: u128) -> IpAddr {
     }
 }
 
-/// An address as a number.
+/// Converts an address to a number.
 pub(super) fn address_number(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => address.to_bits().into(),
@@ -35,7 +35,7 @@ pub(super) fn address_number(address: IpAddr) -> u128 {
     }
 }
 
-/// Whether an address is of a family.
+/// Whether an address belongs to a family.
 pub(super) const fn is_of(address: IpAddr, family: Family) -> bool {
     matches!(
         (address, family),
@@ -44,7 +44,7 @@ pub(super) const fn is_of(address: IpAddr, family: Family) -> bool {
 }
 
 impl Flow {
-    /// Which kind of an address the source or destination is to this machine (`RTN_*`), as far as that is known.
+    /// Type of the source or destination address relative to this machine (`RTN_*`).
     pub(super) fn address_kind(&mut self, field: Field) -> Value {
         let flags = match field {
             Field::Source => FibFlags::SADDR,
@@ -78,7 +78,7 @@ impl Flow {
         self.get(kept)
     }
 
-    /// Whether the destination is this machine's, so that the packet is delivered.
+    /// Whether the destination is local, so that the packet is delivered.
     ///
     /// # Errors
     /// The branch splits.
@@ -104,7 +104,7 @@ impl Flow {
         }
     }
 
-    /// That a field of the packet was rewritten: what was known because of its old value is no longer.
+    /// Discards data that depended on the old value of a field.
     pub(super) fn rewritten(&mut self, field: Field) {
         let which = match field {
             Field::Source => FibFlags::SADDR,
@@ -122,7 +122,7 @@ impl Flow {
         });
     }
 
-    /// That the packet comes in, or leaves, by an interface of this name, as far as that is known.
+    /// Sets the input or output interface, if its name is known.
     pub(super) fn set_interface(&mut self, incoming: bool, name: Option<&[u8]>) {
         let (name_field, index, hardware, group, kind) = match incoming {
             true => (
@@ -172,7 +172,7 @@ impl Flow {
         }
     }
 
-    /// The first address of an interface that the packet comes in or leaves by, as far as that is known.
+    /// Returns the first address of the input or output interface.
     pub(super) fn address_of(&mut self, incoming: bool) -> Value {
         let bits = self.address_bits();
         let field = match incoming {
@@ -198,14 +198,14 @@ impl Flow {
                 }
                 format!("an address of {}", bytes[..end].escape_ascii())
             }
-            None if incoming => "an address of the interface that it came in by".to_owned(),
-            None => "an address of the interface that it leaves by".to_owned(),
+            None if incoming => "an address of its input interface".to_owned(),
+            None => "an address of its output interface".to_owned(),
         };
         let last = super::domain::ones(bits);
         self.fresh(words, bits, vec![(0, last)], false)
     }
 
-    /// The machine's address to itself.
+    /// Loopback address.
     pub(super) const fn loopback(&self) -> u128 {
         match self.family {
             Family::Ipv4 => 0x7f00_0001,
@@ -213,7 +213,7 @@ impl Flow {
         }
     }
 
-    /// Whether rules see here by which interface the packet came in. Behind the forward hook they do since Linux 5.7.
+    /// Whether rules see the input interface at this hook. In postrouting, they do since Linux 5.7.
     pub(super) fn has_in(&self) -> bool {
         let from_here = matches!(self.place.direction, Direction::Out | Direction::Local);
         match self.hook {
@@ -223,18 +223,18 @@ impl Flow {
         }
     }
 
-    /// Whether rules see here by which interface the packet leaves.
+    /// Whether rules see the output interface at this hook.
     pub(super) const fn has_out(&self) -> bool {
         matches!(self.hook, Hook::Forward | Hook::Output | Hook::Postrouting)
     }
 
-    /// Whether the packet has a link layer's header for rules to see here.
+    /// Whether rules can read a link layer header at this hook.
     pub(super) fn has_link_header(&self) -> bool {
         let from_here = matches!(self.place.direction, Direction::Out | Direction::Local);
         !from_here || self.has_in()
     }
 
-    /// What the routing tables say of an address.
+    /// Evaluates a `fib` lookup.
     pub(super) fn fib(&mut self, flags: FibFlags, result: FibResult) -> Value {
         if result == FibResult::ADDRTYPE {
             let field = match flags.contains(FibFlags::SADDR) {
@@ -242,7 +242,7 @@ impl Flow {
                 false => Field::Destination,
             };
             let kind = self.address_kind(field);
-            // Only as it concerns one device, a local address may be none.
+            // Limited to one interface, a local address may have another type.
             let narrowed = flags.intersects(FibFlags::IIF | FibFlags::OIF);
             if !narrowed || self.known(&kind).is_some_and(|kind| kind != LOCAL) {
                 return kind;
@@ -254,7 +254,7 @@ impl Flow {
         }
     }
 
-    /// What is known of the packet's route; `None` where it has none yet.
+    /// Evaluates a key of the route; `None` before routing.
     pub(super) fn route(&mut self, key: RtKey) -> Option<Value> {
         if self.hook == Hook::Prerouting && !self.tracking.looped {
             return None;

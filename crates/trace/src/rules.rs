@@ -1,4 +1,4 @@
-//! Rulesets as packets meet them: the chains of each hook in their order.
+//! Rulesets indexed for tracing: the chains of each hook in order.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,24 +16,24 @@ use chainwright::nft::{
 };
 use chainwright::xt::Family;
 
-/// The priority at which connection tracking looks at packets.
+/// Priority of connection tracking.
 pub(super) const TRACKING: i32 = -200;
 
-/// How a walk is made.
+/// Options of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// How many branches are followed at most.
+    /// Maximum number of branches.
     pub branches: usize,
-    /// How many rules are looked at in all of them together at most.
+    /// Maximum number of rules evaluated in all branches together.
     pub rules: usize,
-    /// Whether sets that rules fill, or whose elements time out, are taken as they are in the snapshot. Otherwise a
-    /// walk splits where it looks something up there, unless a rule that the packet met has put it there.
+    /// Whether the snapshot's elements are used for sets that rules update or whose elements time out. Otherwise a
+    /// lookup in such a set splits the trace, unless a rule of this trace has added or deleted the key.
     pub sets_as_they_are: bool,
 }
 
 impl Default for Options {
-    /// 1,024 branches, 4,000,000 rules, and what rules fill may have changed.
+    /// 1,024 branches, 4,000,000 rules, and sets that rules update may have changed.
     fn default() -> Self {
         Self {
             branches: 1024,
@@ -43,11 +43,11 @@ impl Default for Options {
     }
 }
 
-/// Rulesets, ready to be walked through: those of nf_tables in a snapshot, legacy tables, or both, as the kernel has
-/// them beside one another.
+/// Rulesets prepared for tracing: nf_tables rules of a snapshot, legacy tables, or both, which the kernel evaluates
+/// side by side.
 ///
-/// Of nf_tables the families `ip`, `ip6` and `inet` are walked through, but for the ingress hook of devices; other families
-/// and that hook are [told of](Self::not_walked), and see no packet here.
+/// Traces cover the families `ip`, `ip6` and `inet`, except for the ingress hook of devices.
+/// [`not_walked`](Self::not_walked) lists the other tables and chains.
 ///
 /// ```
 /// use chainwright_testing::FakeKernel;
@@ -80,38 +80,38 @@ pub struct Rules<'s> {
     not_walked: Vec<String>,
 }
 
-/// The chains of a family.
+/// Chains of a family.
 #[derive(Debug, Default)]
 struct OfFamily<'s> {
     /// By hook.
     hooks: [AtHook<'s>; 5],
-    /// Whether any chain translates.
+    /// Whether any chain does NAT.
     translates: bool,
 }
 
-/// The base chains of a hook, by priority.
+/// Base chains of a hook, by priority.
 #[derive(Debug, Default)]
 pub(super) struct AtHook<'s> {
     pub(super) chains: Vec<Arc<Base<'s>>>,
-    /// Those that translate: they are asked together, at the one priority of all translations.
+    /// NAT chains. The kernel evaluates them together, at the fixed NAT priority.
     pub(super) nat: Vec<Arc<Base<'s>>>,
 }
 
-/// A base chain.
+/// Base chain.
 #[derive(Debug)]
 pub(super) struct Base<'s> {
     pub(super) priority: i32,
     pub(super) chain: ChainOf<'s>,
 }
 
-/// A chain of either backend.
+/// Chain of either backend.
 #[derive(Debug, Clone)]
 pub(super) enum ChainOf<'s> {
     Nft {
         table: Arc<TableOfRules<'s>>,
         chain: SnapshotChain<'s>,
         name: &'s BStr,
-        /// Whether the policy of a base chain is to drop.
+        /// Whether the policy of a base chain is drop.
         drops: bool,
     },
     Legacy {
@@ -120,25 +120,25 @@ pub(super) enum ChainOf<'s> {
     },
 }
 
-/// A legacy table with what was found in it so far.
+/// Legacy table with indexes built so far.
 #[derive(Debug)]
 pub(super) struct LegacyTable<'s> {
     pub(super) table: &'s legacy::Table,
-    /// Of long chains, by where they begin, which of their rules may be for whom.
+    /// Indexes of long chains, by the offset of their first rule.
     long: Mutex<HashMap<usize, Arc<LongEntries<'s>>>>,
 }
 
-/// The rules of a long chain by the one destination that they are for: those for others need not be looked at.
+/// Index of a long chain's rules by destination address. Rules for other destinations are skipped.
 #[derive(Debug)]
 pub(super) struct LongEntries<'s> {
     all: Vec<legacy::RuleRef<'s>>,
     by_destination: HashMap<u128, Vec<u32>>,
-    /// Those that are for several destinations.
+    /// Rules without a single destination address.
     others: Vec<u32>,
 }
 
 impl<'s> LegacyTable<'s> {
-    /// Which rules of a long chain may be for whom.
+    /// Returns the index of a long chain.
     pub(super) fn long(&self, chain: &legacy::ChainRef<'s>) -> Option<Arc<LongEntries<'s>>> {
         let rules = chain.rules();
         if rules.len() < LONG {
@@ -173,7 +173,7 @@ impl<'s> LongEntries<'s> {
         }
     }
 
-    /// The first rule from this place on that may be for packets to this destination, if that is known; and its place.
+    /// Returns the first rule, from this position on, that may match packets to this destination, with its position.
     pub(super) fn next(
         &self,
         destination: Option<u128>,
@@ -194,7 +194,7 @@ impl<'s> LongEntries<'s> {
     }
 }
 
-/// The one destination that an entry is for.
+/// Returns the destination address of an entry if there is exactly one.
 fn only_destination(header: &legacy::Header<'_>) -> Option<u128> {
     match header {
         legacy::Header::Ipv4(ip) => {
@@ -213,35 +213,35 @@ fn only_destination(header: &legacy::Header<'_>) -> Option<u128> {
     }
 }
 
-/// The first of these places that is not before that one.
+/// First of these positions at or behind `from`.
 fn at_or_behind(places: &[u32], from: usize) -> Option<usize> {
     let behind = places.partition_point(|place| (*place as usize) < from);
     places.get(behind).map(|place| *place as usize)
 }
 
-/// A table of nf_tables with what was found in it so far.
+/// Table of nf_tables with sets and indexes read so far.
 pub(super) struct TableOfRules<'s> {
     pub(super) number: usize,
     pub(super) table: SnapshotTable<'s>,
     pub(super) name: &'s BStr,
     pub(super) family: &'static str,
     sets: Mutex<HashMap<&'s [u8], Arc<Set<'s>>>>,
-    /// Of long chains, which of their rules may be for whom.
+    /// Indexes of long chains.
     long: Mutex<HashMap<&'s [u8], Arc<LongChain<'s>>>>,
 }
 
-/// From how many rules on a chain is looked through but once.
+/// Minimum number of rules for an index.
 const LONG: usize = 32;
 
-/// The rules of a long chain by the part of the network header that tells most of them apart: those for other packets
-/// need not be looked at.
+/// Index of a long chain's rules by the part of the network header that distinguishes most of them. Rules for other
+/// values are skipped.
 #[derive(Debug)]
 pub(super) struct LongChain<'s> {
-    /// Where that part is, and how long.
+    /// Offset and length of that part.
     pub(super) offset: u32,
     pub(super) length: u32,
     by_value: HashMap<&'s [u8], Vec<u32>>,
-    /// Those that compare something else.
+    /// Rules that do not compare this part.
     others: Vec<u32>,
 }
 
@@ -252,7 +252,7 @@ impl<'s> LongChain<'s> {
         for (part, value) in compared.iter().flatten() {
             values.entry(*part).or_default().insert(*value);
         }
-        // What tells most of them apart.
+        // The part with the most distinct values.
         let (&(offset, length), _) = values
             .iter()
             .max_by_key(|(part, values)| (values.len(), **part))?;
@@ -273,7 +273,7 @@ impl<'s> LongChain<'s> {
         })
     }
 
-    /// The first rule from this place on that is not for other packets than those with this value.
+    /// Position of the first rule, from `from` on, that may match packets with this value.
     pub(super) fn next(&self, value: &[u8], from: usize) -> Option<usize> {
         let of_value = self.by_value.get(value);
         let of_value = of_value.and_then(|places| at_or_behind(places, from));
@@ -284,11 +284,11 @@ impl<'s> LongChain<'s> {
     }
 }
 
-/// The parts of the network header that a rule compares with one value each, before it does anything but compare: where
-/// they are, how long, and the values.
+/// Returns the parts of the network header that a rule compares for equality before it does anything else: offset,
+/// length and value.
 fn comparisons<'s>(rule: &RuleRef<'s>) -> Vec<((u32, u32), &'s [u8])> {
     let mut found = Vec::new();
-    // What was loaded last, if it is such a part.
+    // The last load, if it is such a part.
     let mut loaded = None;
     for expression in rule.expressions().into_iter().flatten() {
         match expression.map(|expression| expression.view()) {
@@ -326,7 +326,7 @@ impl std::fmt::Debug for TableOfRules<'_> {
 }
 
 impl<'s> TableOfRules<'s> {
-    /// The set of this name.
+    /// Returns the set of this name.
     pub(super) fn set(&self, name: &BStr) -> Option<Arc<Set<'s>>> {
         let mut sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(set) = sets.get(name.as_bytes()) {
@@ -337,7 +337,7 @@ impl<'s> TableOfRules<'s> {
         Some(set)
     }
 
-    /// Which rules of a long chain may be for whom.
+    /// Returns the index of a long chain.
     pub(super) fn long(
         &self,
         name: &'s BStr,
@@ -356,7 +356,7 @@ impl<'s> TableOfRules<'s> {
     }
 }
 
-/// The number of a family in the list of them.
+/// Index of a family.
 const fn place(family: Family) -> usize {
     match family {
         Family::Ipv4 => 0,
@@ -365,13 +365,13 @@ const fn place(family: Family) -> usize {
 }
 
 impl<'s> Rules<'s> {
-    /// No rules.
+    /// Creates an empty ruleset.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With those of nf_tables. They are to be given only once.
+    /// Adds the nf_tables rules of a snapshot. Call this only once.
     #[must_use]
     pub fn with_nft(mut self, snapshot: &'s Snapshot) -> Self {
         for table in snapshot.tables() {
@@ -433,7 +433,7 @@ impl<'s> Rules<'s> {
         self
     }
 
-    /// With these legacy tables, which are to be given only once. Those of ARP see no packet here.
+    /// Adds legacy tables. Call this only once. ARP tables are not traced.
     #[must_use]
     pub fn with_legacy(mut self, tables: impl IntoIterator<Item = &'s legacy::Table>) -> Self {
         for table in tables {
@@ -475,30 +475,30 @@ impl<'s> Rules<'s> {
         self
     }
 
-    /// What there is and no packet is walked through: tables of other families, chains of devices.
+    /// Tables and chains that traces do not cover: other families and chains of devices.
     #[must_use]
     pub fn not_walked(&self) -> &[String] {
         &self.not_walked
     }
 
-    /// Walks a packet through.
+    /// Traces a packet.
     #[must_use]
     pub fn walk(&self, packet: &Packet, node: &Node, options: &Options) -> Walk {
         super::engine::walk(self, packet, node, options)
     }
 
-    /// The base chains of a hook.
+    /// Returns the base chains of a hook.
     pub(super) fn at(&self, family: Family, hook: Hook) -> &AtHook<'s> {
         &self.families[place(family)].hooks[hook as usize]
     }
 
-    /// The tables of nf_tables.
+    /// Returns the nf_tables tables.
     #[cfg(test)]
     pub(super) fn tables(&self) -> &[Arc<TableOfRules<'s>>] {
         &self.tables
     }
 
-    /// Whether any chain of a family translates, so that the kernel does.
+    /// Whether any chain of a family does NAT; otherwise the kernel does none.
     pub(super) fn translates(&self, family: Family) -> bool {
         self.families[place(family)].translates
     }
@@ -514,7 +514,7 @@ impl<'s> OfFamily<'s> {
             false => &mut at.chains,
         };
         self.translates |= translates;
-        // The kernel puts a chain before others of the same priority that were there before it.
+        // The kernel inserts a chain before existing chains of the same priority.
         let place = chains.partition_point(|other| other.priority < base.priority);
         chains.insert(place, base);
     }

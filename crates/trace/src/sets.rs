@@ -1,4 +1,4 @@
-//! Sets and maps: what a key finds there.
+//! Lookups in sets and maps.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,25 +12,25 @@ use super::value::{Bit, Test, Value};
 use chainwright::nft::expr::{Data, Register};
 use chainwright::nft::{DataType, ElementRef, SetFlags, SnapshotTable};
 
-/// As many questions are asked of a key that is not known before that is given up.
+/// Maximum number of groups for a lookup with an unknown key.
 const MOST_WAYS: usize = 4096;
 
-/// A set as it is looked through.
+/// Set prepared for lookups.
 #[derive(Debug)]
 pub(super) struct Set<'s> {
     pub(super) name: &'s BStr,
     pub(super) key_length: usize,
     key_type: DataType,
-    /// Whether rules add or delete elements.
+    /// Whether rules or timeouts may change the elements.
     is_filled: bool,
     is_map: bool,
     shape: Shape<'s>,
     catch_all: Option<ElementRef<'s>>,
-    /// For keys that are not known, made when the first one asks.
+    /// Groups for lookups with unknown keys, created on first use.
     groups: OnceLock<Groups<'s>>,
 }
 
-/// The keys that lead to the same, as numbers, and an element of each.
+/// Keys grouped by their result, as numbers, with one element of each group.
 #[derive(Debug)]
 struct Groups<'s> {
     keys: Vec<Vec<(u128, u128)>>,
@@ -41,38 +41,38 @@ struct Groups<'s> {
 enum Shape<'s> {
     /// Single keys.
     Keys(HashMap<&'s [u8], ElementRef<'s>>),
-    /// Ranges from a first key to a last one, in order.
+    /// Sorted ranges.
     Ranges(Vec<(Vec<u8>, Vec<u8>, ElementRef<'s>)>),
-    /// Several values at once, each in a range: where each begins and how long it is, and the elements.
+    /// Concatenations with a range for each field: offsets and lengths of the fields, and the elements.
     Fields(
         Vec<(usize, usize)>,
         Vec<(&'s [u8], &'s [u8], ElementRef<'s>)>,
     ),
 }
 
-/// What a key found.
+/// Result of a lookup.
 #[derive(Debug)]
 pub(super) enum Found<'s> {
-    /// An element of the set as it was.
+    /// Element of the original set.
     Element(ElementRef<'s>),
-    /// One that a rule added on the packet's way, with its data.
+    /// Element that a rule added during the trace, with its data.
     Added(Arc<[Bit]>),
 }
 
-/// What a rule did to a set on the packet's way.
+/// Change of a set by a rule during the trace.
 #[derive(Debug, Clone)]
 pub(super) struct SetChange {
-    /// The table's number.
+    /// Number of the table.
     pub(super) table: usize,
     pub(super) set: BString,
     pub(super) key: Arc<[Bit]>,
-    /// The data of a map's element.
+    /// Data of a map element.
     pub(super) data: Arc<[Bit]>,
     pub(super) delete: bool,
 }
 
 impl<'s> Set<'s> {
-    /// The set of this name in a table.
+    /// Reads a set of a table.
     pub(super) fn read(table: &SnapshotTable<'s>, name: &[u8]) -> Option<Self> {
         let held = table.set(name)?;
         let set = held.set();
@@ -121,7 +121,7 @@ impl<'s> Set<'s> {
         })
     }
 
-    /// A key in words, as far as it is known.
+    /// Formats a key, as far as it is known.
     pub(super) fn key_words(&self, flow: &Flow, bits: &[Bit]) -> String {
         let mut types = vec![self.key_type.0];
         while let [first, ..] = types[..]
@@ -148,7 +148,7 @@ impl<'s> Set<'s> {
         words.join(" . ")
     }
 
-    /// The element that a key which is known finds.
+    /// Returns the element for a known key.
     fn find(&self, key: &[u8]) -> Option<ElementRef<'s>> {
         let found = match &self.shape {
             Shape::Keys(keys) => keys.get(key).copied(),
@@ -175,7 +175,7 @@ impl<'s> Set<'s> {
         found.or(self.catch_all)
     }
 
-    /// The element that a key which is not known finds.
+    /// Returns the element for an unknown key.
     fn ask(&self, flow: &mut Flow, bits: &[Bit]) -> Result<Option<ElementRef<'s>>, Open> {
         if bits.len() <= 128 && !matches!(self.shape, Shape::Fields(..)) {
             let Groups { keys, elements } = self.groups.get_or_init(|| self.grouped());
@@ -212,7 +212,7 @@ impl<'s> Set<'s> {
         match &self.shape {
             Shape::Keys(keys) => {
                 let whole = [(0, self.key_length)];
-                // Always in the same order.
+                // Deterministic order.
                 let mut keys: Vec<_> = keys.iter().collect();
                 keys.sort_unstable_by_key(|(key, _)| **key);
                 for (key, element) in keys {
@@ -230,7 +230,7 @@ impl<'s> Set<'s> {
             }
             Shape::Ranges(_) => {
                 return Err(Open::unknown(format!(
-                    "the key is not known, and the ranges of {} are too long to compare it with",
+                    "the key is unknown, and the ranges of {} are too long to compare it with",
                     self.name
                 )));
             }
@@ -240,7 +240,7 @@ impl<'s> Set<'s> {
 
     fn too_many(&self) -> Open {
         Open::unknown(format!(
-            "the key is not known, and {} leads to more than {MOST_WAYS} different ends",
+            "the key is unknown, and {} has more than {MOST_WAYS} different results",
             self.name
         ))
     }
@@ -265,7 +265,7 @@ impl<'s> Set<'s> {
                 false => 0,
                 true => {
                     let data = match has_expressions(&element) {
-                        true => format!("{from}"), // each has its own state
+                        true => format!("{from}"), // each element has its own state
                         false => format!("{:?} {:?}", element.data(), element.object()),
                     };
                     let next = by_data.len();
@@ -288,14 +288,14 @@ fn has_expressions(element: &ElementRef<'_>) -> bool {
     element.expression().is_some() || element.expressions().is_some()
 }
 
-/// Ranges from the keys that begin and end them.
+/// Joins interval starts and ends to ranges.
 fn ranges<'s>(
     elements: impl Iterator<Item = ElementRef<'s>>,
 ) -> Vec<(Vec<u8>, Vec<u8>, ElementRef<'s>)> {
     let mut ends: Vec<(&'s [u8], bool, ElementRef<'s>)> = elements
         .filter_map(|element| Some((element.key_bytes()?, !element.is_interval_end(), element)))
         .collect();
-    // An end before the beginning of the next one.
+    // An end precedes a start at the same key.
     ends.sort_by(|one, other| (one.0, one.1).cmp(&(other.0, other.1)));
     let mut found = Vec::with_capacity(ends.len() / 2 + 1);
     for (index, (from, begins, element)) in ends.iter().enumerate() {
@@ -311,7 +311,7 @@ fn ranges<'s>(
     found
 }
 
-/// The key before this one.
+/// Returns the previous key.
 fn one_less(key: &[u8]) -> Vec<u8> {
     let mut less = key.to_vec();
     for byte in less.iter_mut().rev() {
@@ -323,7 +323,7 @@ fn one_less(key: &[u8]) -> Vec<u8> {
     less
 }
 
-/// Bytes as a number, the first on top; of more than sixteen the last.
+/// Big-endian number; for more than 16 bytes, only the last 16 count.
 fn number(bytes: &[u8]) -> u128 {
     bytes
         .iter()
@@ -334,7 +334,7 @@ fn bools(bytes: &[u8]) -> impl Iterator<Item = bool> {
     bits_of(bytes).map(|bit| bit == Bit::Known(true))
 }
 
-/// A field of a key in words.
+/// Formats a field of a key.
 fn field_words(flow: &Flow, data_type: DataType, bits: &[Bit]) -> String {
     use super::field::{Field, name_of, protocol_name};
     if bits.len() > 128 {
@@ -367,10 +367,10 @@ fn field_words(flow: &Flow, data_type: DataType, bits: &[Bit]) -> String {
 }
 
 impl Flow {
-    /// Looks up what stands in a register.
+    /// Looks up the key in a register.
     ///
     /// # Errors
-    /// The branch splits, or the set is not there.
+    /// The branch splits, or the register is invalid.
     pub(super) fn lookup<'s>(
         &mut self,
         registers: &Registers,
@@ -379,7 +379,7 @@ impl Flow {
         set: &Set<'s>,
         register: Register,
     ) -> Result<Option<Found<'s>>, Open> {
-        let missing = || Open::unknown("it looks up a register that there is not");
+        let missing = || Open::unknown("it looks up a register that does not exist");
         if changes.is_empty()
             && !(set.is_filled && self.place.sets_may_differ)
             && let Some(key) = registers.known(self, register, set.key_length)
@@ -413,7 +413,7 @@ impl Flow {
             return match known.and_then(|key| set.find(&key)) {
                 Some(element) => Ok(Some(Found::Element(element))),
                 None if set.is_map => Err(Open::unknown(format!(
-                    "what {} has for a key that rules may have put there",
+                    "the value of {} for a key that rules may have added",
                     set.name
                 ))),
                 None => Ok(Some(Found::Added([].into()))),
@@ -425,7 +425,7 @@ impl Flow {
         }
     }
 
-    /// Whether two keys are the same.
+    /// Tests whether two keys are equal.
     fn same(&mut self, set: &Set<'_>, one: &[Bit], other: &[Bit]) -> Result<bool, Open> {
         let mut asked = Vec::new();
         for (one, other) in one.iter().zip(other) {
@@ -435,7 +435,7 @@ impl Flow {
                 (Bit::Known(set), open) | (open, Bit::Known(set)) => asked.push((open, set)),
                 _ => {
                     return self.always(format!(
-                        "a key that is not known is one that was put into {} on the way",
+                        "an unknown key is one that this packet added to {}",
                         set.name
                     ));
                 }
@@ -445,7 +445,7 @@ impl Flow {
     }
 }
 
-/// The bits of what an element holds; none if that is no value.
+/// Returns the bits of an element's data; empty if the data are not a value.
 pub(super) fn data_bits(data: &Data<'_>) -> Vec<Bit> {
     match data.as_value() {
         Some(bytes) => bits_of(bytes).collect(),

@@ -1,4 +1,4 @@
-//! What came of a walk: its ends, and the steps to each.
+//! Results of a trace: its ends and the steps to each.
 
 use std::fmt;
 
@@ -8,44 +8,44 @@ use super::field::Field;
 use super::packet::Hook;
 use chainwright::iptables::Backend;
 
-/// What came of a walk.
+/// Result of a trace.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Walk {
-    /// The ends that there are, each for another answer to what is not known or left to chance.
+    /// Ends of all branches. Each branch has different assumptions about unknown or random data.
     pub ends: Vec<End>,
-    /// Whether there were more branches, or longer ones, than were followed; what was not followed is an end of its
-    /// own ([`Outcome::NotFollowed`]).
+    /// Whether a limit cut the trace. Branches that were not followed are ends of their own
+    /// ([`Outcome::NotFollowed`]).
     pub is_cut: bool,
 }
 
-/// One end of a walk.
+/// End of one branch of a trace.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct End {
-    /// How probable it is, if all that is assumed is so.
+    /// Probability, given the assumptions.
     pub probability: f64,
-    /// What is assumed, in words: what was not known, and nothing but its being assumed makes so.
+    /// Assumptions about unknown data, without a known probability.
     pub assumptions: Vec<String>,
-    /// What chance had so, in words; the probability counts it.
+    /// Assumptions about random data; they are part of the probability.
     pub chances: Vec<String>,
-    /// The rules that were met, and the ends of base chains, in order.
+    /// Rules that were evaluated, and the ends of base chains, in order.
     pub steps: Vec<Step>,
-    /// What each hook said.
+    /// Result of each hook.
     pub hooks: Vec<HookVerdict>,
-    /// What became of the packet.
+    /// Outcome for the packet.
     pub outcome: Outcome,
-    /// The packet as it was then.
+    /// Final state of the packet.
     pub packet: Arrived,
-    /// What is not as sure as it looks.
+    /// Reservations about the result.
     pub notes: Vec<String>,
 }
 
-/// A packet at the end of its way, as far as it is known.
+/// Final state of a packet, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Arrived {
-    /// Source address; if it is not known, in words.
+    /// Source address, or a description if it is unknown.
     pub source: Part,
     /// Destination address.
     pub destination: Part,
@@ -57,14 +57,14 @@ pub struct Arrived {
     pub mark: Part,
 }
 
-/// A part of a packet that arrived.
+/// A value in the final state of a packet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Part {
-    /// It is known, and this, as it is written.
+    /// Known, formatted value.
     Known(String),
-    /// It is not known, but this is.
+    /// Description of an unknown value.
     Open(String),
     /// The packet has no such part.
     #[default]
@@ -72,7 +72,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// It, if it is known.
+    /// Returns the value if it is known.
     #[must_use]
     pub fn known(&self) -> Option<&str> {
         match self {
@@ -92,50 +92,50 @@ impl fmt::Display for Part {
     }
 }
 
-/// What a hook said in the end.
+/// Result of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct HookVerdict {
     /// The hook.
     pub hook: Hook,
-    /// Whether the packet went on from there.
+    /// Whether the packet passed the hook.
     pub passed: bool,
 }
 
-/// What became of a packet.
+/// Outcome for a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It reached this machine.
+    /// Delivered to this machine.
     Delivered,
-    /// It went on to another machine.
+    /// Forwarded to another machine.
     Forwarded,
-    /// It left this machine, which had sent it.
+    /// Sent by this machine to another one.
     Sent,
-    /// The last step dropped it.
+    /// Dropped by the last step.
     Dropped,
-    /// The last step dropped it and answered with this.
+    /// Dropped by the last step, with this reply.
     Rejected(String),
-    /// The last step handed it to a program that decides.
+    /// Passed to a queue by the last step; a program decides.
     Queued(String),
-    /// The last step handed it to something else, and these rules see it no more.
+    /// Taken by something else in the last step; later rules do not see it.
     Stolen(String),
-    /// What becomes of it cannot be said.
+    /// The outcome cannot be determined, for this reason.
     Unknown(String),
-    /// It was not followed further.
+    /// Not followed further, for this reason.
     NotFollowed(String),
 }
 
-/// A rule that was met, or the end of a base chain.
+/// Rule that was evaluated, or the end of a base chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Step {
-    /// Where its table lives.
+    /// Backend of the table.
     #[cfg_attr(feature = "serde", serde(serialize_with = "backend"))]
     pub backend: Backend,
-    /// The table's family, as nft names it: `ip`, `ip6` or `inet`.
+    /// Family of the table in nft's language: `ip`, `ip6` or `inet`.
     pub family: &'static str,
     /// The table.
     #[cfg_attr(feature = "serde", serde(serialize_with = "text"))]
@@ -143,17 +143,17 @@ pub struct Step {
     /// The chain.
     #[cfg_attr(feature = "serde", serde(serialize_with = "text"))]
     pub chain: BString,
-    /// Where in the packet's way.
+    /// Hook.
     pub hook: Hook,
     /// Priority of the base chain.
     pub priority: i32,
-    /// Which rule; `None` for the end of a base chain.
+    /// The rule; `None` for the end of a base chain.
     pub rule: Option<RuleAt>,
-    /// Whether the packet met all of the rule. If not, the rule did something before that was found out.
+    /// Whether the whole rule matched. Otherwise it acted before a part that did not match.
     pub is_whole: bool,
-    /// What the rule did to the packet or elsewhere.
+    /// Actions of the rule.
     pub actions: Vec<Action>,
-    /// Where it went on.
+    /// Verdict.
     pub verdict: Verdict,
 }
 
@@ -165,86 +165,86 @@ fn backend<S: serde::Serializer>(backend: &Backend, serializer: S) -> Result<S::
     })
 }
 
-/// Which rule of a chain.
+/// Position of a rule in its chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct RuleAt {
-    /// Its handle, in nf_tables.
+    /// Handle, for nf_tables.
     pub handle: Option<u64>,
-    /// The how manieth of its chain it is, from 1.
+    /// Position in the chain, from 1.
     pub number: usize,
 }
 
-/// What a rule says becomes of the packet.
+/// Verdict of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Verdict {
-    /// The next rule.
+    /// Continues with the next rule.
     Continue,
-    /// It passes this base chain.
+    /// Accepts the packet in this base chain.
     Accept,
-    /// It is dropped.
+    /// Drops the packet.
     Drop,
-    /// It is dropped, and this is answered.
+    /// Drops the packet and sends this reply.
     Reject(String),
-    /// A program decides.
+    /// Passes the packet to a queue.
     Queue(String),
-    /// Something else takes it.
+    /// Something else takes the packet.
     Stolen(String),
-    /// On in this chain, and back.
+    /// Jumps to this chain.
     Jump(#[cfg_attr(feature = "serde", serde(serialize_with = "text"))] BString),
-    /// On in this chain, and not back.
+    /// Goes to this chain without return.
     Goto(#[cfg_attr(feature = "serde", serde(serialize_with = "text"))] BString),
-    /// Back to the chain that jumped here.
+    /// Returns to the calling chain.
     Return,
-    /// What the rule does cannot be said.
+    /// Cannot be evaluated, for this reason.
     Unknown(String),
 }
 
-/// What a rule does beside its verdict.
+/// Action of a rule other than its verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Action {
-    /// It gives something another value.
+    /// Sets a field.
     Set {
-        /// What.
+        /// The field.
         #[cfg_attr(feature = "serde", serde(serialize_with = "words"))]
         field: Field,
-        /// The value in words.
+        /// The value, formatted.
         value: String,
     },
-    /// It translates the source or destination.
+    /// Translates the source or destination.
     Translate {
-        /// Whether it is the destination.
+        /// Whether it translates the destination.
         destination: bool,
-        /// How it is named: `dnat`, `snat`, `masquerade`, `redirect`, …
+        /// Name of the operation: `dnat`, `snat`, `masquerade`, `redirect`, …
         how: &'static str,
-        /// The address in words, if it changes that.
+        /// The new address, formatted, if it changes.
         address: Option<String>,
-        /// The port in words, if it changes that.
+        /// The new port, formatted, if it changes.
         port: Option<String>,
     },
-    /// It adds to a set, renews an element of it or deletes one.
+    /// Adds, updates or deletes a set element.
     Update {
         /// The set.
         #[cfg_attr(feature = "serde", serde(serialize_with = "text"))]
         set: BString,
-        /// The key in words.
+        /// The key, formatted.
         key: String,
-        /// Whether it takes it out.
+        /// Whether it deletes the element.
         delete: bool,
     },
-    /// It logs the packet, with this before it.
+    /// Logs the packet with this prefix.
     Log(#[cfg_attr(feature = "serde", serde(serialize_with = "text"))] BString),
-    /// It does something else.
+    /// Something else.
     Other(String),
 }
 
-/// Bytes of the kernel's as text.
+/// Serializes bytes of the kernel as text.
 #[cfg(feature = "serde")]
 fn text<S: serde::Serializer>(bytes: &BString, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(bytes)
@@ -299,7 +299,7 @@ impl fmt::Display for Action {
                 if let Some(address) = address {
                     write!(f, " to {address}")?;
                 }
-                // A number, or words for one.
+                // A number, or a description.
                 match port {
                     Some(port) if port.starts_with(|c: char| c.is_ascii_digit()) => {
                         write!(f, " port {port}")
@@ -319,7 +319,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// One line: table, chain, rule, what it did, where it went on.
+/// Prints one line: table, chain, rule, actions, verdict.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {}", self.family, self.table, self.chain)?;
@@ -339,14 +339,14 @@ impl fmt::Display for Step {
     }
 }
 
-/// An end as a list of lines: what is assumed, the steps, what became of the packet.
+/// Prints an end as lines: assumptions, steps, outcome.
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for words in &self.assumptions {
             writeln!(f, "assuming {words}")?;
         }
         for words in &self.chances {
-            writeln!(f, "by chance {words}")?;
+            writeln!(f, "random: {words}")?;
         }
         let mut hook = None;
         for step in &self.steps {
@@ -376,7 +376,7 @@ impl fmt::Display for End {
     }
 }
 
-/// Its ends, each with its probability.
+/// Prints the ends with their probabilities.
 impl fmt::Display for Walk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, end) in self.ends.iter().enumerate() {

@@ -1,9 +1,9 @@
-//! Lists that branches share: what they have in common is there once.
+//! Persistent lists that branches share.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A list to whose end is added. A copy shares all that is in it by then.
+/// List that grows at its end. Copies share their common elements.
 pub(super) struct Trail<T>(Option<Arc<Link<T>>>);
 
 struct Link<T> {
@@ -21,7 +21,7 @@ impl<T> Trail<T> {
         self.0 = Some(Arc::new(Link { one, before }));
     }
 
-    /// From the last one to the first.
+    /// Iterates from the last to the first element.
     pub(super) fn backwards(&self) -> impl Iterator<Item = &T> {
         let mut at = self.0.as_deref();
         std::iter::from_fn(move || {
@@ -44,7 +44,7 @@ impl<T: fmt::Debug> fmt::Debug for Trail<T> {
     }
 }
 
-/// One after the other: each by the next one's `Drop` would need a stack as deep as the list is long.
+/// Drops iteratively: recursive drops of a long list would overflow the stack.
 impl<T> Drop for Trail<T> {
     fn drop(&mut self) {
         let mut rest = self.0.take();

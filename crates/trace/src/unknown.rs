@@ -1,4 +1,4 @@
-//! What is not known: of what it is, what it may still be, and that in words.
+//! Unknown values: their origin, their possible values and their description.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use super::flow::{Alternative, Narrow};
 use super::ranges::gaps;
 use super::value::{Bit, Value};
 
-/// Something that is not known.
+/// An unknown number.
 #[derive(Debug, Clone)]
 struct Unknown {
     what: What,
     domain: Domain,
-    /// Whether each of its values is as probable as any other.
+    /// Whether all its values are equally probable.
     uniform: bool,
 }
 
-/// What something is.
+/// Origin of an unknown.
 #[derive(Debug, Clone)]
 pub(super) enum What {
-    /// A field of the packet as it came.
+    /// A field of the original packet.
     Field(Field),
-    /// Something else.
+    /// Something else, with its description.
     Made(Arc<str>),
 }
 
-/// All that is not known on a branch's way, by number.
+/// All unknowns of a branch, by index.
 #[derive(Debug, Clone)]
 pub(super) struct Unknowns(Vec<Unknown>);
 
@@ -36,7 +36,7 @@ impl Unknowns {
         Self(Vec::new())
     }
 
-    /// Something more that is not known, or the one number that it can be.
+    /// Adds an unknown. If its domain has only one value, that value is returned instead.
     pub(super) fn make(&mut self, what: What, domain: Domain, uniform: bool) -> Value {
         let unknown = self.0.len() as u32;
         let bits = domain.bits();
@@ -54,7 +54,7 @@ impl Unknowns {
                 not: false,
             },
         };
-        // A single value is known; of others all bits are kept together, so that they can be compared as numbers.
+        // Otherwise all bits are kept together, so that they can be compared as a number.
         let known: Vec<Bit> = (0..bits).rev().map(bit).collect();
         if known.iter().all(|bit| matches!(bit, Bit::Known(_))) {
             return Value::of_bits(&known);
@@ -82,16 +82,16 @@ impl Unknowns {
     }
 
     fn held(&self, unknown: u32) -> &Unknown {
-        // Numbers come from `make` alone, and nothing is ever taken out.
+        // Indexes only come from `make`, and unknowns are never removed.
         &self.0[unknown as usize]
     }
 
-    /// What it may still be.
+    /// Returns the possible values.
     pub(super) fn domain(&self, unknown: u32) -> &Domain {
         &self.held(unknown).domain
     }
 
-    /// Of what a bit is, if it is one of something that is not known.
+    /// Returns the origin of a bit if it belongs to an unknown.
     pub(super) fn what(&self, bit: Bit) -> Option<&What> {
         match bit {
             Bit::Of { unknown, .. } => Some(&self.held(unknown).what),
@@ -99,18 +99,18 @@ impl Unknowns {
         }
     }
 
-    /// Whether it is the name of an interface.
+    /// Whether it is an interface name.
     pub(super) fn is_interface_name(&self, unknown: u32) -> bool {
         let what = &self.held(unknown).what;
         matches!(what, What::Field(Field::InName | Field::OutName))
     }
 
-    /// It in words, with what it may still be.
+    /// Describes an unknown and its possible values.
     pub(super) fn described(&self, unknown: u32) -> String {
         Described(self.held(unknown)).to_string()
     }
 
-    /// That it is within this from now on; `false` if it cannot be.
+    /// Applies a constraint; `false` if no value remains.
     pub(super) fn take(&mut self, unknown: u32, constraint: &Constraint) -> bool {
         match self.domain(unknown).with(constraint) {
             Some(domain) => {
@@ -121,7 +121,7 @@ impl Unknowns {
         }
     }
 
-    /// The number that a value is, if that is known by now.
+    /// Returns the number of a value if it is known by now.
     pub(super) fn known(&self, value: &Value) -> Option<u128> {
         match value {
             Value::Known { number, .. } => Some(*number),
@@ -138,7 +138,7 @@ impl Unknowns {
         }
     }
 
-    /// Ways in which something that is not known can be: each is possible, and no two are at once.
+    /// Returns the possible alternatives among mutually exclusive constraints.
     pub(super) fn ways(&self, unknown: u32, constraints: Vec<Constraint>) -> Vec<Alternative> {
         let held = self.held(unknown);
         let count = |domain: &Domain| held.uniform.then(|| domain.count()).flatten();
@@ -154,7 +154,8 @@ impl Unknowns {
         ways.collect()
     }
 
-    /// The bits of a value that are bits of one unknown number, all the others being known, if they are one run.
+    /// Returns the bits of a value that belong to an unknown, if they are consecutive bits of one unknown and all
+    /// others are known.
     pub(super) fn run(&self, value: &Value) -> Option<Run> {
         let bits = value.to_bits();
         let is_open = |bit: &Bit| matches!(bit, Bit::Of { .. });
@@ -182,7 +183,7 @@ impl Unknowns {
         let above = ones(domain.bits()) & !ones(u32::from(top) + 1);
         let (mask, known) = domain.known();
         if above & !mask != 0 {
-            return None; // what stands above them may be anything
+            return None; // the bits above may have any value
         }
         let mut base = 0_u128;
         for (index, bit) in bits.iter().enumerate() {
@@ -200,35 +201,35 @@ impl Unknowns {
         })
     }
 
-    /// The smallest and the largest number that a value may be, as far as that is known.
+    /// Returns the smallest and largest possible number of a value, if determined.
     pub(super) fn ends_of(&self, value: &Value) -> Option<(u128, u128)> {
         if let Some(number) = self.known(value) {
             return Some((number, number));
         }
         let run = self.run(value)?;
         let (first, last) = self.domain(run.unknown).ranges().ends()?;
-        // Only where nothing of the number is cut away.
+        // Only if no bits of the number are cut off.
         (run.low == 0 && last <= ones(run.length))
             .then(|| (run.base | first << run.shift, run.base | last << run.shift))
     }
 }
 
-/// A run of bits of an unknown number within a value.
+/// Consecutive bits of an unknown within a value.
 pub(super) struct Run {
     pub(super) unknown: u32,
-    /// Its lowest bit, in the unknown number.
+    /// Lowest bit, in the unknown.
     low: u32,
     length: u32,
-    /// What stands above it there.
+    /// Bits above it in the unknown.
     above: u128,
-    /// The rest of the value.
+    /// Remaining bits of the value.
     base: u128,
-    /// How far above the value's lowest bit it ends.
+    /// Position of its lowest bit in the value.
     shift: u32,
 }
 
 impl Run {
-    /// The unknown numbers for which the value is in these ranges.
+    /// Returns the values of the unknown for which the value is in these ranges.
     pub(super) fn of_ranges(&self, ranges: &[(u128, u128)]) -> Vec<(u128, u128)> {
         let last = ones(self.length);
         let mut found = Vec::with_capacity(ranges.len());
@@ -238,7 +239,7 @@ impl Run {
             };
             let above = low.saturating_sub(self.base);
             let step = ones(self.shift);
-            // Rounded up without an overflow.
+            // Rounds up without overflow.
             let rest = u128::from(above & step != 0);
             let from = shifted_down(above, self.shift).saturating_add(rest);
             let to = shifted_down(room, self.shift).min(last);
@@ -258,7 +259,7 @@ const fn shifted_down(number: u128, shift: u32) -> u128 {
     if shift < 128 { number >> shift } else { 0 }
 }
 
-/// Something that is not known, with what is known of it.
+/// Displays an unknown with its possible values.
 struct Described<'u>(&'u Unknown);
 
 impl fmt::Display for Described<'_> {
@@ -277,7 +278,7 @@ impl fmt::Display for Described<'_> {
         let Some((first, last)) = is.ends() else {
             return Ok(());
         };
-        // Of those, and of what is between, before and behind them, the fewer.
+        // Print the ranges or their gaps, whichever are fewer.
         let is_not = is.len() - 1 + usize::from(first > 0) + usize::from(last < ones(bits));
         const SHOWN: usize = 4;
         let (verb, number, told): (_, _, Vec<_>) = match is_not < is.len() {

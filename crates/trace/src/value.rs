@@ -1,41 +1,41 @@
-//! Numbers, as far as they are known: each bit by itself.
+//! Numbers whose bits may be unknown.
 
 use std::sync::Arc;
 
 use super::domain::ones;
 
-/// A bit of a value.
+/// Bit of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bit {
-    /// It is known.
+    /// Known bit.
     Known(bool),
-    /// It is a bit of something that is not known, counted from the lowest; or its opposite.
+    /// Bit of an unknown, counted from the lowest, or its inverse.
     Of {
-        /// Of which.
+        /// Index of the unknown.
         unknown: u32,
-        /// Which bit.
+        /// Bit number.
         bit: u8,
-        /// Whether it is the opposite.
+        /// Whether it is inverted.
         not: bool,
     },
 }
 
-/// A number, as far as it is known.
+/// Number whose bits may be unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
-    /// It is known.
+    /// Known number.
     Known {
         /// The number.
         number: u128,
-        /// Of how many bits.
+        /// Number of bits.
         bits: u32,
     },
-    /// Its bits, the highest first, at most 128.
+    /// Bits, highest first, at most 128.
     Open(Arc<[Bit]>),
 }
 
 impl Bit {
-    /// The same bit, or its opposite.
+    /// Returns the bit, inverted if `turn` is set.
     pub(super) const fn turned(self, turn: bool) -> Self {
         match self {
             Self::Known(set) => Self::Known(set != turn),
@@ -53,7 +53,7 @@ impl Value {
         Self::Known { number, bits }
     }
 
-    /// Of these bits, the highest first.
+    /// Creates a value from bits, highest first.
     pub(super) fn of_bits(bits: &[Bit]) -> Self {
         let mut number = 0_u128;
         for bit in bits {
@@ -72,7 +72,7 @@ impl Value {
         }
     }
 
-    /// The bit that is this far from the lowest.
+    /// Returns the bit at this position from the lowest.
     pub(super) fn bit(&self, at: u32) -> Bit {
         match self {
             Self::Known { number, bits } => Bit::Known(at < *bits && number >> at & 1 != 0),
@@ -83,12 +83,12 @@ impl Value {
         }
     }
 
-    /// Its bits, the highest first.
+    /// Returns all bits, highest first.
     pub(super) fn to_bits(&self) -> Vec<Bit> {
         (0..self.bits()).rev().map(|at| self.bit(at)).collect()
     }
 
-    /// The same under a mask, other bits 0, and then with these bits turned over.
+    /// Applies a mask and an xor.
     pub(super) fn masked(&self, mask: u128, xor: u128) -> Self {
         match self {
             Self::Known { number, bits } => Self::known((number & mask ^ xor) & ones(*bits), *bits),
@@ -111,7 +111,7 @@ impl Value {
         }
     }
 
-    /// The bits from `low` on, as many as said.
+    /// Returns `bits` bits from `low` on.
     pub(super) fn part(&self, low: u32, bits: u32) -> Self {
         match self {
             Self::Known { number, .. } => {
@@ -125,7 +125,7 @@ impl Value {
         }
     }
 
-    /// The same with other bits in the place of those from `low` on.
+    /// Replaces the bits from `low` on.
     pub(super) fn with_part(&self, low: u32, part: &Self) -> Self {
         let high = low + part.bits();
         let bit = |at| match at >= low && at < high {
@@ -137,21 +137,21 @@ impl Value {
     }
 }
 
-/// What is asked of a value.
+/// Test of a value.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Test<'t> {
-    /// Whether it is this number.
+    /// Equals this number.
     Is(u128),
-    /// Whether its bits under a mask are these.
+    /// The masked bits equal `value`.
     Masked {
         /// The mask.
         mask: u128,
         /// The bits.
         value: u128,
     },
-    /// Whether it is from the first to the last.
+    /// In this range, including both ends.
     Within(u128, u128),
-    /// Whether it is within any of these.
+    /// In any of these ranges, including both ends.
     Among(&'t [(u128, u128)]),
 }
 

@@ -1,5 +1,6 @@
-//! `cargo bench -p chainwright-example-benchmark`, as root or as an ordinary user: the chains stand in a
-//! private network namespace. Once each, to see that it runs: `cargo test -p chainwright-example-benchmark`.
+//! `cargo bench -p chainwright-example-benchmark`, as root or as a user without privileges: the chains are
+//! in a private network namespace. To run each once, as a check: `cargo test -p
+//! chainwright-example-benchmark`.
 
 use std::hint::black_box;
 
@@ -12,12 +13,12 @@ use criterion::{BenchmarkId, Criterion};
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> Result<(), Error> {
-    become_namespace_root()?; // before any thread
+    become_namespace_root()?; // before any thread starts
     let mut criterion = Criterion::default().configure_from_args();
     let mut group = criterion.benchmark_group("services");
     for chains in [100, 1_000, 10_000] {
         let sandbox = Sandbox::new()?;
-        let mut nft = sandbox.run(Connection::open)??; // it may be used from anywhere
+        let mut nft = sandbox.run(Connection::open)??; // usable from any namespace
         KubeProxy { chains }.load(&mut nft)?;
         assert!(services(&mut nft)? > 0);
         group.bench_function(BenchmarkId::from_parameter(chains), |bencher| {

@@ -1,9 +1,9 @@
-//! What a crate of your own does with chains, and how long it takes: see `benches/chains.rs`.
+//! A crate's own code that uses chains, to be measured: see `benches/chains.rs`.
 
 use chainwright::netlink::Error;
 use chainwright::nft::{Connection, Family, Scope};
 
-/// Counts the chains of services in a kube-proxy's table.
+/// Counts the service chains in a kube-proxy's table.
 ///
 /// # Errors
 /// Those of the listing.

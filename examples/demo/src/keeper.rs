@@ -1,4 +1,4 @@
-//! Who keeps kubelet's chains: kubelet as it is, or chainwright.
+//! Keepers of kubelet's chains: kubelet itself, or chainwright.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -9,9 +9,8 @@ use chainwright_kube::kubelet::{self, CANARY, Kubelet};
 
 use super::{COMMAND, Error, GUARD, POLL, Stop, ruleset};
 
-/// Keeps the chains as kubelet does: for each family it looks now and then for its canary in
-/// mangle, and when that is missing, it makes everything by one command after another. The answer
-/// is how often it did.
+/// Restores the chains like kubelet: for each family it checks periodically for its canary in mangle, and if that is
+/// missing, creates everything with one command after another. Returns the number of repairs.
 pub(crate) fn poll(stop: &Stop) -> Result<u32, Error> {
     thread::scope(|scope| {
         let pollers = Family::ALL.map(|family| scope.spawn(move || poll_family(stop, family)));
@@ -34,7 +33,7 @@ fn poll_family(stop: &Stop, family: Family) -> Result<u32, Error> {
             let mut tx = Transaction::new();
             ruleset::write_item(&mut tx, &item)?;
             match Connection::open()?.commit(&tx) {
-                // A command that fails, because the rival was there in between, is left at that.
+                // Ignores a command that fails because of the rival.
                 Ok(())
                 | Err(CommitError {
                     outcome: Outcome::NothingApplied,
@@ -47,11 +46,11 @@ fn poll_family(stop: &Stop, family: Family) -> Result<u32, Error> {
     Ok(repairs)
 }
 
-/// Keeps the chains by one transaction as soon as the ruleset's generation moved and something is
-/// missing. The answer is how often something was.
+/// Restores the chains in one transaction whenever the ruleset's generation changed and something is missing. Returns
+/// the number of repairs.
 ///
-/// Most of a repair's time goes by inside the kernel: it takes no commit while it cleans up after
-/// the program that deleted something and ended, which waits for an RCU grace period.
+/// Most of the time of a repair is spent in the kernel: it accepts no commit while it cleans up after the process that
+/// deleted something and exited, which waits for an RCU grace period.
 pub(crate) fn guard(stop: &Stop, kubelet: &Kubelet) -> Result<u32, Error> {
     let mut nft = Connection::open()?;
     let mut known = None;
@@ -66,7 +65,7 @@ pub(crate) fn guard(stop: &Stop, kubelet: &Kubelet) -> Result<u32, Error> {
                 repairs += u32::from(!made.is_empty());
                 known = Some(generation);
             }
-            // Somebody commits without a pause: on the next round, then.
+            // Another process keeps committing: retry in the next round.
             Err(kubelet::Error::Contended { .. }) => {}
             Err(error) => return Err(error.into()),
         }

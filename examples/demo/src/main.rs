@@ -1,11 +1,4 @@
-//! Watches a kubelet's chains while a rival restarts its firewall, in a private network namespace.
-//!
-//! Takes about 15 seconds, needs no privileges, changes nothing outside its namespace, starts no other program.
-//! An observer asks again and again whether all of a kubelet's chains exist: first while rival and kubelet
-//! work as they do today, by one command after another; then while chainwright repairs what the rival flushes;
-//! then while each restart is one transaction. The exit code is 1 if a chain was ever missing in the last part.
-//!
-//! `--json` prints a document in place of the text.
+//! `chainwright demo`: kubelet's chains while a rival keeps restarting its firewall.
 
 mod keeper;
 mod observer;
@@ -29,26 +22,30 @@ use serde::Serialize;
 
 use observer::Seen;
 
-/// An error of any part.
+/// Watch kubelet's chains while a rival restarts its firewall, in a private namespace
+///
+/// Takes about 15 seconds, needs no privileges, changes nothing outside of its namespace, and runs no other program. An
+/// observer checks continuously whether all of kubelet's chains exist: first while rival and kubelet work as they do
+/// today, with one command after another; then while chainwright repairs the chains that the rival flushes; then while
+/// each restart is one transaction. The exit code is 1 if a chain was ever missing in the last part.
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// How often the rival restarts by commands.
+/// Number of restarts with commands.
 const RESTARTS: u32 = 3;
-/// How often by one transaction each.
+/// Number of restarts with one transaction each.
 const TRANSACTIONS: u32 = 100;
-/// From the end of a restart by commands to the start of the next.
+/// Time between restarts with commands.
 const BETWEEN: Duration = Duration::from_millis(1200);
-/// From one transaction to the next.
+/// Time between transactions.
 const BETWEEN_TRANSACTIONS: Duration = Duration::from_millis(3);
-/// What a command costs beside its work, starting a program above all: a restart has 50 of them
-/// and takes half a second.
+/// Overhead of a command, mostly for starting a program: a restart has 50 commands and takes half a second.
 const COMMAND: Duration = Duration::from_millis(10);
-/// How often kubelet polls here; in earnest it is once a minute.
+/// kubelet's polling interval; in production it is one minute.
 const POLL: Duration = Duration::from_secs(1);
-/// How often chainwright asks for the generation.
+/// How often chainwright reads the generation.
 const GUARD: Duration = Duration::from_micros(200);
 
-/// Tells threads to end.
+/// Signals threads to stop.
 struct Stop(AtomicBool);
 
 impl Stop {
@@ -56,7 +53,7 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Sleeps, and tells whether to go on.
+    /// Sleeps, and returns whether to continue.
     fn pause(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
         while !self.is_set() {
@@ -70,7 +67,7 @@ impl Stop {
     }
 }
 
-/// One part of the demo, and what was seen in it.
+/// The results of one part of the demo.
 #[derive(Serialize)]
 struct Phase {
     name: &'static str,
@@ -78,17 +75,17 @@ struct Phase {
     title: &'static str,
     /// Restarts of the rival.
     restarts: u32,
-    /// How long the part took, in milliseconds.
+    /// Duration of the part, in milliseconds.
     duration_ms: f64,
     #[serde(flatten)]
     seen: Seen,
-    /// How often kubelet or chainwright found something missing and made it again.
+    /// How often kubelet or chainwright restored something.
     repairs: u32,
-    /// Commands of the rival that the kernel refused.
+    /// Commands of the rival that the kernel rejected.
     refused: u32,
 }
 
-/// All that the demo has to say.
+/// The JSON document.
 #[derive(Serialize)]
 struct Report<'a> {
     namespace: &'a str,
@@ -97,7 +94,7 @@ struct Report<'a> {
     kubelet_poll_ms: f64,
     phases: &'a [Phase],
     chains: Vec<Listed>,
-    /// Why there is no legacy table to be listed, if there is none.
+    /// Why no legacy table is listed, if there is none.
     legacy_unavailable: Option<String>,
 }
 
@@ -129,10 +126,10 @@ fn run(json: bool) -> Result<bool, Error> {
     sandbox.run(|| inside(&namespace, json))?
 }
 
-/// The demo, inside its namespace.
+/// Runs the demo inside its namespace.
 fn inside(namespace: &str, json: bool) -> Result<bool, Error> {
     let mut nft = Connection::open()?;
-    // On an empty ruleset everything is missing: all that a kubelet makes.
+    // In an empty ruleset, everything that a kubelet creates is missing.
     let kubelets = Kubelet::new().check(&mut nft)?;
     let size = ruleset::load(&mut nft)?;
     let watched: Vec<Item> = kubelets
@@ -173,7 +170,7 @@ fn inside(namespace: &str, json: bool) -> Result<bool, Error> {
     Ok(phases.last().is_some_and(|phase| phase.seen.misses == 0))
 }
 
-/// All parts, one after the other.
+/// Runs all parts, one after the other.
 fn phases(kubelets: &[Item], watched: &[Item]) -> Result<Vec<Phase>, Error> {
     let kubelet = Kubelet::new();
     let mut nft = Connection::open()?;
@@ -207,7 +204,7 @@ fn phases(kubelets: &[Item], watched: &[Item]) -> Result<Vec<Phase>, Error> {
         .play(watched)?,
         Part {
             name: "transactions",
-            title: "one transaction a restart",
+            title: "one transaction per restart",
             restarts: TRANSACTIONS,
             restart: &mut by_transaction,
             keep: &guard,
@@ -216,19 +213,19 @@ fn phases(kubelets: &[Item], watched: &[Item]) -> Result<Vec<Phase>, Error> {
     ])
 }
 
-/// One part of the demo: the rival restarts, somebody keeps kubelet's chains.
+/// One part of the demo: the rival restarts, while a keeper restores kubelet's chains.
 struct Part<'a> {
     name: &'static str,
     title: &'static str,
     restarts: u32,
-    /// Restarts, and tells how many commands the kernel refused.
+    /// Restarts, and returns the number of commands that the kernel rejected.
     restart: &'a mut dyn FnMut() -> Result<u32, Error>,
-    /// Keeps the chains until it is told to stop, and tells how often it had something to do.
+    /// Restores the chains until it is stopped, and returns the number of repairs.
     keep: &'a (dyn Fn(&Stop) -> Result<u32, Error> + Sync),
 }
 
 impl Part<'_> {
-    /// Plays it before an observer's eyes.
+    /// Runs the part while an observer watches.
     fn play(self, watched: &[Item]) -> Result<Phase, Error> {
         if io::stderr().is_terminal() {
             eprintln!("{} restarts: {} …", self.restarts, self.title);
@@ -241,7 +238,7 @@ impl Part<'_> {
             let keeper = scope.spawn(|| (self.keep)(&stop));
             let refused =
                 (0..self.restarts).try_fold(0, |sum, _| Ok::<_, Error>(sum + (self.restart)()?));
-            // Before anything else: the threads would go on for ever.
+            // Before anything else: otherwise the threads would never stop.
             stop.0.store(true, Ordering::Relaxed);
             let duration = start.elapsed();
             let repairs = keeper.join().unwrap_or_else(|panic| resume_unwind(panic));
@@ -259,14 +256,14 @@ impl Part<'_> {
     }
 }
 
-/// Makes a legacy table, so that there is one to be listed.
+/// Creates a legacy table for the listing.
 fn make_legacy_table() -> Result<(), legacy::Error> {
     legacy::Connection::open(legacy::Family::Ipv4)?
         .instantiate("filter")
         .map(drop)
 }
 
-/// A chain of the final listing.
+/// Lists kubelet's chains and those of the legacy tables.
 #[derive(Serialize)]
 struct Listed {
     backend: &'static str,
@@ -325,10 +322,10 @@ fn introduce(
 ) -> io::Result<()> {
     writeln!(
         out,
-        "In a private network namespace, {namespace}: {} chains and {} rules, most of a real kube-proxy,\n\
-         and the {watched} chains of a kubelet. A rival restarts its firewall again and again, by the\n\
-         50 commands of `systemctl restart iptables`. An observer asks in a tight loop whether all of\n\
-         kubelet's chains are there. (About 15 seconds.)\n",
+        "In a private network namespace, {namespace}: {} chains and {} rules, mostly of a real kube-proxy,\n\
+         and the {watched} chains of a kubelet. A rival restarts its firewall repeatedly, with the 50\n\
+         commands of `systemctl restart iptables`. An observer checks in a tight loop whether all of\n\
+         kubelet's chains exist. (About 15 seconds.)\n",
         grouped(size.chains as u64),
         grouped(size.rules as u64),
     )?;
@@ -368,22 +365,22 @@ fn table(phases: &[Phase]) -> Table {
     table
 }
 
-/// What the numbers say.
+/// Summarizes the results.
 fn conclusion(phases: &[Phase]) -> String {
     let [commands, repaired, transactions] = phases else {
         return String::new();
     };
     let last = match transactions.seen.misses {
         0 => format!(
-            "In transactions: never gone, in {} restarts.",
+            "In transactions: never missing, in {} restarts.",
             transactions.restarts
         ),
-        misses => format!("In transactions: MISSED {misses} TIMES, WHICH SHOULD NOT BE."),
+        misses => format!("In transactions: MISSED {misses} TIMES, WHICH SHOULD NOT HAPPEN."),
     };
     format!(
-        "As today: gone until kubelet polls, up to {} here, where it polls every {} s; in earnest \
-         every 60 s.\n\
-         Repaired by chainwright, which asks for the generation every {}: gone for {} at most.\n\
+        "As today: missing until kubelet polls, up to {} here, where it polls every {} s (normally \
+         every 60 s).\n\
+         Repaired by chainwright, which checks the generation every {}: missing for at most {}.\n\
          {last}",
         time(commands.seen.longest_gap_ms),
         POLL.as_secs(),
@@ -396,7 +393,7 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-/// A time for people.
+/// Formats a time.
 fn time(milliseconds: f64) -> String {
     match milliseconds {
         0.0 => "0".to_owned(),
@@ -406,7 +403,7 @@ fn time(milliseconds: f64) -> String {
     }
 }
 
-/// A number with its digits in groups of three.
+/// Formats a number with its digits in groups of three.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);

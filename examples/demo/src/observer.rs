@@ -1,4 +1,4 @@
-//! The observer: asks in a tight loop whether all of kubelet's chains are there.
+//! The observer: checks in a tight loop whether all of kubelet's chains exist.
 
 use std::time::{Duration, Instant};
 
@@ -8,29 +8,29 @@ use serde::Serialize;
 
 use super::{Error, Stop, milliseconds};
 
-/// What an observer saw.
+/// The results of an observer.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(crate) struct Seen {
-    /// How often it looked for all the chains.
+    /// Number of checks for all chains.
     pub(crate) looks: u64,
-    /// How often one of them was missing.
+    /// Number of checks that found a chain missing.
     pub(crate) misses: u64,
-    /// Stretches of time in which each look missed one.
+    /// Number of periods in which each check found a chain missing.
     pub(crate) gaps: u32,
-    /// The length of all gaps together, in milliseconds: from the first look that missed a chain
-    /// to the first that missed none.
+    /// Total length of all gaps in milliseconds: from the first check that found a chain missing to the first that
+    /// found all.
     pub(crate) missing_ms: f64,
     /// The length of the longest gap, in milliseconds.
     pub(crate) longest_gap_ms: f64,
 }
 
-/// Looks for the chains until it is told to stop.
+/// Checks for the chains until it is stopped.
 pub(crate) fn watch(stop: &Stop, chains: &[Item]) -> Result<Seen, Error> {
     let mut nft = Connection::open()?;
     let mut seen = Seen::default();
     let mut gap: Option<Instant> = None;
     loop {
-        // Read first, so that the last look comes after the end of what was to be watched.
+        // Read first, so that the last check happens after the end of the observed activity.
         let last = stop.is_set();
         let complete = all_there(&mut nft, chains)?;
         seen.looks += 1;

@@ -14,7 +14,7 @@ use super::{COMMAND, Error, ruleset};
 /// One command of the scripts.
 #[derive(Clone, Copy)]
 enum Command {
-    /// `-Z`: sets counters to zero, which is no change of the ruleset.
+    /// `-Z`: resets counters, which does not change the ruleset.
     Zero,
     /// `-t TABLE -F`
     Flush(&'static str),
@@ -56,8 +56,8 @@ fn script() -> Vec<(Family, Command)> {
     stop.chain(start).collect()
 }
 
-/// Restarts by one command after another, each on a connection of its own, as a program would, and
-/// tells how many of them the kernel refused. Like the scripts, it goes on after a failure.
+/// Restarts with one command after another, each on its own connection, like a program. Returns the number of commands
+/// that the kernel rejected. Like the scripts, it continues after a failure.
 pub(crate) fn restart_by_commands() -> Result<u32, Error> {
     let mut refused = 0;
     for (family, command) in script() {
@@ -81,7 +81,7 @@ pub(crate) fn restart_by_commands() -> Result<u32, Error> {
 }
 
 impl Command {
-    /// What the command commits.
+    /// Returns the transactions of the command.
     fn transactions(self, family: Family, nft: &mut Connection) -> Result<Vec<Transaction>, Error> {
         let nft_family = nft::Family::from(family);
         let mut tx = Transaction::new();
@@ -109,13 +109,13 @@ impl Command {
     }
 }
 
-/// A restore: whole within a table, but one transaction a table.
+/// Returns the transactions of a restore: one for each table.
 fn restore(family: Family) -> Result<Vec<Transaction>, Error> {
     let mut transactions = Vec::new();
     for (_, name) in ruleset::TABLES.iter().filter(|table| table.0 == family) {
         let mut tx = Transaction::new();
         let table = Table::new(family.into(), *name);
-        // Added first, so that there is one to be deleted.
+        // Added first, so that there is a table to delete.
         tx.add(&table)?.delete(&table)?;
         ruleset::write(&mut tx, family, name)?;
         transactions.push(tx);
@@ -123,8 +123,8 @@ fn restore(family: Family) -> Result<Vec<Transaction>, Error> {
     Ok(transactions)
 }
 
-/// Restarts in one transaction: every rule of every table goes, and all that is in the saved files
-/// comes back, with kubelet's chains. Chains that are there before and after are never deleted.
+/// Restarts in one transaction: deletes every rule of every table, and restores the contents of the saved files, with
+/// kubelet's chains. Chains that exist before and after are never deleted.
 pub(crate) fn restart_by_transaction(nft: &mut Connection, kubelets: &[Item]) -> Result<(), Error> {
     let mut tx = Transaction::new();
     for (family, table) in ruleset::TABLES {

@@ -1,4 +1,4 @@
-//! What stands in the rival's saved files, and how a kubelet's things are written beside it.
+//! The contents of the rival's saved files, and how kubelet's chains and rules are added to them.
 
 use chainwright::iptables::nft::{chain, encode};
 use chainwright::iptables::{Family, Interface, Rule, Target, builtin};
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::Error;
 
-/// The tables in the saved files, in their order.
+/// The tables in the saved files, in order.
 pub(crate) const TABLES: [(Family, &str); 6] = [
     (Family::Ipv4, "mangle"),
     (Family::Ipv4, "nat"),
@@ -20,24 +20,24 @@ pub(crate) const TABLES: [(Family, &str); 6] = [
     (Family::Ipv6, "filter"),
 ];
 
-/// What a real kube-proxy wrote: the operations of `iptables-nft-restore` 1.8.9 for each table of
-/// `tests/data/kube-proxy-1.20-4-services.save`, as they went into the kernel (on x86-64), less the
-/// messages around a batch and the demand that a chain be new (`NLM_F_EXCL`). Their size keeps a transaction that restores everything below what a
-/// user without privileges may send in one piece (twice `net.core.wmem_max`, 416 KiB as a rule).
+/// The output of a real kube-proxy: the operations of `iptables-nft-restore` 1.8.9 for each table of
+/// `tests/data/kube-proxy-1.20-4-services.save`, captured on x86-64, without the messages around a batch and the
+/// requirement that a chain is new (`NLM_F_EXCL`). Their size keeps a transaction that restores everything below the
+/// limit of an unprivileged user (twice `net.core.wmem_max`, usually 416 KiB).
 const KUBE_PROXY: [(&str, &[u8]); 3] = [
     ("mangle", include_bytes!("kube-proxy/mangle.batch")),
     ("filter", include_bytes!("kube-proxy/filter.batch")),
     ("nat", include_bytes!("kube-proxy/nat.batch")),
 ];
 
-/// Size of the ruleset beside kubelet's chains.
+/// Size of the ruleset without kubelet's chains.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Size {
     pub(crate) chains: usize,
     pub(crate) rules: usize,
 }
 
-/// Loads the ruleset that the demo starts from: all that is in the saved files.
+/// Loads the ruleset of the demo: the contents of the saved files.
 pub(crate) fn load(nft: &mut Connection) -> Result<Size, Error> {
     let mut tx = Transaction::new();
     for (family, table) in TABLES {
@@ -53,7 +53,7 @@ pub(crate) fn load(nft: &mut Connection) -> Result<Size, Error> {
     Ok(size)
 }
 
-/// Writes one table as it stands in its saved file, into an empty table or one without rules.
+/// Writes one table from its saved file into an empty table, or one without rules.
 pub(crate) fn write(tx: &mut Transaction, family: Family, table: &str) -> Result<(), Error> {
     tx.add(&Table::new(family.into(), table))?;
     for name in builtins(table) {
@@ -86,15 +86,15 @@ pub(crate) fn write(tx: &mut Transaction, family: Family, table: &str) -> Result
     Ok(())
 }
 
-/// Names of a table's built-in chains.
+/// Returns the names of a table's built-in chains.
 fn builtins(table: &str) -> impl Iterator<Item = &'static str> {
     ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"]
         .into_iter()
         .filter(move |name| builtin(table, name).is_some())
 }
 
-/// Writes what one command of a kubelet does: `-N` for a chain, `-I` for a rule in a built-in
-/// chain, `-A` for one in a chain of its own.
+/// Writes the effect of one command of a kubelet: `-N` for a chain, `-I` for a rule in a built-in chain, `-A` for a
+/// rule in a chain of its own.
 pub(crate) fn write_item(tx: &mut Transaction, item: &Item) -> Result<(), Error> {
     let (family, table, name) = (item.family, &*item.table, &*item.chain);
     tx.add(&Table::new(family.into(), table))?

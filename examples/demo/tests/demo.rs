@@ -1,4 +1,4 @@
-//! What the demo prints.
+//! Tests the output of the demo.
 
 use std::process::Command;
 

@@ -1,11 +1,11 @@
-//! Entries of the table of connections.
+//! Conntrack entries.
 
 use chainwright::conntrack::{Direction, EntryRef, Filter, TupleFilter};
 
 use crate::Target;
 use crate::mutate::Shape;
 
-/// The target: the payload of a message of ctnetlink.
+/// The target: the payload of a ctnetlink message.
 pub const TARGET: Target = Target {
     name: "conntrack",
     shape: Shape::Bytes,
@@ -29,7 +29,7 @@ fn run(input: &[u8]) {
         entry.labels(),
         entry.master(),
     );
-    // What it is like admits it.
+    // A filter made from its properties admits it.
     let like = TupleFilter {
         source: Some(original.source),
         destination: Some(original.destination),

@@ -1,5 +1,5 @@
-//! Matches and targets: data that has a typed form is written as what is read as the same, and its text is
-//! parsed to the same or not at all.
+//! Matches and targets: data with a typed form is written so that it is read as the same, and its text is
+//! parsed to the same or refused.
 
 use chainwright::iptables::{Protocol, Rule, Target as RuleTarget};
 use chainwright::xt::{self, Encoded, Match};
@@ -25,7 +25,7 @@ pub fn input(ipv6: bool, target: bool, encoded: &Encoded<'_>) -> Vec<u8> {
     bytes
 }
 
-/// The protocols that extensions ask for: none, TCP, UDP, ICMP, ICMPv6, and the others of `-m`.
+/// The protocols that extensions require: none, TCP, UDP, ICMP, ICMPv6, and the others of `-m`.
 const PROTOCOLS: [Option<u8>; 12] = [
     None,
     Some(6),
@@ -95,8 +95,8 @@ fn run(input: &[u8]) {
     }
 }
 
-/// Whichever protocol the rule has: its text is parsed to the same rule, or not at all. (Rules with what has
-/// no text are not given out; that is for the targets that decode whole rules.)
+/// For any protocol of the rule, its text is parsed to the same rule or refused. (Rules without a textual
+/// form are not covered here, but by the targets that decode complete rules.)
 fn said(family: xt::Family, rule: impl Fn(Option<Protocol>) -> Rule) {
     for number in PROTOCOLS {
         let rule = rule(number.map(|number| Protocol {

@@ -1,5 +1,5 @@
-//! The graph of a text, also of one that no kernel would take: every form of it can be written, and what names say makes no
-//! lines. Of a script that nf_tables takes it leads where the ruleset leads.
+//! The graph of a text, even of one that no kernel would accept: it can be written in every form, and names in it
+//! cannot create lines. For a script that nf_tables accepts, its edges are those of the resulting ruleset.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ fn run(input: &[u8]) {
         return;
     }
     written(&graph);
-    // What it takes away and changes is not looked at.
+    // The graph ignores deletions and changes.
     let others = ["delete", "destroy", "flush", "rename", "replace", "reset"];
     let text = String::from_utf8_lossy(input);
     if others.iter().any(|word| text.contains(word)) {
@@ -46,7 +46,7 @@ fn run(input: &[u8]) {
     }
 }
 
-/// The graph of what nf_tables makes of a script; `None` if it refuses it.
+/// The graph of the ruleset that nf_tables makes of a script; `None` if it refuses the script.
 fn of_ruleset(script: &Script) -> Option<Graph> {
     let mut nft = FakeKernel::new().with_any_device().connect().ok()?;
     let nothing = nft.snapshot(Scope::all()).ok()?;
@@ -57,7 +57,7 @@ fn of_ruleset(script: &Script) -> Option<Graph> {
     Some(graph)
 }
 
-/// What leads where, but for chains without a name of their own.
+/// The edges, except those of anonymous chains.
 fn leads(graph: &Graph) -> BTreeSet<(String, String, How, String)> {
     let edges = graph.edges().iter().map(|edge| {
         let (from, to) = (graph.node(edge.from), graph.node(edge.to));
@@ -70,7 +70,7 @@ fn leads(graph: &Graph) -> BTreeSet<(String, String, How, String)> {
         .collect()
 }
 
-/// Writes it in all forms.
+/// Writes the graph in all forms.
 fn written(graph: &Graph) {
     let findings = graph.findings();
     for way in &findings.loops {

@@ -1,5 +1,5 @@
-//! Legacy tables: what the kernel says of one and its entries, what is drafted from it, and what iptables
-//! says of its rules.
+//! Legacy tables: the kernel's description of a table and its entries, edits of the table, and iptables'
+//! form of its rules.
 
 use chainwright::iptables::{Family as IptablesFamily, legacy::decode};
 use chainwright::legacy::{Draft, Family, Info, Table, Target as RuleTarget};
@@ -15,7 +15,7 @@ pub const TARGET: Target = Target {
     run,
 };
 
-/// How long the answer to `GET_INFO` is (`ipt_getinfo`, `ip6t_getinfo`, `arpt_getinfo`).
+/// Length of the answer to `GET_INFO` (`ipt_getinfo`, `ip6t_getinfo`, `arpt_getinfo`).
 #[must_use]
 pub const fn info_length(family: Family) -> usize {
     match family {
@@ -33,7 +33,7 @@ fn run(input: &[u8]) {
         return;
     };
     let mut info = info.to_vec();
-    // Changes of the length would else all be refused at once.
+    // Otherwise every change of the length would be refused at once.
     let whole = entries.len() / 8 * 8;
     info[info_length(family) - 4..].copy_from_slice(&(whole as u32).to_ne_bytes());
     let Ok(info) = Info::from_bytes(family, &info) else {
@@ -72,8 +72,8 @@ fn run(input: &[u8]) {
     drafted(&table);
 }
 
-/// An unchanged draft is the table, byte for byte but for its counters; and one with another chain has all
-/// that was there.
+/// A table rebuilt without changes has the same length and chains; one with an added chain keeps all
+/// others.
 fn drafted(table: &Table) {
     let draft = Draft::of(table);
     if let Ok(replacement) = draft.finish() {
@@ -94,7 +94,7 @@ fn drafted(table: &Table) {
     }
 }
 
-/// Names and numbers of rules, in order.
+/// Names and numbers of rules of the chains, in order.
 fn chains(table: &Table) -> Vec<(Vec<u8>, usize)> {
     let chains = table.chains();
     chains

@@ -1,4 +1,5 @@
-//! Rules of nf_tables as iptables reads them: what it has words for is said whole.
+//! Rules of nf_tables decoded as iptables rules: those that iptables can express are expressed
+//! completely.
 
 use chainwright::iptables::nft::{Encoder, Profile, decode};
 use chainwright::netlink::Messages;
@@ -41,7 +42,7 @@ fn run(input: &[u8]) {
         for profile in [Profile::V1_8_7, Profile::V1_8_8, Profile::V1_8_10] {
             let mut encoded = nft::Rule::new(view.family(), "t", "c");
             let encoder = Encoder { family, profile };
-            // A form may have no room for what another one says.
+            // A profile may be unable to represent a rule of another one.
             if encoder.fill(&mut encoded, &rule, entry.counters).is_err() {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The targets, one a file.
+//! The targets, one per file.
 
 pub mod conntrack;
 pub mod extension;
@@ -47,7 +47,7 @@ use chainwright::xt::{SetName, SetNames, Text};
 /// Both families.
 const FAMILIES: [Family; 2] = [Family::Ipv4, Family::Ipv6];
 
-/// Sets by name as the kernel would have them: their index is the sum of their letters.
+/// Names for sets as if the kernel had them: a set's index is the sum of its letters.
 pub(crate) struct Sums;
 
 impl SetNames for Sums {
@@ -62,9 +62,9 @@ impl SetNames for Sums {
     }
 }
 
-/// That a rule that was read somewhere is printed as what is parsed to the same rule.
+/// Checks that a rule decoded from binary data prints as text that is parsed to the same rule.
 ///
-/// Rules by themselves must not hold what has no words; then `private` says that it does.
+/// A rule that a decoder returns must be expressible as text.
 fn assert_said(family: Family, rule: &Rule) {
     let mut named = rule.clone();
     if named.name_sets(&mut Sums).is_err() {
@@ -86,7 +86,7 @@ fn assert_said(family: Family, rule: &Rule) {
     assert_eq!(bstr::BStr::new(again.as_bytes()), shown);
 }
 
-/// Reads a rule for nf_tables as if the kernel had listed it.
+/// Decodes a rule for nf_tables as if the kernel had listed it.
 fn listed(mut rule: nft::Rule<'_>) -> Result<Entry, chainwright::iptables::NotExpressible> {
     rule.handle = Some(1);
     let mut tx = nft::Transaction::new();

@@ -1,5 +1,5 @@
-//! Datagrams: messages, attributes, dumps, acknowledgements, replies to a batch, and what an error says
-//! of the attribute it points at.
+//! Datagrams: messages, attributes, dumps, acknowledgements, replies to a batch, and the attribute that
+//! an error points at.
 
 use chainwright::fuzzing::explain;
 use chainwright::netlink::{
@@ -17,7 +17,7 @@ pub const TARGET: Target = Target {
     run,
 };
 
-/// How many operations the batch has that the replies are taken to belong to.
+/// Number of operations in the batch to which the replies are assumed to belong.
 const OPERATIONS: u32 = 8;
 
 fn run(input: &[u8]) {
@@ -38,7 +38,7 @@ fn run(input: &[u8]) {
         }
         let _ = Acknowledgement::parse(&message);
         let length = message.raw.len() as u32;
-        // Some of the places at which attributes can begin.
+        // Some of the offsets at which attributes can begin.
         let step = (length / 16).max(4) as usize / 4 * 4;
         for offset in (0..length).step_by(step).chain([length, u32::MAX]) {
             let (operation, attribute) = explain(&message, offset);
@@ -49,7 +49,7 @@ fn run(input: &[u8]) {
         }
         if let Ok((header, attributes)) = message.nfgenmsg() {
             again(attributes);
-            // The same message by the writer.
+            // The same message from the writer.
             let mut bytes = Vec::new();
             let mut writer = MessageWriter::nfnetlink(
                 &mut bytes,
@@ -69,7 +69,7 @@ fn run(input: &[u8]) {
         }
     }
     replies(input);
-    // What others wrote becomes a transaction, or is refused and the transaction is as before.
+    // Foreign messages become a transaction, or are refused and leave the transaction unchanged.
     let mut tx = Transaction::new();
     let before = tx.byte_length();
     if tx.append(input).is_err() {
@@ -79,7 +79,7 @@ fn run(input: &[u8]) {
     }
 }
 
-/// Replies in one datagram or in several say the same.
+/// Replies in one datagram or in several have the same result.
 fn replies(input: &[u8]) {
     let mut whole = BatchReplies::new(1..=OPERATIONS);
     let fine = whole.accept(input).is_ok();
@@ -101,7 +101,7 @@ fn replies(input: &[u8]) {
     }
 }
 
-/// Attributes are read one behind the other, and the writer writes the same.
+/// Attributes are read one after the other, and the writer writes the same bytes.
 fn again(bytes: &[u8]) {
     let mut passed = 0;
     let mut written = Vec::new();

@@ -7,7 +7,7 @@ use super::nft_objects::assert_same;
 use crate::Target;
 use crate::mutate::Shape;
 
-/// The target: what `NFTA_SET_ELEM_LIST_ELEMENTS` holds; and the same bytes as user data.
+/// The target: the payload of `NFTA_SET_ELEM_LIST_ELEMENTS`; and the same bytes as user data.
 pub const TARGET: Target = Target {
     name: "nft_elements",
     shape: Shape::Attributes(0),
@@ -37,7 +37,7 @@ fn run(input: &[u8]) {
         elements: Some(list),
         ..Elements::default()
     };
-    // What is typed from any bytes may be written in another way, but from then on it is the same.
+    // The typed form of arbitrary bytes may be written differently, but is stable from then on.
     let typed: Vec<Element<'static>> = (elements.elements.iter())
         .flat_map(|list| list.iter())
         .map_while(Result::ok)

@@ -1,5 +1,5 @@
-//! Events of the ruleset: what is given out follows what was given out before, without a gap that is not
-//! said, however the messages are cut into datagrams; and every event says all it can.
+//! Events of the ruleset: each item follows the previous one without an unreported gap, regardless of
+//! how the messages are split into datagrams; and every event can be formatted.
 
 use chainwright::netlink::{MessageWriter, Messages, NfGenMsg};
 use chainwright::nft::live::{CommitAssembler, Item};
@@ -14,13 +14,13 @@ pub const TARGET: Target = Target {
     run,
 };
 
-/// The port of the socket that the events come to, and that of one that commits.
+/// The port of the socket that receives the events, and that of one that commits.
 const OWN: u32 = 3;
 const OTHER: u32 = 5;
-/// How much is kept of a transaction.
+/// Largest number of bytes kept of a transaction.
 const LIMIT: usize = 8 << 10;
 
-/// The message that tells a generation, as the kernel makes it for this port.
+/// The message that reports a generation, as the kernel writes it for this port.
 fn generation(port: u32, generation: u32) -> Vec<u8> {
     /// `NFT_MSG_NEWGEN`, and its attributes.
     const NEWGEN: u16 = 0xa0f;
@@ -40,7 +40,7 @@ fn generation(port: u32, generation: u32) -> Vec<u8> {
     with_port(bytes, port)
 }
 
-/// The messages with this port in each header.
+/// Sets the port in each message's header.
 fn with_port(mut messages: Vec<u8>, port: u32) -> Vec<u8> {
     let starts: Vec<_> = Messages::new(&messages)
         .flatten()
@@ -74,7 +74,7 @@ fn run(input: &[u8]) {
     }
 }
 
-/// What is given out of these datagrams, the last of which leaves the queue empty.
+/// The items that result from these datagrams, the last of which empties the queue.
 fn given(datagrams: &[&[u8]]) -> Vec<Item> {
     let mut grouping = CommitAssembler::new(OWN, LIMIT);
     assert!(grouping.asks());
@@ -118,7 +118,7 @@ fn given(datagrams: &[&[u8]]) -> Vec<Item> {
         take(&mut grouping);
         assert!(grouping.memory() <= 2 * LIMIT.max(datagram.len()));
     }
-    // Whatever came, the way back is the same.
+    // After any input a resynchronisation works the same way.
     grouping.drained();
     if grouping.asks() {
         grouping.asked();

@@ -1,4 +1,4 @@
-//! The expressions of a rule: the list as it is, and every expression in its typed form.
+//! The expressions of a rule: the unchanged list, and every expression in its typed form.
 
 use chainwright::netlink::Attributes;
 use chainwright::nft::expr::{Decoded, Expressions};
@@ -6,7 +6,7 @@ use chainwright::nft::expr::{Decoded, Expressions};
 use crate::Target;
 use crate::mutate::Shape;
 
-/// The target: what `NFTA_RULE_EXPRESSIONS` holds.
+/// The target: the payload of `NFTA_RULE_EXPRESSIONS`.
 pub const TARGET: Target = Target {
     name: "nft_expressions",
     shape: Shape::Attributes(0),
@@ -27,7 +27,7 @@ fn run(input: &[u8]) {
             continue;
         };
         let _ = format!("{decoded:?} {decoded}");
-        // What was read is written as what is read as the same.
+        // A decoded expression is written so that it is decoded to the same.
         let mut again = Expressions::new();
         again.push_decoded(&decoded);
         match again.iter().next() {

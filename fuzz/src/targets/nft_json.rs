@@ -1,5 +1,5 @@
-//! Objects and expressions from JSON: what is taken is written, and read as the same. And libnftables' JSON, whose
-//! documents become transactions, or it is said why not.
+//! Objects and expressions from JSON: accepted input is written, and read as the same. And libnftables' JSON,
+//! whose documents become transactions or are refused with a reason.
 
 use chainwright::netlink::Message;
 use chainwright::nft::expr::Decoded;
@@ -21,7 +21,7 @@ pub const TARGET: Target = Target {
     run,
 };
 
-/// What was read is written as JSON that is read as the same.
+/// Accepted input is written as JSON that is read as the same.
 fn taken<T: DeserializeOwned + serde::Serialize + PartialEq + std::fmt::Debug>(
     input: &[u8],
 ) -> Option<T> {
@@ -32,7 +32,7 @@ fn taken<T: DeserializeOwned + serde::Serialize + PartialEq + std::fmt::Debug>(
     Some(value)
 }
 
-/// And as a message, by which the kernel is told and which a view reads without complaint.
+/// It is also written as a message to the kernel, which a view reads without errors.
 fn object<T>(input: &[u8], read: impl Fn(&Message<'_>) -> Option<T>)
 where
     T: Object + DeserializeOwned + serde::Serialize + PartialEq + std::fmt::Debug,
@@ -42,14 +42,14 @@ where
     };
     let Some(bytes) = written(&value) else { return };
     let (message, _) = Message::split(&bytes).unwrap();
-    // What is missing of what the kernel always sends makes no view.
+    // Without attributes that the kernel always sends there is no view.
     let Some(once) = read(&message) else { return };
     let Some(bytes) = written(&once) else { return };
     let (message, _) = Message::split(&bytes).unwrap();
     assert_eq!(read(&message), Some(once));
 }
 
-/// Whatever a document asks for, it becomes a transaction, or it is said where it is wrong.
+/// A document becomes a transaction, or the error contains the position.
 fn document(input: &[u8]) {
     let error = match Script::parse_json("input", input) {
         Err(error) => error,

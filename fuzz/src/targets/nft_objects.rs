@@ -1,5 +1,5 @@
-//! Messages of listings: every view says all it can, becomes an owned object, is written, and is read
-//! as the same again.
+//! Messages of listings: every view can be formatted, converted to an owned object, written, and read as
+//! the same again.
 
 use std::fmt::Debug;
 
@@ -22,7 +22,7 @@ pub const TARGET: Target = Target {
     run,
 };
 
-/// The payload of the message that adds the object, with its header before it, as the kernel lists it.
+/// The payload of the message that adds the object, preceded by its header, as the kernel lists it.
 pub(super) fn written(object: &impl Object) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let header = NfGenMsg {
@@ -35,7 +35,7 @@ pub(super) fn written(object: &impl Object) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What is read from an object's own message is the object; and through JSON, where there is JSON for it.
+/// An object's own message is read as the same object; so is its JSON, for objects with a JSON form.
 pub(super) fn assert_same<T>(object: &T, read: impl Fn(&Message<'_>) -> Option<T>)
 where
     T: Object + PartialEq + Debug + Serialize + DeserializeOwned,

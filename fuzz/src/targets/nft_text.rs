@@ -1,4 +1,4 @@
-//! A text in nft's language: what its rules say is read as what says the same.
+//! Text in nft's language: printed rules are parsed to equivalent rules.
 
 use chainwright_lang::Script;
 use chainwright_lang::nft_rules;
@@ -25,7 +25,7 @@ fn run(input: &[u8]) {
         Ok(rules) => rules,
         Err(error) => {
             assert!(error.line >= 1 && error.column >= 1, "{error:?}");
-            // It is shown whatever the text is.
+            // The error can be displayed for any text.
             let shown = error.to_string();
             assert!(
                 !shown.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\t')),
@@ -34,7 +34,7 @@ fn run(input: &[u8]) {
             return;
         }
     };
-    // The value of a variable may look like another one.
+    // The value of a variable may look like another variable.
     if input.contains(&b'$') {
         return;
     }
@@ -47,7 +47,7 @@ fn run(input: &[u8]) {
     }
 }
 
-/// Whatever it asks for, it becomes a transaction, or it is said why not.
+/// The text becomes a transaction, or is refused with a reason.
 fn compile(text: &[u8]) {
     let Ok(script) = Script::parse("input", text) else {
         return;

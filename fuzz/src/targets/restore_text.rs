@@ -1,5 +1,5 @@
-//! The text of `iptables-restore`, into legacy tables without a kernel: what they would be is read back, and
-//! all its rules are said.
+//! The text of `iptables-restore`, applied to legacy tables without a kernel: the resulting tables are read
+//! back, and all their rules are printed.
 
 use std::sync::LazyLock;
 
@@ -28,7 +28,7 @@ fn table(family: legacy::Family, name: &str) -> Table {
     Table::from_bytes(info, entries).expect("captured")
 }
 
-/// The tables that are restored into, as they were captured.
+/// The captured tables to which the text is applied.
 static TABLES: LazyLock<[Vec<(Family, Table)>; 2]> = LazyLock::new(|| {
     let (v4, v6) = (legacy::Family::Ipv4, legacy::Family::Ipv6);
     [

@@ -1,5 +1,5 @@
-//! A rule's text: what is parsed prints as what is parsed to the same, and is encoded for nf_tables as what is
-//! decoded to the same.
+//! A rule's text: a parsed rule prints as text that is parsed to the same, and is encoded for nf_tables so
+//! that it is decoded to the same.
 
 use chainwright::iptables::nft::{Encoder, Profile};
 use chainwright::iptables::text::{Command, words};
@@ -60,7 +60,7 @@ fn run(input: &[u8]) {
                     );
                     assert_eq!(entry.counters, counters);
                 }
-                // Shown as native, never as another rule.
+                // Displayed as a native rule, never as another rule.
                 Err(beyond) => assert!(!beyond.to_string().is_empty()),
             }
         }

@@ -1,4 +1,5 @@
-//! Files of snapshots: what is loaded is saved as what is loaded as the same, and can be listed in nft's language.
+//! Snapshot files: a loaded snapshot is saved so that it is loaded as the same, and can be listed in nft's
+//! language.
 
 use std::io::Write;
 
@@ -11,15 +12,14 @@ use sha2::{Digest, Sha256};
 use crate::Target;
 use crate::mutate::Shape;
 
-/// The target: messages, for which a header is made that fits; and the same bytes as a file whose checksum
-/// is put right.
+/// The target: messages, which get a matching header; and the same bytes as a file whose checksum is corrected.
 pub const TARGET: Target = Target {
     name: "snapshot",
     shape: Shape::Messages,
     run,
 };
 
-/// The file that holds these messages, so many; `src/nft/snapshot/file.rs` documents it.
+/// The file with these messages and this count; `src/nft/snapshot/file.rs` documents it.
 #[must_use]
 pub fn file(messages: &[u8], count: u64) -> Vec<u8> {
     let mut bytes = b"CHAINWR\n".to_vec();
@@ -36,7 +36,7 @@ pub fn file(messages: &[u8], count: u64) -> Vec<u8> {
     sealed(bytes)
 }
 
-/// With the checksum of what is there.
+/// Appends the checksum.
 fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let sum = Sha256::digest(&bytes);
     bytes.extend(sum);
@@ -70,14 +70,14 @@ fn load(bytes: &[u8]) {
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
     let _ = format!("{snapshot:?}");
-    // In nft's language nothing gets lines of its own that is not a rule or an object: names hold none.
+    // In nft's language only rules and objects start lines: names cannot contain line breaks.
     let text = Listing::new(&snapshot, &Options::default()).to_string();
     assert!(
         text.chars()
             .all(|c| c == '\n' || c == '\t' || !c.is_control()),
         "{text:?}"
     );
-    // As libnftables' JSON it is one document, however deep.
+    // As libnftables' JSON it is one document, at any depth.
     let listed = Listing::new(&snapshot, &Options::default())
         .json()
         .to_string();
@@ -94,10 +94,10 @@ fn load(bytes: &[u8]) {
     assert_eq!(serde_json::to_string(&other).ok(), json);
     let difference = snapshot.diff(&other, DiffOptions::default()).unwrap();
     assert!(difference.is_empty(), "{difference}");
-    // The order is the file's own from then on.
+    // From then on the order is that of the file.
     let mut third = Vec::new();
     other.write(&mut third).expect("memory");
-    // But for the time at which it was written.
+    // Except for the time of writing.
     assert_eq!(third.len(), saved.len());
     assert_eq!(third[64..third.len() - 32], saved[64..saved.len() - 32]);
 }

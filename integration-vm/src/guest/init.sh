@@ -1,5 +1,5 @@
 #!/bin/busybox sh
-# The first process: from the initramfs to this machine's files, which nothing written in the guest changes.
+# The first process: switches from the initramfs to the host's files. Writes in the guest do not change them.
 set -e
 bb=/bin/busybox
 fail() { $bb echo "integration-vm: the guest cannot start: $1"; $bb poweroff -f; }
@@ -25,7 +25,7 @@ $bb mount -t tmpfs tmpfs /root/run
 $bb mkdir -p "/root/lib/modules/$release" /root/run/integration-vm/results /root/run/integration-vm/plan
 $bb mount -t 9p -o "ro,cache=loose,$share" modules "/root/lib/modules/$release"
 $bb mount -t 9p -o "rw,$share" results /root/run/integration-vm/results
-# What the kernel calls to load a module.
+# The program that the kernel calls to load a module.
 $bb cp /bin/busybox /run /root/run/integration-vm/
 $bb ln -sf /run/integration-vm/busybox /root/run/integration-vm/modprobe
 $bb echo /run/integration-vm/modprobe > /proc/sys/kernel/modprobe

@@ -1,4 +1,4 @@
-# Runs the plan: one line a program, `USER NAME SECONDS COMMAND…`; or `load MODULE…`.
+# Runs the plan: one line per program, `USER NAME SECONDS COMMAND…`; or `load MODULE…`.
 bb=/run/integration-vm/busybox
 results=/run/integration-vm/results
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C RUST_BACKTRACE=0
@@ -8,7 +8,7 @@ $bb mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 $bb mount -t devpts devpts /dev/pts
 $bb mount -t cgroup2 cgroup2 /sys/fs/cgroup
 $bb ip link set lo up
-# The limits of an ordinary boot of Debian, where processes of users and their namespaces start from.
+# The limit of an ordinary boot of Debian, which users' processes inherit.
 ulimit -n 1048576
 
 $bb touch $results/started
@@ -16,7 +16,7 @@ cd "$($bb cat $results/directory)" || $bb poweroff -f
 while read -r user name limit command; do
     if [ "$user" = load ]; then
         for module in $name $limit $command; do
-            # A kernel has it built in, or not at all: the tests that need it will say so.
+            # The kernel has it built in or lacks it; the tests that need it report that.
             $bb modprobe -q "$module" || $bb echo "integration-vm: no module $module"
         done
         continue

@@ -1,4 +1,4 @@
-// That of the library's own tests.
+// Shared with the library's tests.
 #[path = "../../../tests/kube/services/listed.rs"]
 mod listed;
 mod silence;
@@ -43,7 +43,7 @@ fn slice(name: &str, address: &str) -> discovery::EndpointSlice {
     .unwrap()
 }
 
-/// A second list, as after a 410, tells what is gone meanwhile.
+/// A second list, as after a 410, shows which objects were deleted meanwhile.
 #[test]
 fn what_a_list_lacks_is_gone() {
     let (to, from) = mpsc::channel();
@@ -59,7 +59,7 @@ fn what_a_list_lacks_is_gone() {
             Event::Delete(slice("a", ip)),
             Event::Apply(slice("b", "broken")),
             Event::Init,
-            // Broken off, and begun anew.
+            // Interrupted, and started again.
             Event::InitApply(slice("b", ip)),
             Event::Init,
             Event::InitApply(slice("c", ip)),
@@ -92,7 +92,7 @@ fn what_a_list_lacks_is_gone() {
     assert_eq!(listed.blocking_recv(), Some(Kind::Slice));
 }
 
-/// An API server: objects, and what has happened to them since it began.
+/// An API server: its objects, and the events since its start.
 #[derive(Default)]
 struct Server {
     objects: BTreeMap<(Kind, String), Value>,
@@ -147,7 +147,7 @@ enum Next {
     Break,
 }
 
-/// What comes after this place of the log, mischief included.
+/// Returns the events after this position of the log, including faults.
 fn next(server: &mut Server, kind: Kind, place: &mut usize) -> Option<Next> {
     let rest = server.log[*place..].iter();
     let (n, (_, event, object)) = rest.enumerate().find(|(_, (of, ..))| *of == kind)?;
@@ -239,7 +239,7 @@ fn answer(request: &Request<Incoming>, server: &Shared, changed: &watch::Receive
                         let error = io::Error::other("broken");
                         return Some((Err(error), (server, changed, usize::MAX)));
                     }
-                    // The test is over if nobody can change anything.
+                    // The sender is dropped at the end of the test.
                     None => changed.changed().await.ok()?,
                 }
             }
@@ -247,7 +247,7 @@ fn answer(request: &Request<Incoming>, server: &Shared, changed: &watch::Receive
     ))
 }
 
-/// The kernel's proxy, of which is kept what it was told last.
+/// Wraps the kernel's proxy and records its last state.
 struct Keeps {
     kernel: Box<dyn Proxy>,
     kept: Arc<Mutex<Kept>>,
@@ -257,10 +257,10 @@ struct Keeps {
 struct Kept {
     services: Services,
     syncs: usize,
-    /// How often all that is in the kernel was read.
+    /// Number of complete syncs.
     whole: usize,
-    /// The rules that stand whatever services there are, with their handles, as the first sync left them: they are
-    /// written anew when what is in the kernel is read.
+    /// The rules that do not depend on services, with their handles, as of the first sync: a complete sync replaces
+    /// them.
     rules: String,
 }
 
@@ -284,7 +284,7 @@ impl Proxy for Keeps {
 
 const LIST_RULES: &str = "-a list chain ip kube-services services";
 
-/// What `nft` prints in this network namespace.
+/// Runs `nft` in this network namespace and returns its output.
 fn nft(arguments: &str) -> String {
     let run = Command::new("nft").args(arguments.split(' ')).output();
     let output = run.expect("`nft` is needed: apt-get install nftables");
@@ -293,7 +293,7 @@ fn nft(arguments: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What is in the kernel, of both families.
+/// The kernel's ruleset, of both families.
 fn ruleset(node: &Sandbox) -> Listed {
     let tables = ["ip", "ip6"].map(|family| {
         let list = format!("-s list table {family} kube-services");
@@ -302,7 +302,7 @@ fn ruleset(node: &Sandbox) -> Listed {
     tables.into_iter().flatten().collect()
 }
 
-/// Numbers that look random, the same each time.
+/// Pseudo-random numbers, the same each time.
 struct Dice(u64);
 
 impl Dice {
@@ -353,7 +353,7 @@ fn resolved(services: &Services) -> BTreeMap<String, String> {
     names.map(|name| (name.to_string(), port(name))).collect()
 }
 
-/// What the server holds, read at once.
+/// Reads everything that the server holds.
 fn held(server: &Server) -> Services {
     let mut services = Services::new();
     for ((kind, _), object) in &server.objects {
@@ -375,8 +375,8 @@ fn held(server: &Server) -> Services {
     services
 }
 
-/// 10,000 random changes and more through a server whose watches send events twice, end, break and forget where they were, into a
-/// kernel.
+/// At least 10,000 random changes reach a kernel through a server whose watches repeat events, end, break, and lose
+/// their position.
 #[test]
 fn the_end_is_the_servers_state() {
     const CHANGES: usize = 10_000;
@@ -390,7 +390,7 @@ fn the_end_is_the_servers_state() {
     let kept = Arc::new(Mutex::new(Kept::default()));
     let (to, from) = mpsc::channel();
     let of_proxy = Arc::clone(&kept);
-    // Which connections became wrong is nothing to this test.
+    // This test ignores stale connections.
     let (wrong, _stale) = mpsc::channel();
     let mut open = kernel::open(Mode::Flat, wrong);
     let open = Box::new(move |config| -> Result<Box<dyn Proxy>, ProxyError> {
@@ -426,7 +426,7 @@ fn the_end_is_the_servers_state() {
         let watching = tokio::spawn(follow(connected, "node1", to.clone()));
         let end = Instant::now() + Duration::from_secs(90);
         let mut n = 0;
-        // On a busy machine one sync takes in many changes: they go on until there were enough of both.
+        // On a busy machine one sync handles many changes: continue until there were enough of both.
         while n < CHANGES || kept.lock().unwrap().syncs <= SYNCS {
             assert!(Instant::now() < end, "the agent synced too seldom");
             random_change(&mut lock(&server), &mut dice);
@@ -461,21 +461,21 @@ fn the_end_is_the_servers_state() {
         expired > 0 && broken > 0 && ended > 5,
         "{expired} {broken} {ended}"
     );
-    // Listed once, and when the server had forgotten.
+    // Listed once, and once more each time the server had lost a position.
     assert_eq!(lists, 3 + expired);
-    // And so was the kernel.
+    // The kernel's tables were also read only once.
     let kept = kept.lock().unwrap();
     assert!(kept.syncs > SYNCS, "{}", kept.syncs);
     assert_eq!(kept.whole, 1);
     assert_eq!(node.run(|| nft(LIST_RULES)).unwrap(), kept.rules);
 
-    // What is there is what is made of the last state where nothing was.
+    // The kernel has the same tables as a new one after a single sync of the last state.
     let fresh = Sandbox::new().unwrap();
     let synced = fresh.run(|| {
         let (wrong, _stale) = mpsc::channel();
         let mut proxy = kernel::open(Mode::Flat, wrong)(Config::new("node1"))?;
         let synced = proxy.sync(&mut held(&server))?;
-        // Where nothing differs a look at everything changes nothing.
+        // A complete sync without differences changes nothing.
         let before = nft(LIST_RULES);
         proxy.distrust();
         assert_eq!(proxy.sync(&mut held(&server))?.transactions, 0);
@@ -485,7 +485,7 @@ fn the_end_is_the_servers_state() {
     let synced = synced.unwrap().unwrap();
     assert!(synced.services > 10, "{synced:?}");
     let (mut there, expected) = (ruleset(&node), ruleset(&fresh));
-    // Chains for numbers of endpoints that no service has any more go with the next start.
+    // Chains for numbers of endpoints that no service has any more are removed at the next start.
     there.retain(|line| expected.contains(line) || !line.0.contains("pick"));
     assert_same(&"after all changes", &there, &expected);
 }

@@ -1,4 +1,4 @@
-//! Faults of both backends together.
+//! Faults that concern both backends.
 
 use bstr::{BStr, BString};
 use std::collections::HashSet;
@@ -8,7 +8,7 @@ use super::fault::{Fault, Finding, Place};
 use super::table::{of, rules};
 use crate::iptables::{Backend, ChainKind, Family, Tables};
 
-/// Examines what both backends have of each family.
+/// Examines each family's tables in both backends.
 pub(super) fn examine(all: &[Tables], what: &What<'_>, findings: &mut Vec<Finding>) {
     for family in Family::ALL {
         let both = [Backend::Nft, Backend::Legacy].map(|backend| of(all, backend, family));
@@ -48,7 +48,7 @@ pub(super) fn examine(all: &[Tables], what: &What<'_>, findings: &mut Vec<Findin
     }
 }
 
-/// Chains that somebody made, with the names of their tables.
+/// The user-defined chains that the predicate selects, with their tables' names.
 fn chains(tables: &Tables, is_meant: &dyn Fn(&BStr) -> bool) -> Vec<(BString, BString)> {
     let mut found = Vec::new();
     for table in tables.iter() {

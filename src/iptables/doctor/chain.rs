@@ -13,14 +13,14 @@ use crate::iptables::{
 };
 use crate::xt;
 
-/// How a version is wrong about a rule.
+/// How a version fails on a rule.
 #[derive(PartialEq)]
 enum Wrong {
     Misread(Box<Misreading>),
     Unread(&'static str),
 }
 
-/// The versions that do not show a table, each with the first thing that is the cause.
+/// The versions that hide a table, each with the first cause.
 #[derive(Default)]
 pub(super) struct Hidden(Vec<(Version, At, &'static str)>);
 
@@ -32,7 +32,7 @@ impl Hidden {
         }
     }
 
-    /// A fault for each cause.
+    /// Returns a fault for each cause.
     pub(super) fn faults(mut self) -> Vec<Fault> {
         self.0.sort_by_key(|(version, ..)| *version);
         let mut faults: Vec<Fault> = Vec::new();
@@ -56,10 +56,10 @@ impl Hidden {
     }
 }
 
-/// Where the rules of a table lead.
+/// The chains to which a table's rules lead.
 pub(super) type Reached = HashSet<BString>;
 
-/// A chain of a table that was read.
+/// A chain being examined, with its table.
 pub(super) struct Examined<'t> {
     pub(super) tables: &'t Tables,
     pub(super) table: &'t Table<'t>,
@@ -76,8 +76,8 @@ impl Examined<'_> {
         Finding { place, fault }
     }
 
-    /// Examines its rules, one after the other, and notes where they lead, and what hides the table. Says whether they
-    /// decide on packets.
+    /// Examines the rules in order, and records the chains to which they lead and causes that hide the table. Returns
+    /// whether they decide on packets.
     pub(super) fn rules(
         &self,
         what: &What<'_>,
@@ -122,7 +122,7 @@ impl Examined<'_> {
         decides
     }
 
-    /// What the versions make of a rule.
+    /// Collects how the versions read a rule.
     fn readings(
         &self,
         number: usize,
@@ -163,7 +163,7 @@ impl Examined<'_> {
         findings.extend(faults.map(|fault| self.finding(Some(number), fault)));
     }
 
-    /// Examines the chain itself.
+    /// Examines the chain itself, without its rules.
     pub(super) fn itself(&self, what: &What<'_>, hidden: &mut Hidden, findings: &mut Vec<Finding>) {
         if self.chain.is_entered_elsewhere() {
             for &version in what.versions {
@@ -181,9 +181,9 @@ impl Examined<'_> {
         }
     }
 
-    /// Whether no rule leads to it, though one should.
+    /// Whether it is a user's chain without references.
     pub(super) fn is_unreached(&self, reached: &Reached) -> bool {
-        // An element of a map may lead there, too: of nf_tables' chains the kernel knows how many do.
+        // An element of a map may lead there, too: nf_tables reports the number of all references.
         let is_reached = reached.contains::<BStr>(self.chain.name())
             || self.chain.references().is_some_and(|number| number > 0);
         self.chain.kind() == ChainKind::User && !is_reached
@@ -194,7 +194,7 @@ impl Examined<'_> {
     }
 }
 
-/// Whether no packet that it takes comes to the rule behind it.
+/// Whether matching packets never reach the next rule.
 const fn ends(target: &Target) -> bool {
     use xt::Target as Extension;
     match target {
@@ -213,23 +213,23 @@ const fn ends(target: &Target) -> bool {
     }
 }
 
-/// Whether it settles something for the packets that it takes: a chain of such rules is there to be led to.
+/// Whether it decides on matching packets: a chain of such rules is meant to be reached.
 const fn decides_on(target: &Target) -> bool {
     !matches!(target, Target::Return) && (ends(target) || matches!(target, Target::Jump(_)))
 }
 
-/// Rules of a chain that stand there a second time: their matches count nothing and draw no lots, and their targets take the
-/// packets away, so that the second does nothing, or lead to another chain.
+/// Finds repeated rules: without stateful or random matches, and with a target that ends the chain for the packet, so
+/// that the second rule has no effect, or that jumps to another chain.
 #[derive(Default)]
 struct Seen {
-    /// By what they say, their numbers.
+    /// Numbers of rules by their text.
     rules: HashMap<BString, usize>,
-    /// Those that ask for what another rule may change, since the last one that may have.
+    /// The same for rules whose conditions another rule may change, since the last such change.
     until_changed: HashMap<BString, usize>,
 }
 
 impl Seen {
-    /// The number of the rule that this one repeats.
+    /// Returns the number of the earlier rule that this one repeats.
     fn before(&mut self, rule: &Rule, number: usize) -> Option<usize> {
         let takes_away = ends(&rule.target);
         let leads_on = matches!(rule.target, Target::Jump(_));
@@ -253,7 +253,7 @@ impl Seen {
         if may_change {
             self.until_changed.clear();
         }
-        // Of the connection, nothing stays as it was.
+        // It may change anything about the connection.
         if matches!(rule.target, Target::Extension(xt::Target::Ct(_))) {
             self.rules.clear();
         }
@@ -261,8 +261,8 @@ impl Seen {
     }
 }
 
-/// Whether another rule, or another chain, may have changed what it asks for: what the packet is marked with, sets, and
-/// fields of headers or whatever looks at a packet's bytes.
+/// Whether another rule, or another chain, may change the result of its conditions: marks, sets, and
+/// header fields or other bytes of the packet.
 fn asks_for_what_rules_change(rule: &Rule) -> bool {
     let is_one = |one: &xt::Match| {
         matches!(
@@ -294,8 +294,8 @@ mod tests {
     use super::*;
     use crate::iptables::Family;
 
-    /// Of a second rule that is the same as the first it is said that it is there already, unless what stands between them may
-    /// have changed what it asks for.
+    /// A rule that equals an earlier one is reported as a duplicate, unless the rules in between may
+    /// have changed the result of its conditions.
     #[test]
     fn what_may_have_changed_between_is_no_second_time() {
         for (rule, between, of) in [

@@ -1,4 +1,4 @@
-//! What may be found, and its words.
+//! The faults that the doctor reports, and their descriptions.
 
 use std::fmt;
 
@@ -7,27 +7,27 @@ use bstr::BString;
 use crate::iptables::forecast::{At, Misreading, Version};
 use crate::iptables::{Backend, Family, NotExpressible};
 
-/// How bad it is.
+/// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Worth a look: nothing is let through or dropped by it.
+    /// Worth checking: it accepts or drops no packets.
     Note,
-    /// Packets are, or will be, treated otherwise than the rules' readers think.
+    /// Packets are, or will be, treated otherwise than readers of the rules expect.
     Risk,
 }
 
-/// Where it was found.
+/// The place of a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The family.
     pub family: Family,
-    /// The backend; `None` if it is about both.
+    /// The backend; `None` if it concerns both.
     pub backend: Option<Backend>,
-    /// The table, if it is about one.
+    /// The table, if it concerns one.
     pub table: Option<BString>,
-    /// The chain, if it is about one or about a rule.
+    /// The chain, if it concerns one or a rule.
     pub chain: Option<BString>,
-    /// The rule by its number, from 1.
+    /// The rule's number, from 1.
     pub rule: Option<usize>,
 }
 
@@ -50,46 +50,46 @@ impl fmt::Display for Place {
     }
 }
 
-/// What was found.
+/// A fault.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Versions of iptables-nft take the rule for another one, and would restore that.
+    /// Versions of iptables-nft read the rule as another one, and would restore that.
     Misread {
-        /// Which.
+        /// The versions.
         versions: Vec<Version>,
-        /// What they take it for.
+        /// The rule that they read.
         reading: Box<Misreading>,
     },
-    /// Versions of iptables-nft give up at the rule: their save ends there.
+    /// Versions of iptables-nft fail at the rule: their save ends there.
     Unread {
-        /// Which.
+        /// The versions.
         versions: Vec<Version>,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
-    /// Versions of iptables-nft do not show the table at all, and a save by them lacks it.
+    /// Versions of iptables-nft hide the whole table, and their saves lack it.
     Hidden {
-        /// Which.
+        /// The versions.
         versions: Vec<Version>,
-        /// What they do not bear: the first such rule or chain.
+        /// The first rule or chain that causes it.
         at: At,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
-    /// The rule is none of iptables': no version has words for it.
+    /// iptables cannot express the rule in any version.
     NotExpressible(NotExpressible),
-    /// The chain, with its rules, is none of iptables'.
+    /// iptables cannot express the chain with its rules.
     ChainNotExpressible {
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
-    /// The rule is there already: the one with this number.
+    /// The rule repeats an earlier one.
     Duplicate {
-        /// The number of the first.
+        /// The number of the earlier rule.
         of: usize,
     },
-    /// No packet comes as far as this rule and those behind it.
+    /// No packet reaches this rule and those after it.
     Unreachable {
         /// The number of the rule that takes all packets.
         behind: usize,
@@ -107,31 +107,31 @@ pub enum Fault {
     },
     /// There are sets, maps, flowtables or objects in the table, which iptables does not show.
     Objects {
-        /// How many.
+        /// The number of objects.
         number: usize,
     },
     /// Packets meet the rules of both backends.
     BothBackends {
-        /// How many rules there are in nf_tables.
+        /// The number of rules in nf_tables.
         nft: usize,
-        /// How many in the legacy tables.
+        /// The number of rules in the legacy tables.
         legacy: usize,
-        /// A chain that both have, if there is one.
+        /// A chain that exists in both, if any.
         shared: Option<BString>,
     },
-    /// Both backends have chains that say that an agent is at work there.
+    /// Both backends have chains that indicate an active agent.
     AgentsInBoth {
         /// Such a chain of nf_tables.
         nft: BString,
         /// Such a chain of the legacy tables.
         legacy: BString,
     },
-    /// A legacy table without rules: packets go through it, and its policies let them.
+    /// A legacy table without rules: packets traverse it, and its policies accept them.
     EmptyLegacy,
 }
 
 impl Fault {
-    /// How bad it is.
+    /// Returns the severity.
     #[must_use]
     pub const fn severity(&self) -> Severity {
         match self {
@@ -153,7 +153,7 @@ impl Fault {
         }
     }
 
-    /// A word for programs: `misread`, `hidden`, ….
+    /// Returns an identifier for programs: `misread`, `hidden`, ….
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -175,7 +175,7 @@ impl Fault {
         }
     }
 
-    /// Whether every packet is concerned that comes to a rule: what is to be looked at first.
+    /// Whether it affects every packet that reaches a rule: the most urgent ones.
     pub(super) const fn is_everything(&self) -> bool {
         match self {
             Self::Misread { reading, .. } => reading.effect.is_everything(),
@@ -184,7 +184,7 @@ impl Fault {
         }
     }
 
-    /// The versions of iptables-nft that it is about; none if it is about no version.
+    /// Returns the versions of iptables-nft that it concerns, if any.
     #[must_use]
     pub fn versions(&self) -> &[Version] {
         match self {
@@ -201,46 +201,46 @@ impl fmt::Display for Fault {
         match self {
             Self::Misread { versions, reading } => write!(
                 f,
-                "taken for another rule by iptables {}: {reading}",
+                "misread by iptables {}: {reading}",
                 Listed(versions)
             ),
             Self::Unread { versions, why } => write!(
                 f,
-                "cannot be read by iptables {}, whose save ends there: {why}",
+                "cannot be read by iptables {}, whose save stops there: {why}",
                 Listed(versions)
             ),
             Self::Hidden { versions, at, why } => write!(
                 f,
-                "not shown by iptables {}, whose save lacks all of it, because of {at}: {why}",
+                "not shown by iptables {}, whose save omits all of it, because of {at}: {why}",
                 Listed(versions)
             ),
-            Self::NotExpressible(why) => write!(f, "iptables has no words for it: {why}"),
+            Self::NotExpressible(why) => write!(f, "iptables cannot express it: {why}"),
             Self::ChainNotExpressible { why } => {
-                write!(f, "iptables cannot have the chain: {why}")
+                write!(f, "iptables does not support this chain: {why}")
             }
-            Self::Duplicate { of } => write!(f, "it is there already, as rule {of}"),
+            Self::Duplicate { of } => write!(f, "duplicate of rule {of}"),
             Self::Unreachable { behind } => write!(
                 f,
-                "no packet comes as far as this rule: rule {behind} takes them all"
+                "no packet reaches this rule: rule {behind} matches them all"
             ),
-            Self::Unreached => f.write_str("it has rules that decide, but no rule leads to it"),
+            Self::Unreached => f.write_str("it has rules with verdicts, but no rule jumps to it"),
             Self::DropsAll => {
-                f.write_str("its policy drops every packet, as it has no rules")
+                f.write_str("its policy drops every packet, because it has no rules")
             }
-            Self::Dormant => f.write_str("it is dormant: no packet meets its rules"),
+            Self::Dormant => f.write_str("it is dormant: its rules see no packets"),
             Self::Owned { port: Some(port) } => write!(
                 f,
-                "the process with netlink port {port} owns it: nobody else can change it, and it goes with that process"
+                "the process with netlink port {port} owns it: no other process can change it, and it is deleted with that process"
             ),
             Self::Owned { port: None } => {
-                f.write_str("it persists for an owner, and nobody else can change it")
+                f.write_str("it persists for an owner, and no other process can change it")
             }
             Self::Objects { number: 1 } => f.write_str(
-                "there is a set, map, flowtable or object in it, which iptables does not show and a save lacks",
+                "it has a set, map, flowtable or object, which iptables does not show or save",
             ),
             Self::Objects { number } => write!(
                 f,
-                "there are {number} sets, maps, flowtables or objects in it, which iptables does not show and a save lacks"
+                "it has {number} sets, maps, flowtables or objects, which iptables does not show or save"
             ),
             Self::BothBackends {
                 nft,
@@ -249,10 +249,10 @@ impl fmt::Display for Fault {
             } => {
                 write!(
                     f,
-                    "packets meet the rules of both backends, {nft} in nf_tables and {legacy} in the legacy tables"
+                    "packets pass the rules of both backends, {nft} in nf_tables and {legacy} in the legacy tables"
                 )?;
                 match shared {
-                    Some(chain) => write!(f, "; both have a chain {chain}, for instance"),
+                    Some(chain) => write!(f, "; both have a chain {chain}, for example"),
                     None => Ok(()),
                 }
             }
@@ -261,7 +261,7 @@ impl fmt::Display for Fault {
                 "agents write to both backends, or did: {nft} is in nf_tables, {legacy} in the legacy tables"
             ),
             Self::EmptyLegacy => f.write_str(
-                "it has no rules, but packets go through it, and iptables-nft warns of it: it stays until its module goes",
+                "it has no rules, but packets pass through it, and iptables-nft warns about it: it remains until its module is unloaded",
             ),
         }
     }
@@ -298,14 +298,14 @@ impl fmt::Display for Listed<'_> {
 /// A fault with its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// What.
+    /// The fault.
     pub fault: Fault,
 }
 
 impl Finding {
-    /// How bad it is.
+    /// Returns the severity.
     #[must_use]
     pub const fn severity(&self) -> Severity {
         self.fault.severity()

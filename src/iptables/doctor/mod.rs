@@ -1,9 +1,9 @@
-//! What is wrong with tables of iptables', or will go wrong: what a version of iptables-nft reads otherwise than it
-//! is, rules in both backends, rules and chains that no packet meets.
+//! Finds faults in iptables' tables, present or future: rules that a version of iptables-nft misreads, rules in both
+//! backends, rules and chains that no packet reaches.
 //!
-//! [`examine`] looks at tables that were read, of either backend and both families, and changes nothing. What it finds is a
-//! [`Fault`] with its [`Place`]: a [risk](Severity::Risk) if packets are let through or dropped otherwise than
-//! somebody who reads the rules will think, or will be after the next save and restore; else a
+//! [`examine`] inspects tables that were read, of either backend and both families, and changes nothing. A finding is a
+//! [`Fault`] with its [`Place`]: a [risk](Severity::Risk) if packets are accepted or dropped otherwise than
+//! a reader of the rules expects, or will be after the next save and restore; otherwise a
 //! [note](Severity::Note).
 //!
 //! ```
@@ -23,7 +23,7 @@
 //! assert_eq!(findings[0].severity(), Severity::Risk);
 //! assert_eq!(
 //!     findings[0].to_string(),
-//!     "table filter (IPv4, nf_tables), chain INPUT: its policy drops every packet, as it has no rules"
+//!     "table filter (IPv4, nf_tables), chain INPUT: its policy drops every packet, because it has no rules"
 //! );
 //! # Ok(()) })?.map_err(|error| error as Box<dyn std::error::Error>)?;
 //! # Ok(())
@@ -41,13 +41,13 @@ use super::Tables;
 use super::forecast::Version;
 pub use fault::{Fault, Finding, Place, Severity};
 
-/// What to look for.
+/// Options of an examination.
 #[derive(Clone, Copy)]
 pub struct What<'w> {
     /// The versions of iptables-nft that may read and restore the tables: on the node, and in the images of its
     /// agents.
     pub versions: &'w [Version],
-    /// Chains of these names say which backend an agent writes to: two backends with them are a risk.
+    /// Selects chains that indicate the backend an agent writes to: such chains in both backends are a risk.
     pub of_agents: &'w dyn Fn(&BStr) -> bool,
 }
 
@@ -69,12 +69,12 @@ impl std::fmt::Debug for What<'_> {
     }
 }
 
-/// Examines tables: those of one or both backends, one or both families. What concerns both backends is found where the
+/// Examines tables of one or both backends and families. Faults that concern both backends are found only if the
 /// tables of both are given.
 ///
-/// What is worst comes first: risks before notes, and of those what concerns every packet that comes to a rule.
+/// The most serious findings come first: risks before notes, then the ones that affect every packet at a rule.
 ///
-/// Takes linear time, but for the order of what is found.
+/// Takes linear time, except for sorting the findings.
 #[must_use]
 pub fn examine(all: &[Tables], what: &What<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -84,7 +84,7 @@ pub fn examine(all: &[Tables], what: &What<'_>) -> Vec<Finding> {
         }
     }
     backends::examine(all, what, &mut findings);
-    // What is as bad as another stays in the order of tables, chains and rules.
+    // A stable sort: equally serious findings stay in the order of tables, chains and rules.
     let badness = |one: &Finding| (one.severity(), one.fault.is_everything());
     findings.sort_by_key(|one| std::cmp::Reverse(badness(one)));
     findings

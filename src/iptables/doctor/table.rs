@@ -6,7 +6,7 @@ use super::fault::{Fault, Finding, Place};
 use crate::iptables::{Backend, Policy, Table, Tables};
 use crate::nft::{SetFlags, SnapshotTable, TableFlags};
 
-/// Where a table's faults are.
+/// The place of a table's faults.
 pub(super) fn place(tables: &Tables, table: &Table<'_>) -> Place {
     Place {
         family: tables.family(),
@@ -59,7 +59,7 @@ pub(super) fn examine(
     }));
 }
 
-/// Faults that only a table of nf_tables has.
+/// Faults specific to nf_tables tables.
 fn itself(table: &SnapshotTable<'_>) -> Vec<Fault> {
     let flags = table.table().flags().unwrap_or_default();
     let mut faults = Vec::new();
@@ -71,7 +71,7 @@ fn itself(table: &SnapshotTable<'_>) -> Vec<Fault> {
             port: table.table().owner(),
         });
     }
-    // Those of a rule come and go with it.
+    // Anonymous sets belong to a rule.
     let is_named =
         |flags: Option<SetFlags>| !flags.unwrap_or_default().contains(SetFlags::ANONYMOUS);
     let sets = table.sets().filter(|set| is_named(set.set().flags()));
@@ -82,7 +82,7 @@ fn itself(table: &SnapshotTable<'_>) -> Vec<Fault> {
     faults
 }
 
-/// Whether it does nothing to any packet.
+/// Whether the table affects no packet.
 pub(super) fn is_empty(table: &Table<'_>) -> bool {
     table.chains().all(|chain| {
         let accepts = chain.policy() == Some(Policy::Accept);
@@ -90,7 +90,7 @@ pub(super) fn is_empty(table: &Table<'_>) -> bool {
     })
 }
 
-/// How many rules the tables have.
+/// The number of rules in the tables.
 pub(super) fn rules(tables: &Tables) -> usize {
     let tables = tables.iter();
     let of_one = |table: &Table<'_>| {
@@ -102,7 +102,7 @@ pub(super) fn rules(tables: &Tables) -> usize {
     tables.iter().map(of_one).sum()
 }
 
-/// The tables of that backend and family among those that were read.
+/// Returns the tables of a backend and family among those that were read.
 pub(super) fn of(all: &[Tables], backend: Backend, family: crate::xt::Family) -> Option<&Tables> {
     let mut all = all.iter();
     all.find(|tables| (tables.backend(), tables.family()) == (backend, family))

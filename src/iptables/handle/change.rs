@@ -1,4 +1,4 @@
-//! One attempt of a change, on either backend.
+//! A single attempt of a change, on either backend.
 
 use crate::iptables::builtin::{builtin, builtins};
 use crate::iptables::edit::Editor;
@@ -11,27 +11,27 @@ use crate::netlink;
 use crate::nft::{CommitError, Connection as NftConnection, Generation, Outcome, Transaction};
 use crate::retry::Attempts;
 
-/// How a change is carried out.
+/// How to carry out a change.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::iptables) struct Change<'c> {
-    /// Whether it is, or only tried: on nf_tables by the kernel, too.
+    /// Whether to apply it, or only to test it: on nf_tables the kernel tests it, too.
     pub(in crate::iptables) apply: bool,
-    /// Whether new rules are remembered, so that they can be found again.
+    /// Whether to track new rules, so that they can be found again.
     pub(in crate::iptables) tracking: bool,
-    /// Tables of which nothing is kept, policies included: legacy ones need not be read.
+    /// Tables that are replaced entirely, including policies: legacy ones need not be read.
     pub(in crate::iptables) replaced: &'c [(Family, &'c str)],
-    /// Whether it leaves the same when it is made twice: so where it cannot be known whether it was
-    /// made it is made again.
+    /// Whether applying it twice has the same result: if the outcome of a commit is unknown, it is then
+    /// applied again.
     pub(in crate::iptables) repeatable: bool,
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 pub(super) enum Done<R> {
-    /// With the generation of nf_tables that was made.
+    /// Applied, with the new generation of nf_tables.
     Yes(R, Option<Generation>),
-    /// The tables were changed by somebody else meanwhile.
+    /// Another process changed the tables meanwhile.
     Again,
-    /// New rules must be remembered.
+    /// The change must be repeated with new rules tracked.
     Tracking,
 }
 
@@ -52,14 +52,14 @@ pub(super) fn change_nft<R>(
     }
     let value = match result {
         Ok(value) => value,
-        // Two listings of two generations may contradict one another.
+        // Two listings of different generations may contradict one another.
         Err(error) if matches!(error.of_reading(), Some(netlink::Error::Interrupted)) => {
             return Ok(Done::Again);
         }
         Err(_) if session.is_stale() => return Ok(Done::Again),
         Err(error) => return Err(error),
     };
-    // Without a commit nothing compares what was read with what is there.
+    // Without a commit nothing verifies that the state is still as read.
     if session.is_empty() && session.is_stale() {
         return Ok(Done::Again);
     }
@@ -82,7 +82,7 @@ pub(super) fn change_nft<R>(
     }
 }
 
-/// Names the line that asked for what the kernel did not take, or the extension that it does not have.
+/// Converts the kernel's refusal to an error with the line that caused it, or the missing extension.
 fn refused(
     connection: &mut NftConnection,
     error: CommitError,
@@ -93,7 +93,7 @@ fn refused(
         let index = failure.operation.as_ref()?.index;
         Some((lines.get(index).copied().unwrap_or(0), failure, index))
     });
-    // Operations may come behind those of later lines.
+    // Operations may come after those of later lines.
     let Some((line, failure, index)) = failures.min_by_key(|(line, ..)| *line) else {
         return Error::Commit(Box::new(error));
     };
@@ -117,7 +117,7 @@ fn refused(
     }
 }
 
-/// The first extension of the rule of an operation that the kernel does not have.
+/// Returns the first extension in an operation's rule that the kernel lacks.
 fn unknown_extension(
     connection: &mut NftConnection,
     transaction: &Transaction,
@@ -141,9 +141,9 @@ pub(super) fn change_legacy<R>(
     edit: &mut dyn FnMut(&mut dyn Editor) -> Result<R, Error>,
 ) -> Result<Done<R>, Error> {
     let mut tables = Vec::with_capacity(names.len());
-    // For each table that is replaced as a whole, how many entries it has.
+    // For each table that is replaced entirely, its number of entries.
     let mut blank = Vec::with_capacity(names.len());
-    // Those that are not in use are created when everything is known to be right.
+    // Unused tables are created once everything else has succeeded.
     let mut unused = Vec::new();
     for (family, name) in names {
         let connection = connection(connections, *family)?;
@@ -207,7 +207,7 @@ pub(super) fn change_legacy<R>(
     Ok(Done::Yes(value, None))
 }
 
-/// The way to a family's legacy tables.
+/// The connection to a family's legacy tables.
 pub(super) fn connection(
     connections: &[Result<LegacyConnection, LegacyError>; 2],
     family: Family,

@@ -1,4 +1,4 @@
-//! One chain of a table, without the others.
+//! Reads a single chain of a table.
 
 use bstr::BStr;
 
@@ -9,18 +9,18 @@ use crate::iptables::view::{SET_UNKNOWN, references};
 use crate::iptables::{ChainKind, Entry, Error, Family, NotExpressible};
 use crate::nft::{Family as NftFamily, RuleFilter};
 
-/// A chain of nf_tables by itself.
+/// A single chain of nf_tables.
 pub(in crate::iptables) struct OneChain {
     pub(in crate::iptables) kind: ChainKind,
-    /// How many rules lead to it.
+    /// Number of references to it.
     pub(in crate::iptables) references: u32,
     /// Its rules.
     pub(in crate::iptables) rules: Vec<Result<Entry, NotExpressible>>,
 }
 
 impl Iptables {
-    /// Reads one chain of nf_tables, at the cost of that chain alone. `None` if there is no such chain, or
-    /// the backend is another one.
+    /// Reads one chain of nf_tables, at the cost of that chain alone. `None` if the chain does not exist, or
+    /// with the legacy backend.
     pub(in crate::iptables) fn one_chain(
         &mut self,
         family: Family,

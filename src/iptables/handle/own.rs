@@ -1,10 +1,10 @@
-//! Which changes of the ruleset are a handle's own.
+//! Identifies a handle's own changes of the ruleset.
 
 use super::{Inner, Iptables};
 use crate::nft::Generation;
 
 impl Iptables {
-    /// The connection over which nf_tables are read and changed.
+    /// Returns the connection for reading and changing nf_tables.
     #[doc(hidden)]
     pub fn nft_connection(&mut self) -> Option<&mut crate::nft::Connection> {
         match &mut self.inner {
@@ -13,9 +13,9 @@ impl Iptables {
         }
     }
 
-    /// The port of the connection over which nf_tables are changed
-    /// ([`nft::Connection::port`](crate::nft::Connection::port)): who is told of changes knows by it those that were
-    /// made through this handle, and does not answer to oneself. `None` for legacy tables, of which nothing is told.
+    /// Returns the port of the connection that changes nf_tables
+    /// ([`nft::Connection::port`](crate::nft::Connection::port)). A monitor of changes uses it to recognize, and
+    /// ignore, those made through this handle. `None` for legacy tables, which have no notifications.
     #[must_use]
     pub fn port(&self) -> Option<u32> {
         match &self.inner {
@@ -24,10 +24,10 @@ impl Iptables {
         }
     }
 
-    /// The generation of nf_tables that the last change through this handle made
-    /// ([`update`](Self::update), [`restore`](Self::restore), …): nobody else's change has it. `None` if it
-    /// changed nothing or failed, if the kernel's word of it was lost (of a rule too large for its message, say), if there
-    /// was none yet, and for legacy tables, which have no generations.
+    /// Returns the nf_tables generation that the last change through this handle created
+    /// ([`update`](Self::update), [`restore`](Self::restore), …): no other process's change has it. `None` if it
+    /// changed nothing or failed, if the kernel's notification was lost (because of a rule too large for a message, for
+    /// instance), before the first change, and for legacy tables, which have no generations.
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {

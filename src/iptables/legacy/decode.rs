@@ -1,4 +1,4 @@
-//! From an entry of a legacy table to a rule.
+//! Decodes an entry of a legacy table to a rule.
 
 use std::net::IpAddr;
 
@@ -14,21 +14,21 @@ use crate::legacy::{
 };
 use crate::xt::{self, Family};
 
-/// Reads an entry.
+/// Decodes an entry.
 ///
 /// # Errors
-/// [`NotExpressible`], if it says anything that a [`Rule`] cannot say: an ARP table's entry, the type of
-/// service in its header, an interface's mask that no name has, a verdict without a name.
+/// [`NotExpressible`], if a [`Rule`] cannot express it: an ARP table's entry, a comparison of the type of
+/// service in the header, an interface mask that no name has, a verdict without a name.
 pub fn decode(entry: &RuleRef<'_>) -> Result<Entry, NotExpressible> {
     let mut read = Entry::default();
     decode_as(entry, &mut read, false)?;
     Ok(read)
 }
 
-/// The same of a rule of a table whose chains are known, in the memory of another one, of which nothing is left.
+/// Like [`decode`], for a rule of a table whose chains are known. Overwrites `into` and reuses its memory.
 ///
 /// # Errors
-/// As [`decode`]; it may hold anything then.
+/// The errors of [`decode`]; the content of `into` is then undefined.
 pub(in crate::iptables) fn decode_into(
     entry: &RuleRef<'_>,
     into: &mut Entry,
@@ -36,7 +36,7 @@ pub(in crate::iptables) fn decode_into(
     decode_as(entry, into, true)
 }
 
-/// `declared` says whether a text declares the chain that the rule leads to.
+/// Decodes an entry; `declared` if a text declares the chain that the rule leads to.
 fn decode_as(entry: &RuleRef<'_>, into: &mut Entry, declared: bool) -> Result<(), NotExpressible> {
     let target = match entry.target().map_err(malformed)? {
         LegacyTarget::Accept => Read::Said(Target::Accept),
@@ -67,7 +67,7 @@ fn decode_as(entry: &RuleRef<'_>, into: &mut Entry, declared: bool) -> Result<()
         let hooks = table.family().hooks().iter().copied();
         hooks.clone().find(|hook| named(*hook))
     } else {
-        None // the chain does not count
+        None // without checking the chain
     };
     let chain = builtin.map_or("", |hook| hook.chain_name());
     into.counters = entry.counters();
@@ -75,7 +75,7 @@ fn decode_as(entry: &RuleRef<'_>, into: &mut Entry, declared: bool) -> Result<()
     expressible::rule(family, name, chain.into(), rule, declared).map_err(not_expressible)
 }
 
-/// Reads a rule of a table that is being changed.
+/// Decodes a rule of a table that is being changed.
 pub(super) fn decode_draft(
     draft: &Draft<'_>,
     entry: &DraftRule<'_>,
@@ -83,7 +83,7 @@ pub(super) fn decode_draft(
     let name = |chain| {
         let chain = draft
             .get(chain)
-            .ok_or(not_expressible("it leads to no chain"))?;
+            .ok_or(not_expressible("its jump target is not a chain"))?;
         Ok(chain.name().to_owned())
     };
     let target = match entry.target().map_err(malformed)? {
@@ -112,15 +112,14 @@ pub(super) fn decode_draft(
     })
 }
 
-/// Whether the chain holds the rule.
+/// Whether the chain contains the rule.
 fn holds(chain: &ChainRef<'_>, rule: &RuleRef<'_>) -> bool {
     let start = chain.bytes().as_ptr_range();
     start.contains(&rule.bytes().as_ptr())
 }
 
 fn family_of(family: LegacyFamily) -> Result<Family, NotExpressible> {
-    Family::try_from(family)
-        .map_err(|_| not_expressible("it is of another family than IPv4 and IPv6"))
+    Family::try_from(family).map_err(|_| not_expressible("its family is not IPv4 or IPv6"))
 }
 
 const fn not_expressible(reason: &'static str) -> NotExpressible {
@@ -133,10 +132,10 @@ const fn not_expressible(reason: &'static str) -> NotExpressible {
 const NO_VERDICT: NotExpressible = not_expressible("iptables has no such verdict");
 
 fn malformed(_: Malformed) -> NotExpressible {
-    not_expressible("it is malformed")
+    not_expressible("malformed rule")
 }
 
-/// A target, whose extension is not read yet.
+/// A target whose extension is not decoded yet.
 enum Read<'t> {
     Said(Target),
     Extension(ExtensionRef<'t>),
@@ -151,16 +150,16 @@ fn rule(
 ) -> Result<(), NotExpressible> {
     rule.clear();
     header(head, rule).ok_or(not_expressible(
-        "its header compares what iptables has no option for",
+        "its header matches something that iptables has no option for",
     ))?;
     let family = family_of(family)?;
     let goes = matches!(target, Read::Said(Target::Goto(_)));
     if head.is_goto() && !goes {
         return Err(not_expressible(
-            "it is marked as a goto and leads to no chain",
+            "it is marked as a goto but does not jump to a chain",
         ));
     }
-    let unnamed = |_| not_expressible("the name of an extension is not text");
+    let unnamed = |_| not_expressible("the name of an extension is not UTF-8");
     for extension in matches {
         let extension = extension.map_err(malformed)?;
         let name = extension.name().to_str().map_err(unnamed)?;
@@ -178,7 +177,7 @@ fn rule(
     Ok(())
 }
 
-/// What the entry compares by itself, into a rule that compares nothing.
+/// Decodes the entry's header into an empty rule.
 fn header(header: &Header<'_>, rule: &mut Rule) -> Option<()> {
     let (source, destination, protocol, inversions, fragment) = match header {
         Header::Ipv4(ip) => {
@@ -204,7 +203,7 @@ fn header(header: &Header<'_>, rule: &mut Rule) -> Option<()> {
         }
         Header::Ipv6(ip) => {
             let flags = ip.flags();
-            // Without the flag the kernel tells the protocol to the matches and compares nothing.
+            // Without the flag the kernel passes the protocol to the matches and compares nothing.
             if !(Ipv6Flags::PROTOCOL | Ipv6Flags::GOTO).contains(flags)
                 || ip.inversions().contains(Inversions::FRAGMENT)
                 || (ip.protocol() != 0 && !flags.contains(Ipv6Flags::PROTOCOL))
@@ -217,7 +216,7 @@ fn header(header: &Header<'_>, rule: &mut Rule) -> Option<()> {
                     ip.destination(),
                     ip.inversions().contains(Inversions::DESTINATION),
                 )?,
-                // Protocol 0 stands for all.
+                // Protocol 0 means all protocols.
                 (ip.protocol() != 0).then(|| ip.protocol()),
                 ip.inversions(),
                 None,
@@ -250,8 +249,8 @@ fn header(header: &Header<'_>, rule: &mut Rule) -> Option<()> {
     Some(())
 }
 
-/// The address, if one is compared; `None` outside if it cannot be said: one with bits that the mask has
-/// cleared is never found.
+/// The address to compare, if any; outer `None` if a rule cannot express it: an address with bits outside its
+/// mask never matches.
 #[allow(clippy::option_option)]
 fn address<A: Into<IpAddr>>(masked: Masked<A>, invert: bool) -> Option<Option<Address>> {
     let value = masked.value.into();
@@ -259,7 +258,7 @@ fn address<A: Into<IpAddr>>(masked: Masked<A>, invert: bool) -> Option<Option<Ad
     (address.address == value).then(|| Some(address).filter(|address| !address.is_everything()))
 }
 
-/// The interface, if one is compared; `None` outside if it cannot be said.
+/// The interface to compare, if any; outer `None` if a rule cannot express it.
 fn interface(interface: &InterfaceMatch<'_>, invert: bool) -> Option<Option<Interface>> {
     if interface.is_any() && !invert {
         return Some(None);

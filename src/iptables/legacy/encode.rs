@@ -1,4 +1,4 @@
-//! From a rule to an entry of a legacy table.
+//! Encodes a rule as an entry of a legacy table.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,7 +10,7 @@ use crate::legacy::{
 };
 use crate::xt::Family;
 
-/// Builds the rule in the draft. `chain` finds the chain that it jumps to; `info` is memory to work in.
+/// Builds the rule in the draft. `chain` looks up the target chain; `info` is scratch memory.
 pub(super) fn encode(
     family: Family,
     draft: &mut Draft<'_>,
@@ -19,7 +19,7 @@ pub(super) fn encode(
     info: &mut Vec<u8>,
     chain: impl FnOnce(&Draft<'_>, &[u8]) -> Result<ChainId, Error>,
 ) -> Result<NewRule, Error> {
-    // The builder borrows the draft: where it leads is looked up before.
+    // The builder borrows the draft, so look up the target chain first.
     let jump = match &rule.target {
         Target::Jump(name) => NewTarget::Jump(chain(draft, name)?),
         Target::Goto(name) => NewTarget::Goto(chain(draft, name)?),
@@ -52,7 +52,7 @@ pub(super) fn encode(
     Ok(built?)
 }
 
-/// What the entry compares by itself.
+/// Encodes the rule's own conditions as the entry's header.
 fn header(family: Family, rule: &Rule) -> Result<HeaderBuf, Unwritable> {
     let mut inversions = Inversions::empty();
     let inverted = [
@@ -115,7 +115,7 @@ fn interface(interface: Option<&Interface>) -> Result<InterfaceMatchBuf, Unwrita
     let Some(interface) = interface else {
         return Ok(InterfaceMatchBuf::ANY);
     };
-    // A name has at most 15 bytes, with the `+` that iptables writes behind the start of one.
+    // A name has at most 15 bytes, including the `+` that iptables appends to a prefix.
     let mut name = interface.name.to_vec();
     if interface.prefix && name.len() < 15 {
         name.push(b'+');

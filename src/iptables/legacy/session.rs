@@ -1,4 +1,4 @@
-//! Legacy tables that are being changed: read once, edited as drafts, replaced one after the other.
+//! Changes of legacy tables: read once, edited as drafts, replaced one after the other.
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -13,7 +13,7 @@ use crate::xt::Family;
 pub(in crate::iptables) struct Session<'t> {
     drafts: Vec<(Family, Draft<'t>)>,
     recent: Recent,
-    /// Memory in which extensions are encoded.
+    /// Scratch memory for encoding extensions.
     info: Vec<u8>,
 }
 
@@ -29,7 +29,7 @@ impl<'t> Session<'t> {
         }
     }
 
-    /// What each table is to be replaced by; `None` for one that was not changed.
+    /// Returns each table's replacement; `None` for an unchanged one.
     pub(in crate::iptables) fn finish(self) -> Result<Vec<(Family, Option<Replacement>)>, Error> {
         self.drafts
             .into_iter()
@@ -48,7 +48,7 @@ impl<'t> Session<'t> {
         &mut self.drafts[table].1
     }
 
-    /// That no chain has that name.
+    /// Checks that no chain has that name.
     fn is_free(&self, table: usize, chain: &BStr) -> Result<(), Error> {
         let draft = &self.drafts[table].1;
         match draft.chain(chain) {
@@ -85,20 +85,20 @@ impl<'t> Session<'t> {
     }
 }
 
-/// The chains that were looked up last. Most lines of a text fill or jump to one of a few that are at hand,
-/// and each look into the index of a large table waits for memory several times.
+/// The most recently used chains. Most lines of a text fill or jump to one of a few chains,
+/// and each lookup in the index of a large table incurs several cache misses.
 #[derive(Default)]
 struct Recent {
     chains: [Option<(RecentName, usize, ChainId)>; 8],
-    /// The place of the one that was put in first.
+    /// Index of the oldest item.
     oldest: usize,
 }
 
-/// A chain's name with zeros behind it.
+/// A chain's name, padded with zeros.
 type RecentName = [u8; 32];
 
 impl Recent {
-    /// The chain of that name.
+    /// Returns the chain of that name.
     fn find(&mut self, table: usize, draft: &Draft<'_>, name: &BStr) -> Result<ChainId, Error> {
         let mut key = RecentName::default();
         let Some(start) = key.get_mut(..name.len()) else {
@@ -119,7 +119,7 @@ impl Recent {
     }
 }
 
-/// The chain of that name.
+/// Returns the chain of that name.
 fn find(draft: &Draft<'_>, name: &BStr) -> Result<ChainId, Error> {
     draft.chain(name).ok_or_else(|| {
         let names: Vec<_> = draft

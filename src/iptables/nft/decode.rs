@@ -1,6 +1,6 @@
-//! From the expressions of a rule to the rule, whichever version of iptables wrote them.
+//! Decodes the expressions that any version of iptables wrote for a rule.
 //!
-//! Long, because it is one walk over the expressions: what each may mean depends on those before it.
+//! The module is long because it is one pass over the expressions: the meaning of each depends on those before it.
 
 use std::net::IpAddr;
 
@@ -21,10 +21,10 @@ use crate::xt::matches::mark::Mark as MarkMatch;
 use crate::xt::targets::mark::Mark as MarkTarget;
 use crate::xt::{self, Family};
 
-/// Reads a rule that iptables-nft wrote, of whichever version.
+/// Decodes a rule that iptables-nft wrote, of any version.
 ///
 /// # Errors
-/// [`NotExpressible`], if anything in it is more than a [`Rule`](crate::iptables::Rule) says: such a rule is not to be taken for
+/// [`NotExpressible`], if a [`Rule`](crate::iptables::Rule) cannot express all of it: such a rule must not be read as
 /// another.
 pub fn decode(encoded: &RuleRef<'_>) -> Result<Entry, NotExpressible> {
     let mut entry = Entry::default();
@@ -32,10 +32,10 @@ pub fn decode(encoded: &RuleRef<'_>) -> Result<Entry, NotExpressible> {
     Ok(entry)
 }
 
-/// The same of a rule of a table whose chains are known, in the memory of another one, of which nothing is left.
+/// Like [`decode`], for a rule of a table whose chains are known. Overwrites `entry` and reuses its memory.
 ///
 /// # Errors
-/// As [`decode`]; it may hold anything then.
+/// The errors of [`decode`]; the content of `entry` is then undefined.
 pub(in crate::iptables) fn decode_into(
     encoded: &RuleRef<'_>,
     entry: &mut Entry,
@@ -43,7 +43,7 @@ pub(in crate::iptables) fn decode_into(
     decode_as(encoded, entry, true)
 }
 
-/// `declared` says whether a text declares the chain that the rule leads to.
+/// Decodes a rule; `declared` if a text declares the chain that the rule leads to.
 fn decode_as(
     encoded: &RuleRef<'_>,
     entry: &mut Entry,
@@ -58,18 +58,18 @@ fn decode_as(
     })
 }
 
-/// What the expressions mean, also if iptables' text would be read as another rule.
+/// Decodes the meaning of the expressions, even if iptables' text would be parsed as another rule.
 ///
 /// # Errors
-/// [`NotExpressible`], if anything in it is more than a rule says.
+/// [`NotExpressible`], if a rule cannot express all of it.
 pub(in crate::iptables) fn meaning(encoded: &Encoded<'_>) -> Result<Entry, NotExpressible> {
     let mut entry = Entry::default();
     take_in(encoded, &mut entry, true)?;
     Ok(entry)
 }
 
-/// Takes in all expressions and the user data; with what never holds and is overlooked in text, if that is asked
-/// for.
+/// Decodes all expressions and the user data. `with_overlooked` allows comparisons that never hold and that iptables
+/// overlooks in text.
 fn take_in(
     encoded: &Encoded<'_>,
     entry: &mut Entry,
@@ -83,7 +83,7 @@ fn take_in(
         _ => {
             return Err(NotExpressible {
                 expression: None,
-                reason: "it is of another family than IPv4 and IPv6",
+                reason: "its family is not IPv4 or IPv6",
             });
         }
     };
@@ -99,7 +99,7 @@ fn take_in(
     for (position, expression) in encoded.expressions().enumerate() {
         let taken = match expression.as_ref().map(|expression| expression.decode()) {
             Ok(Ok(expression)) => decoder.take(expression),
-            _ => Err("it is malformed"),
+            _ => Err("malformed rule"),
         };
         taken.map_err(|reason| NotExpressible {
             expression: Some(position),
@@ -109,7 +109,7 @@ fn take_in(
     if let Some(userdata) = encoded.userdata {
         let comment = comment(userdata).ok_or(NotExpressible {
             expression: None,
-            reason: "its user data is more than a comment",
+            reason: "its user data has more than a comment",
         })?;
         decoder.entry.rule.matches.push(xt::Match::Comment(comment));
     }
@@ -121,7 +121,7 @@ fn take_in(
     Ok(family)
 }
 
-/// Up to 16 bytes, as a register holds them.
+/// Up to 16 bytes, the size of a register.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Short {
     bytes: [u8; 16],
@@ -143,13 +143,13 @@ impl Short {
     }
 }
 
-/// What a register holds.
+/// The content of a register.
 #[derive(Clone, Copy)]
 struct Loaded {
     what: Part,
-    /// `value & mask ^ xor`, if it is not the bare part.
+    /// `value & mask ^ xor`, unless it is the unmodified part.
     masked: Option<(Short, Short)>,
-    /// Whether it was compared or set.
+    /// Whether it has been compared or set.
     used: bool,
 }
 
@@ -168,22 +168,22 @@ enum Part {
     OutInterface,
     Mark,
     PacketType,
-    /// A value of the rule's own.
+    /// A constant of the rule.
     Constant(Short),
 }
 
-/// Why an expression cannot be taken in.
+/// Why an expression cannot be decoded.
 type Refusal = &'static str;
 
 const OTHER: Refusal = "iptables has no such expression";
-const UNKNOWN: Refusal = "it compares what iptables does not";
-const NEVER: Refusal = "it compares with a value that can never be";
+const UNKNOWN: Refusal = "it compares something that iptables does not";
+const NEVER: Refusal = "it compares with an impossible value";
 const TWICE: Refusal = "it compares the same part again";
 const UNUSED: Refusal =
-    "it loads what nothing looks at, and ends the rule where there is no such thing";
+    "it loads an unused value, and the rule does not match if that value does not exist";
 const LATE: Refusal =
-    "it compares what iptables compares first, behind a match that may have effects";
-const COUNTED: Refusal = "it compares behind the counter, which counts only what a rule is for";
+    "it compares what iptables compares first, after a match that may have side effects";
+const COUNTED: Refusal = "it compares after the counter";
 
 /// The registers of 16 bytes.
 const LONG: [Register; 4] = [Register::R1, Register::R2, Register::R3, Register::R4];
@@ -193,26 +193,26 @@ struct Decoder<'e> {
     entry: &'e mut Entry,
     /// The registers of 16 bytes.
     registers: [Option<Loaded>; 4],
-    /// The register of 4 bytes that was loaded last. It is the same memory as those of 16 bytes, so
-    /// a load of the one kind makes what the other held unknown.
+    /// The register of 4 bytes that was loaded last. It shares memory with the registers of 16 bytes, so
+    /// a load of one kind invalidates the other.
     word: Option<(Register, Loaded)>,
-    /// Whether a match was there before which nothing can be put: it has effects, or may end the way
-    /// of a packet.
+    /// Whether there was a match after which no header condition may come: it has side effects, or may end
+    /// the packet's evaluation.
     fixed: bool,
-    /// Whether the counter was there.
+    /// Whether the counter has occurred.
     counted: bool,
-    /// Whether the target was there.
+    /// Whether the target has occurred.
     ended: bool,
 }
 
 impl Decoder<'_> {
-    /// Takes in an expression.
+    /// Decodes an expression.
     fn take(&mut self, expression: Decoded<'_>) -> Result<(), Refusal> {
         if self.ended {
-            return Err("it stands behind the target");
+            return Err("it comes after the target");
         }
         if !expression.unknown().is_empty() {
-            return Err("it has attributes that are not known here");
+            return Err("it has unknown attributes");
         }
         match expression {
             Decoded::Payload(Payload {
@@ -319,7 +319,7 @@ impl Decoder<'_> {
                 self.before_match()?;
                 self.fix()?;
                 let limit = xt::matches::limit::Limit::with_rate(rate, unit, burst.unwrap_or(0));
-                let limit = limit.ok_or("the match limit cannot say this rate")?;
+                let limit = limit.ok_or("the match limit cannot express this rate")?;
                 self.entry.rule.matches.push(xt::Match::Limit(limit));
                 Ok(())
             }
@@ -343,7 +343,7 @@ impl Decoder<'_> {
             Decoded::Counter(counter) => {
                 self.fix()?;
                 if std::mem::replace(&mut self.counted, true) {
-                    return Err("it counts a second time");
+                    return Err("it has a second counter");
                 }
                 self.entry.counters = (&counter).into();
                 Ok(())
@@ -378,22 +378,22 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The rule, when all expressions are taken in.
+    /// Completes the rule after all expressions.
     fn finish(mut self, with_overlooked: bool) -> Result<(), Refusal> {
         self.fix()?;
         let rule = &mut self.entry.rule;
         if !with_overlooked && rule.matches.iter().any(ports::is_overlooked) {
             return Err(
-                "iptables 1.8.8 and newer overlook a comparison that never holds in its text",
+                "iptables 1.8.8 and newer ignore a comparison in its text that can never match",
             );
         }
-        // What every address is within is not printed.
+        // Conditions that match every address are not printed.
         rule.source = rule.source.filter(|address| !address.is_everything());
         rule.destination = rule.destination.filter(|address| !address.is_everything());
         Ok(())
     }
 
-    /// Before what has effects, or may have: all that can end the rule until there is known.
+    /// Called before anything with possible side effects: every load that could end the rule must have been used.
     fn fix(&mut self) -> Result<(), Refusal> {
         let word = self.word.map(|(_, loaded)| loaded);
         if self.registers.iter().any(is_unused) || is_unused(&word) {
@@ -403,17 +403,17 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Before anything is compared: what is counted is what the whole rule is for.
+    /// Called before any comparison: the counter must count what the whole rule matches.
     const fn before_match(&self) -> Result<(), Refusal> {
         if self.counted { Err(COUNTED) } else { Ok(()) }
     }
 
-    /// Before a part of the header is compared, which in iptables' language comes first.
+    /// Called before a header comparison, which comes first in iptables' language.
     const fn before_header(&self) -> Result<(), Refusal> {
         if self.fixed { Err(LATE) } else { Ok(()) }
     }
 
-    /// What is in a register that is looked at.
+    /// Returns the content of a register and marks it as used.
     fn register(&mut self, register: Register) -> Result<Loaded, Refusal> {
         let loaded = match LONG.iter().position(|known| *known == register) {
             Some(position) => self.registers[position].as_mut(),
@@ -423,7 +423,7 @@ impl Decoder<'_> {
                 .filter(|(word, _)| *word == register)
                 .map(|(_, loaded)| loaded),
         };
-        let loaded = loaded.ok_or("nothing that is known here was loaded into its register")?;
+        let loaded = loaded.ok_or("its register has an unknown value")?;
         loaded.used = true;
         Ok(*loaded)
     }
@@ -442,13 +442,13 @@ impl Decoder<'_> {
         if unused { Err(UNUSED) } else { Ok(()) }
     }
 
-    /// Takes in a load.
+    /// Decodes a load.
     fn load(&mut self, register: Register, what: Part) -> Result<(), Refusal> {
         let (masked, used) = (None, false);
         self.set_register(register, Loaded { what, masked, used })
     }
 
-    /// Takes in `dreg = sreg & mask ^ xor`.
+    /// Decodes `dreg = sreg & mask ^ xor`.
     fn mask(&mut self, bitwise: &Bitwise<'_>) -> Result<(), Refusal> {
         let (Some(sreg), Some(dreg), Some(mask), Some(xor)) =
             (bitwise.sreg, bitwise.dreg, &bitwise.mask, &bitwise.xor)
@@ -467,7 +467,7 @@ impl Decoder<'_> {
         self.set_register(dreg, Loaded { what, masked, used })
     }
 
-    /// Takes in a comparison.
+    /// Decodes a comparison.
     fn compared(&mut self, loaded: &Loaded, op: CmpOp, value: &[u8]) -> Result<(), Refusal> {
         let mask = match &loaded.masked {
             None => None,
@@ -517,7 +517,7 @@ impl Decoder<'_> {
                 Ok(())
             }
             Part::Transport { offset: 0, length } if length as usize == value.len() => {
-                // Of the protocol: other headers were looked at before.
+                // ICMP: the other transport headers were handled above.
                 let read = fields::icmp(self.family, value, invert).filter(|_| mask.is_none());
                 self.entry.rule.matches.push(read.ok_or(UNKNOWN)?);
                 Ok(())
@@ -531,14 +531,14 @@ impl Decoder<'_> {
         }
     }
 
-    /// The protocol that the rule is limited to: without one, the transport header is of no known kind.
+    /// The protocol that the rule requires: without one, the type of the transport header is unknown.
     fn transport_protocol(&self) -> Result<u8, Refusal> {
         match self.entry.rule.protocol {
             Some(Protocol {
                 number,
                 invert: false,
             }) => Ok(number),
-            _ => Err("it looks into the transport header, and the rule has no protocol"),
+            _ => Err("it reads the transport header, but the rule has no protocol"),
         }
     }
 
@@ -589,7 +589,7 @@ impl Decoder<'_> {
             invert,
         );
         if read.is_nothing() {
-            return Err(NEVER); // iptables-nft loads no `! -s 0.0.0.0/0`
+            return Err(NEVER); // iptables-nft does not load `! -s 0.0.0.0/0`
         }
         let slot = if offset == header.source {
             &mut self.entry.rule.source
@@ -639,7 +639,7 @@ impl Decoder<'_> {
         }
         let none = value == NO_INTERFACE;
         if end == 0 || (none && invert) {
-            return Err(NEVER); // or always, which iptables does not write so
+            return Err(NEVER); // or always, which iptables does not write this way
         }
         let read = Interface {
             name: if none { b"" } else { name }.into(),
@@ -657,7 +657,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Takes in what sets something of the packet.
+    /// Decodes a write to a packet's metadata.
     fn set_meta(&mut self, key: MetaKey, sreg: Register) -> Result<(), Refusal> {
         let loaded = self.register(sreg)?;
         let number = |short: &Short| short.as_slice().try_into().ok().map(u32::from_ne_bytes);
@@ -685,8 +685,8 @@ impl Decoder<'_> {
     }
 }
 
-/// Whether something was loaded that nothing looked at, and whose load ends the rule for packets that have
-/// no such thing.
+/// Whether it was loaded and never used, and its load ends the rule for packets that lack the
+/// field.
 fn is_unused(loaded: &Option<Loaded>) -> bool {
     loaded.is_some_and(|loaded| {
         let always = matches!(
@@ -709,7 +709,7 @@ fn extension<'n>(name: &'n nft::Name<'_>, revision: u32) -> Result<(&'n str, u8)
     }
 }
 
-/// The number of the family's own ICMP.
+/// The protocol number of the family's own ICMP.
 const fn icmp(family: Family) -> u8 {
     match family {
         Family::Ipv4 => libc::IPPROTO_ICMP as u8,
@@ -717,7 +717,7 @@ const fn icmp(family: Family) -> u8 {
     }
 }
 
-/// The address that starts with these bytes; the others are 0.
+/// The address with these leading bytes; the rest are 0.
 fn address(family: Family, bytes: &[u8]) -> Option<IpAddr> {
     let mut whole = [0; 16];
     whole.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -727,8 +727,8 @@ fn address(family: Family, bytes: &[u8]) -> Option<IpAddr> {
     })
 }
 
-/// The comment in a rule's user data: records of type, length and bytes, of which type 0 is a
-/// comment with its NUL (libnftnl's layout). Anything beside a comment is not understood.
+/// Decodes the comment in a rule's user data: records of type, length and bytes, of which type 0 is a
+/// comment with its NUL (libnftnl's layout). Anything besides a comment is rejected.
 fn comment(userdata: &[u8]) -> Option<Comment> {
     let &[0, length, ref rest @ ..] = userdata else {
         return None;

@@ -1,4 +1,4 @@
-//! From a rule to the expressions that iptables-nft writes for it.
+//! Encodes a rule with the expressions that iptables-nft writes for it.
 
 use std::net::IpAddr;
 
@@ -14,24 +14,24 @@ use crate::nft::expr::{
 use crate::nft::{self, Compat};
 use crate::xt::{self, Family};
 
-/// In which version's form rules are written.
+/// The version of iptables whose encoding to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 #[allow(non_camel_case_types)]
 pub enum Profile {
-    /// That of iptables 1.8.7: marks, ports and flags by xtables matches. Every version from 1.8.7
-    /// on reads and finds it whole.
+    /// The encoding of iptables 1.8.7: marks, ports and flags by xtables matches. Every version since 1.8.7
+    /// reads it correctly.
     #[default]
     V1_8_7,
-    /// That of iptables 1.8.8 and 1.8.9: marks, ports and flags by nf_tables' own expressions,
-    /// which older versions pass over in silence.
+    /// The encoding of iptables 1.8.8 and 1.8.9: marks, ports and flags by nf_tables' own expressions,
+    /// which older versions silently ignore.
     V1_8_8,
-    /// That of iptables 1.8.10 and newer: addresses stand before interfaces, and the IPv4 protocol
-    /// is compared in the header; 1.8.8 takes one for the other.
+    /// The encoding of iptables 1.8.10 and newer: addresses come before interfaces, and the IPv4 protocol
+    /// is compared in the header; 1.8.8 mistakes one for the other.
     V1_8_10,
 }
 
 impl Profile {
-    /// The profile in which this version of iptables writes, by its number behind `1.8.`.
+    /// Returns the profile of the given version of iptables, by its number after `1.8.`.
     #[must_use]
     pub const fn of_1_8(patch: u32) -> Self {
         match patch {
@@ -42,19 +42,19 @@ impl Profile {
     }
 }
 
-/// Where rules are written otherwise than by the iptables of the profile.
+/// Differences from the encoding of the profile's iptables.
 pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
     Deviation {
         about: "the form of rules",
         iptables: "that of its own version",
         ours: "by default that of 1.8.7",
-        why: "Every version since then reads it whole; older ones overlook parts of the newer form.",
+        why: "Every later version reads it completely; older ones ignore parts of the newer form.",
     },
     Deviation {
         about: "`-i +`",
-        iptables: "loads the name and compares nothing",
+        iptables: "loads the name but compares nothing",
         ours: "writes nothing",
-        why: "It says the same.",
+        why: "It means the same.",
     },
     Deviation {
         about: "`-j NFLOG --nflog-prefix` of more than 63 bytes",
@@ -64,7 +64,7 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
     },
 ];
 
-/// Why a rule cannot be written.
+/// Why a rule cannot be encoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unwritable {
@@ -75,19 +75,19 @@ pub enum Unwritable {
         address: IpAddr,
     },
     /// It compares with a name that no interface can have.
-    #[error("{name:?} is no interface's name: it has 1 to 15 bytes and no NUL")]
+    #[error("invalid interface name {name:?}: it must have 1 to 15 bytes and no NUL")]
     Interface {
         /// The name.
         name: BString,
     },
-    /// It compares with no address at all: the negation of a mask of no bits.
-    #[error("the rule matches no address: a negated mask of zeroes")]
+    /// It matches no address: the negation of a mask of no bits.
+    #[error("the rule matches no address: negated zero mask")]
     NoAddress,
-    /// It looks for fragments, which are not in the header of IPv6.
-    #[error("only IPv4 has fragments in its header; for IPv6 there is the match frag")]
+    /// It matches fragments, which the IPv6 header does not have.
+    #[error("only IPv4 headers have fragments; use the match frag for IPv6")]
     Fragment,
-    /// An extension names a set that was not looked up (see [`Rule::resolve_sets`]), or says more than
-    /// its data has room for.
+    /// An extension names a set that was not looked up (see [`Rule::resolve_sets`]), or has values that
+    /// do not fit its data.
     #[error(transparent)]
     Extension(#[from] xt::EncodeError),
     /// It hands packets to queue 0 in the way that only the legacy tables have.
@@ -95,16 +95,16 @@ pub enum Unwritable {
     Queue,
 }
 
-/// Writes rules in a profile's form.
+/// Encodes rules in a profile's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoder {
     /// The family of the rules.
     pub family: Family,
-    /// The form.
+    /// The profile.
     pub profile: Profile,
 }
 
-/// A rule in the form of iptables 1.8.7, with counters at 0: what `Encoder` gives with the default
+/// Encodes a rule in the form of iptables 1.8.7, with counters at 0, like `Encoder` with the default
 /// profile.
 ///
 /// # Errors
@@ -125,11 +125,11 @@ pub fn encode<'a>(
 }
 
 impl Encoder {
-    /// Puts the rule's expressions, with these counters, in the place of those of `encoded`, whose
-    /// table and chain stay.
+    /// Replaces the expressions of `encoded` by those of the rule with these counters; its
+    /// table and chain are unchanged.
     ///
     /// # Errors
-    /// [`Unwritable`]; `encoded` is then not to be used.
+    /// [`Unwritable`]; the content of `encoded` is then undefined.
     pub fn fill(
         &self,
         encoded: &mut nft::Rule<'_>,
@@ -256,7 +256,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Writes a match by nf_tables' own expressions, if the profile does.
+    /// Encodes a match as nf_tables' own expressions, if the profile does.
     fn native_match(self, encoded: &mut nft::Rule<'_>, extension: &xt::Match) -> bool {
         let newer = self.profile >= Profile::V1_8_8;
         match extension {
@@ -280,7 +280,7 @@ impl Encoder {
         }
     }
 
-    /// Writes a target by nf_tables' own expressions, if the profile does.
+    /// Encodes a target as nf_tables' own expressions, if the profile does.
     fn native_target(self, encoded: &mut nft::Rule<'_>, target: &xt::Target) -> bool {
         match target {
             xt::Target::Trace(_) => {
@@ -305,10 +305,10 @@ impl Encoder {
     }
 }
 
-/// What `! -i +` is compared with: no interface has this name, so that no packet matches.
+/// The name that `! -i +` compares with: no interface has it, so no packet matches.
 pub(super) const NO_INTERFACE: &[u8] = b"INVAL/D\0";
 
-/// The name as it is compared: with its NUL, unless it is the start of names. Its length.
+/// Writes the name as it is compared: with its NUL, unless it is a prefix. Returns its length.
 fn interface_bytes(interface: &Interface, bytes: &mut [u8; 16]) -> Result<usize, Unwritable> {
     let length = interface.name.len();
     if length == 0 || length > 15 || interface.name.contains(&0) {
@@ -334,7 +334,7 @@ const fn compare(invert: bool, bytes: &[u8]) -> Cmp<'_> {
     )
 }
 
-/// Calls with the address and mask as bytes in network order.
+/// Calls a function with the address and mask as bytes in network order.
 fn with_octets<R>(address: &Address, use_them: impl FnOnce(&[u8], &[u8]) -> R) -> R {
     match (address.address, address.mask) {
         (IpAddr::V4(a), IpAddr::V4(m)) => use_them(&a.octets(), &m.octets()),
@@ -346,7 +346,7 @@ fn with_octets<R>(address: &Address, use_them: impl FnOnce(&[u8], &[u8]) -> R) -
 
 fn encode_address(encoded: &mut nft::Rule<'_>, offset: u32, address: &Address) {
     with_octets(address, |bytes, mask| {
-        // A prefix of whole bytes is a shorter load; anything else is a whole one and a mask.
+        // A prefix of whole bytes is a shorter load; otherwise load all bytes and mask them.
         let (length, masked) = match address.prefix() {
             Some(0) => return, // every address
             Some(prefix) if prefix % 8 == 0 => ((prefix / 8) as usize, false),

@@ -1,4 +1,4 @@
-//! Fields of packets that iptables compares by extensions alone, and `nft` by expressions of its own:
+//! Packet fields that iptables compares only by extensions, and `nft` by its own expressions:
 //!
 //! | text | expressions |
 //! |---|---|
@@ -7,8 +7,8 @@
 //! | `-m icmp --icmp-type 3/1` | `payload` 2 bytes at 0, `cmp` |
 //! | `-m pkttype --pkt-type broadcast` | `meta pkttype`, `cmp` |
 //!
-//! iptables 1.8.8 and newer read them, too. `iif` is another thing than `-i`: when a device is made anew
-//! under its name, the one no longer finds it and the other does.
+//! iptables 1.8.8 and newer read them, too. `iif` differs from `-i`: when a device is recreated
+//! under its name, `iif` no longer matches it and `-i` does.
 
 use crate::nft::expr::CmpOp;
 use crate::xt::matches::hl::Hl as HlMatch;
@@ -18,7 +18,7 @@ use crate::xt::matches::pkttype::{PacketType, Pkttype};
 use crate::xt::matches::ttl::{Hops, Ttl as TtlMatch};
 use crate::xt::{Family, Match};
 
-/// The comparison of hops, if there is one that says the same.
+/// The equivalent comparison of hops, if any.
 pub(super) fn hops(family: Family, op: CmpOp, value: &[u8]) -> Option<Match> {
     let &[hops] = value else { return None };
     let hops = match op {
@@ -36,7 +36,7 @@ pub(super) fn hops(family: Family, op: CmpOp, value: &[u8]) -> Option<Match> {
     })
 }
 
-/// The comparison of the type of a message, or of its type and code, which these bytes are.
+/// The comparison of an ICMP message's type, or type and code, with these bytes.
 pub(super) fn icmp(family: Family, value: &[u8], invert: bool) -> Option<Match> {
     let (kind, code) = match *value {
         [kind] => (kind, None),
@@ -44,7 +44,7 @@ pub(super) fn icmp(family: Family, value: &[u8], invert: bool) -> Option<Match> 
         _ => return None,
     };
     if kind == u8::MAX {
-        return None; // which stands for every type
+        return None; // means every type
     }
     Some(match family {
         Family::Ipv4 => Match::Icmp(Icmp {
@@ -56,7 +56,7 @@ pub(super) fn icmp(family: Family, value: &[u8], invert: bool) -> Option<Match> 
     })
 }
 
-/// The comparison of whom a packet is for.
+/// The comparison of the packet type.
 pub(super) fn packet_type(value: &[u8], invert: bool) -> Option<Match> {
     let kind = match value {
         [0] => PacketType::Host,

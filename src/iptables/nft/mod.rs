@@ -1,25 +1,25 @@
-//! iptables' rules in nf_tables: how iptables-nft encodes them.
+//! iptables' rules in nf_tables, as iptables-nft encodes them.
 //!
 //! [`Encoder`] writes the form of a [`Profile`]: by default that of iptables 1.8.7, which every
-//! version from 1.8.7 to 1.8.13 reads back whole. [`decode`] reads what any version from 1.8.2 on
-//! wrote:
+//! version from 1.8.7 to 1.8.13 reads back correctly. [`decode`] reads the forms of all versions since
+//! 1.8.2:
 //!
 //! | part | forms |
 //! |---|---|
-//! | mark | `match mark`; `meta mark`, `bitwise`, `cmp` (1.8.8 on) |
-//! | ports and flags | `match tcp`, `match udp`; `payload` of the transport header and `cmp`, `range` (1.8.8 on) |
-//! | protocol | `meta l4proto`; `payload` at byte 9 of the IPv4 header (1.8.10 on) |
-//! | address | whole with `bitwise`; shortened to the bytes of the prefix (1.8.7 on) |
+//! | mark | `match mark`; `meta mark`, `bitwise`, `cmp` (since 1.8.8) |
+//! | ports and flags | `match tcp`, `match udp`; `payload` of the transport header and `cmp`, `range` (since 1.8.8) |
+//! | protocol | `meta l4proto`; `payload` at byte 9 of the IPv4 header (since 1.8.10) |
+//! | address | whole with `bitwise`; shortened to the bytes of the prefix (since 1.8.7) |
 //! | fragments | `payload` at byte 6 of the IPv4 header, `bitwise`, `cmp` |
 //! | comment | `match comment`; user data of the rule (1.8.2, and `nft`) |
-//! | time to live, type of ICMP, whom a packet is for | `match ttl`, …; `payload`, `meta pkttype` (`nft`; read by 1.8.8 on) |
+//! | time to live, ICMP type, packet type | `match ttl`, …; `payload`, `meta pkttype` (`nft`; read since 1.8.8) |
 //! | limit | `limit` |
 //! | TRACE | `meta set nftrace` |
-//! | NFLOG | `target NFLOG`; `log group` (1.8.8 on) |
-//! | MARK | `target MARK`; `meta set mark` (`nft`; read by 1.8.10 on) |
+//! | NFLOG | `target NFLOG`; `log group` (since 1.8.8) |
+//! | MARK | `target MARK`; `meta set mark` (`nft`; read since 1.8.10) |
 //! | counter, order of the parts | any |
 //!
-//! A rule with anything else in it is [not expressible](super::NotExpressible): it is never taken for a wider
+//! A rule with any other expression is [not expressible](super::NotExpressible): it is never read as a wider
 //! one.
 
 mod decode;
@@ -71,7 +71,7 @@ const fn header(family: Family) -> Header {
             fragment: Some(6),
             address_length: 4,
         },
-        // RFC 8200, section 3. The protocol stands behind extension headers.
+        // RFC 8200, section 3. The protocol comes after extension headers.
         Family::Ipv6 => Header {
             source: 8,
             destination: 24,
@@ -86,8 +86,8 @@ const fn header(family: Family) -> Header {
 /// The fragment's offset within its 16 bits of flags and offset.
 const FRAGMENT_OFFSET: [u8; 2] = [0x1f, 0xff];
 
-/// A chain as iptables-nft makes it: a base chain with the policy `accept` if it is a built-in
-/// one, else a chain to jump to.
+/// Returns a chain as iptables-nft creates it: a base chain with the policy `accept` if it is built
+/// in, otherwise a regular chain.
 #[must_use]
 pub fn chain<'a>(family: Family, table: &'a str, name: &'a str) -> Chain<'a> {
     let chain = Chain::new(family.into(), table, name);
@@ -100,8 +100,8 @@ pub fn chain<'a>(family: Family, table: &'a str, name: &'a str) -> Chain<'a> {
 }
 
 impl Builtin {
-    /// Whether this chain is hooked in where the built-in chain is; only then does iptables-nft
-    /// take it for that.
+    /// Whether this chain has the built-in chain's hook; only then does iptables-nft
+    /// recognize it.
     #[must_use]
     pub fn is(&self, chain: &ChainRef<'_>) -> bool {
         let hook = chain.hook().unwrap_or_default();
@@ -113,7 +113,7 @@ impl Builtin {
     }
 }
 
-/// What says what a rule does, of one that the kernel sent or that is to be sent.
+/// The parts of a rule, received or to be sent, that define its behaviour.
 #[derive(Clone)]
 pub(super) struct Encoded<'r> {
     family: nft::Family,
@@ -126,7 +126,7 @@ impl<'r> Encoded<'r> {
         self.expressions.clone().into_iter().flatten()
     }
 
-    /// Of an operation of a transaction that puts a rule in; with the names of its table and chain.
+    /// From a transaction's operation that adds a rule; with the names of its table and chain.
     pub(super) fn of_operation(operation: &'r [u8]) -> Option<(Self, &'r BStr, &'r BStr)> {
         let (header, attributes) = NfGenMsg::split(operation).ok()?;
         let find = |kind| Attributes::new(attributes).find(kind);
@@ -142,7 +142,7 @@ impl<'r> Encoded<'r> {
         Some((encoded, name(NFTA_RULE_TABLE)?, name(NFTA_RULE_CHAIN)?))
     }
 
-    /// The family.
+    /// Returns the family.
     pub(super) const fn family(&self) -> nft::Family {
         self.family
     }
@@ -161,7 +161,7 @@ impl<'r> From<&RuleRef<'r>> for Encoded<'r> {
 /// Kind, name and revision of an extension.
 type Extension = (ExtensionKind, String, u8);
 
-/// The extensions in an operation of a transaction that puts a rule in, and the rule's family.
+/// Returns the rule's family and its extensions, for a transaction's operation that adds a rule.
 pub(super) fn extensions(operation: &[u8]) -> Option<(nft::Family, Vec<Extension>)> {
     let (header, attributes) = NfGenMsg::split(operation).ok()?;
     let expressions = Attributes::new(attributes).find(NFTA_RULE_EXPRESSIONS)?;

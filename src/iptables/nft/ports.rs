@@ -1,4 +1,4 @@
-//! Ports and flags of TCP and UDP as nf_tables' own expressions (iptables 1.8.8 on).
+//! Ports and flags of TCP and UDP as nf_tables' own expressions (since iptables 1.8.8).
 //!
 //! | text | expressions |
 //! |---|---|
@@ -8,11 +8,11 @@
 //! | `--dport 80:90` | `payload`, `range eq`; negated `range neq` |
 //! | `--tcp-flags` | `payload` 1 byte at 13, `bitwise`, `cmp` |
 //!
-//! iptables writes `! --sport 1 ! --dport 2` as `cmp neq` of 4 bytes, which is another thing: not both
-//! of them. So that is not what is written here, and not what is read.
+//! iptables writes `! --sport 1 ! --dport 2` as `cmp neq` of 4 bytes, which means that at least one of the
+//! two differs. Therefore this module neither writes nor reads that form.
 //!
-//! `nft` also writes `cmp lt` and `cmp gte`: `dport 80-90` is `cmp gte` and `cmp lte`, which becomes one range again. What
-//! one match cannot compare becomes several matches.
+//! `nft` also writes `cmp lt` and `cmp gte`: `dport 80-90` is `cmp gte` and `cmp lte`, which decodes to one range. If
+//! one match cannot express the comparisons, they become several matches.
 
 use crate::nft;
 use crate::nft::expr::{Bitwise, Cmp, CmpOp, Payload, PayloadBase, Range, RangeOp, Register};
@@ -30,7 +30,7 @@ const FLAGS: u32 = 13;
 const TCP: u8 = libc::IPPROTO_TCP as u8;
 const UDP: u8 = libc::IPPROTO_UDP as u8;
 
-/// Writes the match, if native expressions can say it; whether it did.
+/// Encodes the match if native expressions can express it; returns whether it did.
 pub(super) fn encode_tcp(encoded: &mut nft::Rule<'_>, tcp: &Tcp) -> bool {
     let says = |range: PortRange| range != PortRange::ANY;
     let flags = tcp.flags.mask.bits() != 0 || tcp.flags.comp.bits() != 0 || tcp.flags.invert;
@@ -54,7 +54,7 @@ pub(super) fn encode_tcp(encoded: &mut nft::Rule<'_>, tcp: &Tcp) -> bool {
     true
 }
 
-/// Writes the match, if native expressions can say it; whether it did.
+/// Encodes the match if native expressions can express it; returns whether it did.
 pub(super) fn encode_udp(encoded: &mut nft::Rule<'_>, udp: &Udp) -> bool {
     if *udp == Udp::default() {
         return false;
@@ -108,8 +108,8 @@ const fn compare(op: CmpOp, bytes: &[u8]) -> Cmp<'_> {
     Cmp::new(Register::R1, op, bytes)
 }
 
-/// Takes in a comparison of a part of the transport header: as part of the last match of the protocol,
-/// if that does not compare the part yet, else as a match of its own. `None` if there is no such match.
+/// Decodes a comparison of a part of the transport header: as part of the protocol's last match
+/// if that does not compare the part yet, otherwise as a new match. `None` if no match can express it.
 pub(super) fn compared(
     matches: &mut Vec<Match>,
     protocol: u8,
@@ -127,7 +127,7 @@ pub(super) fn compared(
                 _ => return None,
             };
             let flags = TcpFlagsTest {
-                // There are no words for ECE and CWR.
+                // iptables cannot express ECE and CWR.
                 mask: TcpFlags::from_bits(mask)?,
                 comp: TcpFlags::from_bits(comp)?,
                 invert,
@@ -159,8 +159,8 @@ pub(super) fn compared(
     }
 }
 
-/// Whether it compares what never holds in words that iptables-nft, since it has expressions of its own for
-/// them, takes to compare nothing: `! --dport 0:65535`, `--tcp-flags NONE SYN`.
+/// Whether it is a comparison that never holds, but that iptables-nft versions with native expressions read
+/// as no comparison: `! --dport 0:65535`, `--tcp-flags NONE SYN`.
 pub(super) fn is_overlooked(one: &Match) -> bool {
     let none = |ports: PortRange| ports == PortRange::ANY.not();
     match one {
@@ -173,7 +173,7 @@ pub(super) fn is_overlooked(one: &Match) -> bool {
     }
 }
 
-/// Takes in a range of a part of the transport header, as [`compared`] does.
+/// Decodes a range of a part of the transport header, like [`compared`].
 pub(super) fn within(
     matches: &mut Vec<Match>,
     protocol: u8,
@@ -196,8 +196,8 @@ pub(super) fn within(
     set_ports(matches, protocol, offset, range)
 }
 
-/// Takes in a comparison of a port: as part of the last match of the protocol that has room for it, where two ranges that
-/// follow one another are the one range that is within both, else as a match of its own.
+/// Adds a comparison of a port: to the protocol's last match with room for it, intersecting two
+/// consecutive ranges, otherwise as a new match.
 fn set_ports(matches: &mut Vec<Match>, protocol: u8, offset: u32, range: PortRange) -> Option<()> {
     let source = offset == SOURCE_PORT;
     let start = matches.iter().rposition(Match::has_effects);
@@ -218,7 +218,7 @@ fn set_ports(matches: &mut Vec<Match>, protocol: u8, offset: u32, range: PortRan
     Some(())
 }
 
-/// The ports that a match of the protocol compares.
+/// The ports that the match compares, if it is of the protocol.
 const fn port_of(one: &mut Match, protocol: u8, source: bool) -> Option<&mut PortRange> {
     match (one, protocol, source) {
         (Match::Tcp(tcp), TCP, true) => Some(&mut tcp.source),
@@ -229,7 +229,7 @@ const fn port_of(one: &mut Match, protocol: u8, source: bool) -> Option<&mut Por
     }
 }
 
-/// The ports within both ranges, if one range can say that.
+/// The intersection of both ranges, if one range can express it.
 fn within_both(one: PortRange, other: PortRange) -> Option<PortRange> {
     if one == PortRange::ANY {
         return Some(other);
@@ -241,7 +241,7 @@ fn within_both(one: PortRange, other: PortRange) -> Option<PortRange> {
     (first <= last).then(|| PortRange::new(first, last))
 }
 
-/// Adds to the last match of TCP, if it is free for that and nothing with effects stands behind it, else
+/// Adds to the last TCP match if it has room and no match with side effects follows it, otherwise
 /// to a new one.
 fn with_tcp(matches: &mut Vec<Match>, is_free: impl Fn(&Tcp) -> bool, add: impl FnOnce(&mut Tcp)) {
     let last = matches

@@ -1,9 +1,9 @@
-//! Tables of nf_tables that are being changed: operations of one transaction.
+//! Changes of nf_tables tables, as operations of one transaction.
 //!
-//! What is asked for is put into the transaction at once. Chains are read only when what is in them
-//! must be known: to find a rule, to count them, to insert behind the head. The commit is then
-//! conditional on what was read: in a first attempt on the ruleset's generation, from the second one on
-//! only on these tables.
+//! Changes are added to the transaction immediately. A chain is read only if its content
+//! matters: to find a rule, to count rules, to insert after the head. The commit is then
+//! conditional on the state that was read: in the first attempt on the ruleset's generation, in later
+//! ones only on these tables.
 
 mod edit;
 
@@ -26,63 +26,63 @@ pub(in crate::iptables) struct Session<'c> {
     profile: Profile,
     tables: Vec<Table>,
     attempts: &'c Attempts,
-    /// Whether errors suggest names, for which names of chains are read.
+    /// Whether errors suggest names, which takes reading the names of chains.
     pub(in crate::iptables) hints: bool,
-    /// Watches over what was read, if anything was.
+    /// Guards the state that was read, if any.
     guard: Option<Guard>,
-    /// Whether new rules are remembered, so that they can be found again.
+    /// Whether new rules are tracked, so that they can be found again.
     tracking: bool,
-    /// Whether something could not be done because they were not.
+    /// Whether an operation failed because they were not.
     wants_tracking: bool,
-    /// For each operation the line that asked for it.
+    /// The line of the text for each operation.
     lines: Vec<u32>,
     line: u32,
-    /// How many rules have been given numbers to be referred to by.
+    /// The number of rules with a transaction-local id.
     numbered: u32,
-    /// Whether the rules of some chain are held.
+    /// Whether some chain's rules are held.
     is_holding: bool,
 }
 
-/// A change that is to be sent.
+/// A change that is ready to be sent.
 pub(in crate::iptables) struct Finished<'c> {
     pub(in crate::iptables) connection: &'c mut Connection,
     pub(in crate::iptables) transaction: Transaction,
-    /// Watches over what was read for it, if anything was.
+    /// Guards the state that was read for it, if any.
     pub(in crate::iptables) guard: Option<Guard>,
-    /// For each of its operations the line that asked for it.
+    /// The line of the text for each operation.
     pub(in crate::iptables) lines: Vec<u32>,
 }
 
 struct Table {
     family: Family,
     name: String,
-    /// Whether the transaction makes sure of the table.
+    /// Whether the transaction adds the table.
     added: bool,
-    /// Whether no chain has a rule that is not in `chains`.
+    /// Whether only chains in `chains` can have rules.
     flushed: bool,
-    /// Whether no chain is there that is not in `chains`.
+    /// Whether `chains` has all existing chains.
     cleared: bool,
     /// Whether a chain was renamed.
     renamed: bool,
     chains: HashMap<BString, ChainState>,
 }
 
-/// What is known of a chain.
+/// The known state of a chain.
 struct ChainState {
-    /// Whether it is there; `None` if that is not known.
+    /// Whether it exists; `None` if unknown.
     exists: Option<bool>,
-    /// Its name in the kernel until everything is committed, if it was renamed.
+    /// The kernel's name for it until the commit, if it was renamed.
     old_name: Option<BString>,
-    /// If it is built in: whether the transaction makes sure of it.
+    /// For a built-in chain: whether the transaction adds it.
     added: bool,
-    /// How many rules the kernel passes, looking for those that operations name; `None` once the chain was to be written
-    /// anew for that.
+    /// How many rules the kernel steps over to find the rules that operations refer to; `None` once rewriting the chain
+    /// was tried for that reason.
     passed: Option<usize>,
     rules: Rules,
 }
 
 impl ChainState {
-    /// Of a chain of which nothing was written and no rule is known to be there.
+    /// The state of a chain to which nothing was written and that has no known rules.
     const fn without_rules(exists: Option<bool>) -> Self {
         Self {
             exists,
@@ -93,37 +93,37 @@ impl ChainState {
         }
     }
 
-    /// Whether its rules are written when all changes of it are known; until then the transaction empties it.
+    /// Whether its rules are written only once all its changes are known; until then the transaction empties it.
     fn is_held(&self) -> bool {
         matches!(&self.rules, Rules::Known(slots) if matches!(slots.first(), Some(Slot::Held { .. })))
     }
 }
 
-/// What is known of a chain's rules.
+/// The known state of a chain's rules.
 enum Rules {
-    /// What the kernel has.
+    /// The same as in the kernel.
     Unread,
-    /// More or other than the kernel has, and not remembered.
+    /// Changed from the kernel's, and not tracked.
     Untracked,
     Known(Vec<Slot>),
 }
 
-/// A rule of a chain: held if any of the chain is.
+/// A rule of a chain; if one of a chain is held, all are.
 enum Slot {
     Kept {
         handle: u64,
-        /// Where it stands in the kernel.
+        /// Its position in the kernel.
         at: u32,
         entry: Box<Result<Entry, NotExpressible>>,
     },
     New {
         id: u32,
-        /// What iptables has no words for is one of the kernel's.
+        /// An entry that is not expressible comes from the kernel.
         entry: Box<Result<Entry, NotExpressible>>,
     },
     Held {
         rule: Box<nft::Rule<'static>>,
-        /// Which line asked for it.
+        /// The line of the text.
         line: u32,
         entry: Box<Result<Entry, NotExpressible>>,
     },
@@ -175,17 +175,17 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Whether all must be begun again, with new rules remembered.
+    /// Whether the change must start again with new rules tracked.
     pub(in crate::iptables) const fn wants_tracking(&self) -> bool {
         self.wants_tracking && !self.tracking
     }
 
-    /// Whether nothing is to be changed.
+    /// Whether nothing changes.
     pub(in crate::iptables) const fn is_empty(&self) -> bool {
         self.transaction.is_empty()
     }
 
-    /// The transaction, and what is needed to send it.
+    /// Returns the transaction, and everything that sending it requires.
     pub(in crate::iptables) fn finish(mut self) -> Result<Finished<'c>, Error> {
         self.write_held()?;
         Ok(Finished {
@@ -196,12 +196,12 @@ impl<'c> Session<'c> {
         })
     }
 
-    /// Says which line asked for the operations since the last call.
+    /// Records the current line for the operations since the last call.
     fn note_lines(&mut self) {
         self.lines.resize(self.transaction.len(), self.line);
     }
 
-    /// What is read from here on is so when it is committed, or the commit fails.
+    /// Guards everything that is read from now on: if it changes before the commit, the commit fails.
     fn guard(&mut self) -> Result<(), Error> {
         if self.guard.is_none() {
             let tables = self.tables.iter();
@@ -214,7 +214,7 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// What came of listing rules of one of the tables.
+    /// Converts the result of listing rules of one of the tables.
     fn dumped(&self, ended: Result<(), netlink::Error>) -> Result<(), netlink::Error> {
         match &self.guard {
             Some(guard) => guard.dumped(ended),
@@ -222,7 +222,7 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Makes sure of the table.
+    /// Adds the table to the transaction once.
     fn add_table(&mut self, table: usize) -> Result<(), Error> {
         let state = &mut self.tables[table];
         if !state.added {
@@ -255,14 +255,14 @@ impl<'c> Session<'c> {
         })
     }
 
-    /// Before a chain is written to: makes sure of its table, and, if it is built in, of it. What is
-    /// only read stays as it is.
+    /// Called before a chain is written to: adds its table, and the chain if it is built in. A chain that is
+    /// only read stays unchanged.
     fn prepare(&mut self, table: usize, name: &BStr) -> Result<(), Error> {
         self.add_table(table)?;
         if let Some(builtin) = hooked(&self.tables[table].name, name)
             && !self.chain(table, name).added
         {
-            // Without a policy, so that one that is there keeps its own.
+            // Without a policy, so that an existing chain keeps its own.
             let chain = self.object(table, name).with_hook(
                 builtin.chain_type,
                 builtin.hook,
@@ -274,9 +274,9 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// That there is no such chain, and which may have been meant.
+    /// The error for a missing chain, with a suggestion.
     fn no_such_chain(&mut self, table: usize, name: &BStr) -> Error {
-        // It is only about the message.
+        // The names only improve the message.
         let names = match self.hints {
             true => self.chains(table).unwrap_or_default(),
             false => Vec::new(),
@@ -286,13 +286,13 @@ impl<'c> Session<'c> {
         Error::no_such_chain(table, name, names.iter().map(String::as_str))
     }
 
-    /// Whether what was read is so no longer.
+    /// Whether the state that was read is outdated.
     pub(in crate::iptables) fn is_stale(&mut self) -> bool {
         let guard = self.guard.as_mut();
         guard.is_some_and(|guard| guard.holds(self.connection).is_ok_and(|holds| !holds))
     }
 
-    /// The kernel goes by the names that chains had before the change: one of these is not free.
+    /// Rejects the old name of a renamed chain: for the kernel it is taken until the commit.
     fn not_renamed(&self, table: usize, name: &BStr) -> Result<(), Error> {
         let table = &self.tables[table];
         if !table.renamed {
@@ -301,15 +301,15 @@ impl<'c> Session<'c> {
         let mut chains = table.chains.values();
         if chains.any(|chain| chain.old_name.as_ref().is_some_and(|old| old == name)) {
             return Err(Error::Unsupported {
-                what: "making a chain of the name that another had, in the same change that renames \
-                       that",
+                what: "creating a chain with the old name of a chain that the same change \
+                       renames",
                 backend: crate::iptables::Backend::Nft,
             });
         }
         Ok(())
     }
 
-    /// As [`chain`](Self::chain); the chain must not be known to be absent.
+    /// Like [`chain`](Self::chain); fails if the chain is known to be absent.
     fn existing(&mut self, table: usize, name: &BStr) -> Result<&mut ChainState, Error> {
         if self.chain(table, name).exists == Some(false) {
             return Err(self.no_such_chain(table, name));
@@ -317,7 +317,7 @@ impl<'c> Session<'c> {
         Ok(self.chain(table, name))
     }
 
-    /// Reads the rules of a chain, if they are not known.
+    /// Reads the rules of a chain, if they are unknown.
     fn load(&mut self, table: usize, name: &BStr) -> Result<&mut Vec<Slot>, Error> {
         match self.existing(table, name)?.rules {
             Rules::Known(_) => {}
@@ -336,7 +336,7 @@ impl<'c> Session<'c> {
         }
         match &mut self.chain(table, name).rules {
             Rules::Known(slots) => Ok(slots),
-            _ => Err(Error::Contended { attempts: 0 }), // cannot be: they were read
+            _ => Err(Error::Contended { attempts: 0 }), // impossible: they were read
         }
     }
 
@@ -367,7 +367,7 @@ impl<'c> Session<'c> {
         Ok(slots)
     }
 
-    /// Before the rules of a chain are changed: reads them if all is to be remembered.
+    /// Called before the rules of a chain are changed: reads them if all rules are tracked.
     fn before_change(&mut self, table: usize, name: &BStr) -> Result<(), Error> {
         self.existing(table, name)?;
         self.prepare(table, name)?;
@@ -377,7 +377,7 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// The rule encoded, with a number to refer to it by if rules are remembered.
+    /// Encodes the rule, with an id if rules are tracked.
     fn encode(
         &mut self,
         table: usize,
@@ -386,7 +386,7 @@ impl<'c> Session<'c> {
         counters: Counters,
     ) -> Result<nft::Rule<'static>, Error> {
         if let Target::Jump(to) | Target::Goto(to) = &rule.target {
-            // Of what is not known, the kernel says whether it is there.
+            // If it is unknown whether the chain exists, the kernel checks it.
             let state = &self.tables[table];
             let known = state.chains.get(to.as_bstr()).map(|chain| chain.exists);
             if hooked(&state.name, to.as_bstr()).is_some() {
@@ -432,7 +432,7 @@ impl<'c> Session<'c> {
         Ok(encoded)
     }
 
-    /// Puts a rule into this place, or behind the others.
+    /// Inserts a rule at this position, or appends it.
     fn put(
         &mut self,
         table: usize,
@@ -461,8 +461,8 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// Before a rule is put in: where it leads to a chain, the kernel must see it behind those that are held, to blame a
-    /// loop on the line that closes it.
+    /// Called before a rule is added: a jump must come after the held rules in the transaction, so that the kernel
+    /// attributes a loop to the line that closes it.
     fn before_jump(&mut self, table: usize, chain: &BStr, rule: &Rule) -> Result<(), Error> {
         match self.chain(table, chain).is_held() {
             false if rule.leads_to().is_some() => self.write_held(),
@@ -470,7 +470,7 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Notes a rule that was put into a chain, at a position or at the end.
+    /// Records a rule that was added to a chain, at a position or at the end.
     fn remember(
         &mut self,
         table: usize,
@@ -503,7 +503,7 @@ impl<'c> Session<'c> {
         self.note_lines();
     }
 
-    /// A rule that only names the one in this slot.
+    /// An object that only identifies the rule in this slot.
     fn named(&self, table: usize, chain: &BStr, slot: &Slot) -> nft::Rule<'static> {
         let state = &self.tables[table];
         let old_name = state
@@ -515,13 +515,13 @@ impl<'c> Session<'c> {
         match slot {
             Slot::Kept { handle, .. } => rule.handle = Some(*handle),
             Slot::New { id, .. } => rule.id = Some(*id),
-            Slot::Held { .. } => {} // nothing names it
+            Slot::Held { .. } => {} // nothing refers to it
         }
         rule
     }
 
-    /// The name of the rule in this place. Where so many were named that it takes the kernel less to have all rules of the
-    /// chain written anew, they are held from here on, and no operation need name one.
+    /// Identifies the rule at this position. Once so many rules were identified that rewriting the chain is
+    /// cheaper for the kernel, its rules are held from here on, and operations need no references.
     fn named_at(
         &mut self,
         table: usize,
@@ -539,9 +539,9 @@ impl<'c> Session<'c> {
             });
         }
         let passed = match slots[position] {
-            // Those that were taken out are passed, too, until the commit.
+            // Deleted rules are stepped over, too, until the commit.
             Slot::Kept { at, .. } => position.max(at as usize),
-            // The kernel looks through the operations.
+            // The kernel searches the operations.
             Slot::New { id, .. } => id as usize,
             Slot::Held { .. } => 0,
         };
@@ -558,7 +558,7 @@ impl<'c> Session<'c> {
             .map(|chain| &chain.rules)
         {
             Some(Rules::Known(slots)) => Ok(self.named(table, chain, &slots[position])),
-            _ => Err(Error::Contended { attempts: 0 }), // cannot be: they were read
+            _ => Err(Error::Contended { attempts: 0 }), // impossible: they were read
         }
     }
 
@@ -574,7 +574,7 @@ impl<'c> Session<'c> {
     }
 }
 
-/// The built-in chain of that name.
+/// Returns the built-in chain of that name.
 fn hooked(table: &str, chain: &BStr) -> Option<Builtin> {
     builtin(table, chain.to_str().ok()?)
 }

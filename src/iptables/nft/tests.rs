@@ -1,4 +1,4 @@
-//! Rules in the forms that the versions of iptables write them, read back.
+//! Decodes rules in the encodings of the versions of iptables.
 
 use super::*;
 use crate::iptables::{Address, Interface, Protocol, Rule, Target};
@@ -151,7 +151,7 @@ fn addresses_and_protocols_are_read_in_all_forms() {
         listed(Family::Ipv4, short).unwrap().to_string(),
         "! -s 127.0.0.0/8"
     );
-    // The protocol, by meta or (1.8.10 on) by the header.
+    // The protocol by meta or (since 1.8.10) by the header.
     let meta = bare()
         .with(&Meta::load(MetaKey::L4PROTO, Register::R1))
         .with(&Cmp::eq(Register::R1, &[6]));
@@ -167,7 +167,7 @@ fn a_comment_is_read_from_user_data_as_well() {
         listed(Family::Ipv4, rule.clone()).unwrap().to_string(),
         "-m comment --comment why -j ACCEPT"
     );
-    // Anything else in there is not understood, so neither is the rule.
+    // Other user data makes the rule not expressible.
     for other in [
         &b"\x01\x04why\0"[..],
         b"\0\x05why\0",
@@ -184,12 +184,12 @@ fn a_rule_with_more_in_it_is_never_taken_for_a_wider_one() {
     let accept = Immediate::accept();
     let transport = Payload::load(PayloadBase::TRANSPORT, 2, 2, Register::R1);
     let beyond = [
-        // A port of no protocol.
+        // A port without a protocol.
         bare()
             .with(&transport)
             .with(&Cmp::eq(Register::R1, &[0, 22]))
             .with(&accept),
-        // Not both ports: `! --sport 1 ! --dport 2` is neither.
+        // At least one port differs: `! --sport 1 ! --dport 2` requires both to.
         bare()
             .with(&Meta::load(MetaKey::L4PROTO, Register::R1))
             .with(&Cmp::eq(Register::R1, &[6]))
@@ -201,13 +201,13 @@ fn a_rule_with_more_in_it_is_never_taken_for_a_wider_one() {
         bare()
             .with(&expr::Lookup::set(Register::R1, "s"))
             .with(&accept),
-        // A comparison that is none of equality, or of nothing.
+        // A comparison other than equality, and one without a load.
         bare()
             .with(&Meta::load(MetaKey::MARK, Register::R1))
             .with(&Cmp::new(Register::R1, CmpOp::GT, &[0; 4]))
             .with(&accept),
         bare().with(&Cmp::eq(Register::R2, &[0; 4])).with(&accept),
-        // Something behind the verdict.
+        // An expression after the verdict.
         bare().with(&accept).with(&Counter::new(0, 0)),
         // A mask that changes bits.
         bare()
@@ -221,13 +221,13 @@ fn a_rule_with_more_in_it_is_never_taken_for_a_wider_one() {
             .with(&Cmp::eq(Register::R1, &[127]))
             .with(&Cmp::neq(Register::R1, &[126]))
             .with(&accept),
-        // Bits that the mask has cleared: never equal.
+        // Bits outside the mask: never equal.
         bare()
             .with(&Payload::load(PayloadBase::NETWORK, 16, 4, Register::R1))
             .with(&Bitwise::mask_xor(Register::R1, &[255, 0, 0, 0], &[0; 4]))
             .with(&Cmp::eq(Register::R1, &[127, 0, 0, 1]))
             .with(&accept),
-        // Bytes behind the end of an interface's name: never equal.
+        // Bytes after the end of an interface's name: never equal.
         bare()
             .with(&Meta::load(MetaKey::IIFNAME, Register::R1))
             .with(&Cmp::eq(Register::R1, b"lo\0xyz\0\0"))
@@ -244,7 +244,7 @@ fn a_rule_with_more_in_it_is_never_taken_for_a_wider_one() {
     }
 }
 
-/// A rule of a chain of this name.
+/// A rule in a chain of this name.
 fn of_chain(chain: &str) -> nft::Rule<'static> {
     nft::Rule::new(nft::Family::IP, "filter", chain.to_owned())
 }
@@ -269,7 +269,7 @@ fn what_has_no_words_or_stands_too_late_is_not_said() {
     let port = Payload::load(PayloadBase::TRANSPORT, 2, 2, Register::R1);
     let limit = expr::Limit::packets(1, 1, 5);
     let beyond = [
-        // `tcp flags & (syn | ecn) == syn`, `tcp flags & syn == ecn`: there is no word for that flag.
+        // `tcp flags & (syn | ecn) == syn`, `tcp flags & syn == ecn`: iptables cannot express that flag.
         of_tcp()
             .with(&flags)
             .with(&Bitwise::mask_xor(Register::R1, &[0x42], &[0]))
@@ -280,8 +280,8 @@ fn what_has_no_words_or_stands_too_late_is_not_said() {
             .with(&Bitwise::mask_xor(Register::R1, &[0x02], &[0]))
             .with(&Cmp::eq(Register::R1, &[0x82]))
             .with(&accept),
-        // `limit rate 1/second ip saddr 10.0.0.1`: the limit counts packets of all addresses. So for
-        // the interface and the protocol, and behind an extension.
+        // `limit rate 1/second ip saddr 10.0.0.1`: the limit counts packets of all addresses. The same for
+        // the interface and the protocol, and after an extension.
         bare()
             .with(&limit)
             .with(&source)
@@ -302,21 +302,21 @@ fn what_has_no_words_or_stands_too_late_is_not_said() {
             .with(&source)
             .with(&is_source)
             .with(&accept),
-        // A counter that counts more than the rule is for.
+        // A counter that counts more than the rule matches.
         bare()
             .with(&Counter::new(0, 0))
             .with(&source)
             .with(&is_source)
             .with(&accept),
-        // A load that ends the rule for fragments, and nothing else.
+        // A load that ends the rule for fragments, without a comparison.
         of_tcp().with(&port).with(&accept),
-        // The same before a limit, though it is compared behind it.
+        // The same before a limit, though the comparison comes after it.
         of_tcp()
             .with(&port)
             .with(&limit)
             .with(&Cmp::eq(Register::R1, &[0, 80]))
             .with(&accept),
-        // Protocol 0, which is all protocols behind `-p`.
+        // Protocol 0, which means all protocols after `-p`.
         bare()
             .with(&Meta::load(MetaKey::L4PROTO, Register::R1))
             .with(&Cmp::eq(Register::R1, &[0]))
@@ -326,7 +326,7 @@ fn what_has_no_words_or_stands_too_late_is_not_said() {
             .with(&port)
             .with(&expr::Range::within(Register::R1, &[0, 9], &[0, 5]))
             .with(&accept),
-        // An extension that wants a protocol, in a rule that has none.
+        // An extension that requires a protocol, in a rule without one.
         bare()
             .with(&expr::Match::new(
                 "tcp",
@@ -334,7 +334,7 @@ fn what_has_no_words_or_stands_too_late_is_not_said() {
                 &[0, 0, 255, 255, 80, 0, 80, 0, 0, 0, 0, 0, 0, 0, 0, 0][..],
             ))
             .with(&accept),
-        // The end of a line in a comment, and in the name of an extension.
+        // A newline in a comment, and in the name of an extension.
         {
             let mut rule = bare().with(&accept);
             rule.userdata = Some(b"\0\x04a\nb\0"[..].into());
@@ -343,7 +343,7 @@ fn what_has_no_words_or_stands_too_late_is_not_said() {
         bare()
             .with(&expr::Match::new("a -j DROP", 0, &[][..]))
             .with(&accept),
-        // Interfaces that no packet of the chain has for iptables.
+        // Interfaces that iptables does not allow in the chain.
         of_chain("OUTPUT")
             .with(&Meta::load(MetaKey::IIFNAME, Register::R1))
             .with(&Cmp::eq(Register::R1, b"lo\0"))
@@ -408,8 +408,8 @@ fn what_nft_writes_has_iptables_words() {
     for rule in [
         of(v4, 0, 8, 1, CmpOp::LTE, &[255]),
         of(v4, 0, 8, 1, CmpOp::GTE, &[0]),
-        of(v4, 1, 0, 1, CmpOp::EQ, &[255]), // which stands for any
-        of(v4, 1, 1, 1, CmpOp::EQ, &[1]),   // a code of no type
+        of(v4, 1, 0, 1, CmpOp::EQ, &[255]), // means any type
+        of(v4, 1, 1, 1, CmpOp::EQ, &[1]),   // a code without a type
         of(v4, 1, 0, 1, CmpOp::GT, &[8]),
         of(v4, 58, 0, 1, CmpOp::EQ, &[8]), // not the ICMP of the family
         of(v4, 6, 0, 1, CmpOp::EQ, &[8]),
@@ -426,7 +426,7 @@ fn what_nft_writes_has_iptables_words() {
     assert_eq!(listed(Family::Ipv4, kind(&[7])), None);
 }
 
-/// Comparisons of ports as `nft` writes them: ranges are whole, in any order, and what one match cannot compare is several.
+/// Comparisons of ports as `nft` writes them form one range if possible, in any order, otherwise several matches.
 #[test]
 fn comparisons_of_ports_are_one_range_where_they_can_be() {
     use CmpOp as Op;
@@ -472,7 +472,7 @@ fn comparisons_of_ports_are_one_range_where_they_can_be() {
             let whole = format!("-p {name} -m {name} {text}");
             assert_eq!(rule(protocol, parts), Some(whole), "{parts:?}");
         }
-        // iptables compares these by extensions alone.
+        // iptables compares these only by extensions.
         for protocol in [33, 132, 136] {
             assert_eq!(rule(protocol, parts), None, "{parts:?}");
         }
@@ -480,13 +480,13 @@ fn comparisons_of_ports_are_one_range_where_they_can_be() {
     let several = rule(17, &[(2, Op::GT, 5), (2, Op::NEQ, 7)]);
     let text = "-p udp -m udp --dport 6:65535 -m udp ! --dport 7";
     assert_eq!(several.as_deref(), Some(text));
-    // No port is left: one range cannot say that.
+    // No port is left: one range cannot express that.
     let none = rule(6, &[(source, Op::GT, 9), (source, Op::LTE, 5)]);
     let text = "-p tcp -m tcp --sport 10:65535 -m tcp --sport 0:5";
     assert_eq!(none.as_deref(), Some(text));
 }
 
-/// What iptables-nft 1.8.9 would load without the comparison, or with another.
+/// Rules that iptables-nft 1.8.9 would load without the comparison, or with another.
 #[test]
 fn what_the_real_tool_reads_as_another_rule_is_not_said() {
     let of_tcp = || {
@@ -511,7 +511,7 @@ fn what_the_real_tool_reads_as_another_rule_is_not_said() {
             &Rule::parse(Family::Ipv4, "-m conntrack --ctorigdst 10.0.0.0/255.1.0.0").unwrap(),
         )
         .unwrap(),
-        nat, // there is no DROP in it
+        nat, // nat has no DROP
     ] {
         assert_eq!(listed(Family::Ipv4, rule), None);
     }
@@ -526,7 +526,7 @@ fn names_are_said_as_they_are_read_or_not_at_all() {
             .with(&Immediate::accept())
     };
     for name in [
-        &b"a+\0"[..],       // all that start with `a`, in iptables' words
+        &b"a+\0"[..],       // a prefix `a` in iptables' language
         b"a\nb\0",          // two lines
         b"abcdefghijklmno", // one byte too many with its `+`
     ] {
@@ -580,7 +580,7 @@ fn what_can_never_match_is_not_written_as_what_always_does() {
         source: Some(Address::network([0; 4].into(), 0).not()),
         ..Rule::new(Target::Drop)
     };
-    // As nft writes it; no iptables-nft loads `! -s 0.0.0.0/0`, whose expressions the kernel refuses.
+    // As nft writes it; no iptables-nft loads `! -s 0.0.0.0/0`, because the kernel refuses its expressions.
     assert_eq!(
         encode(Family::Ipv4, "filter", "A", &never).err(),
         Some(Unwritable::NoAddress)

@@ -1,4 +1,4 @@
-//! Who wrote a rule, as far as its encoding tells.
+//! Guesses which program wrote a rule from its encoding.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use crate::nft::expr::{self, CmpOp, Decoded, MetaKey, PayloadBase};
 use crate::nft::{self, RuleRef};
 use crate::xt::Family;
 
-/// Who may have written a rule of an iptables table in nf_tables. A guess by the form: others may write the same form.
+/// The program that may have written a rule of an iptables table in nf_tables. A guess: others may use the same form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Writer {
-    /// Any version of iptables-nft: all write it so.
+    /// Any version of iptables-nft: all use this form.
     AnyIptables,
     /// iptables-nft up to 1.8.7, or this crate.
     UpTo1_8_7,
@@ -23,7 +23,7 @@ pub enum Writer {
     From1_8_8,
     /// iptables-nft 1.8.10 or newer.
     From1_8_10,
-    /// `nft` or another program: no version of iptables-nft writes it so.
+    /// `nft` or another program: no version of iptables-nft uses this form.
     Other,
 }
 
@@ -41,11 +41,11 @@ impl fmt::Display for Writer {
     }
 }
 
-/// Who may have written a rule.
+/// Guesses which program wrote a rule.
 ///
-/// What tells: ports, flags, marks and NFLOG by extensions (up to 1.8.7) or by nf_tables' own expressions; the protocol of
-/// IPv4 by `meta` (up to 1.8.9) or from the header; addresses behind interfaces (up to 1.8.9) or before them. Every version
-/// counts, and says comments by an extension.
+/// The signs are: ports, flags, marks and NFLOG by extensions (up to 1.8.7) or by nf_tables' own expressions; the IPv4
+/// protocol by `meta` (up to 1.8.9) or from the header; addresses after interfaces (up to 1.8.9) or before them. Every
+/// version writes a counter, and encodes comments as an extension.
 #[must_use]
 pub fn writer(rule: &RuleRef<'_>) -> Writer {
     let family = match rule.family() {
@@ -59,7 +59,7 @@ pub fn writer(rule: &RuleRef<'_>) -> Writer {
             Err(_) => signs.other = true,
         }
     }
-    // 1.8.2 and `nft` have comments there.
+    // 1.8.2 and `nft` store comments there.
     signs.other |= rule.userdata().is_some_and(|userdata| !userdata.is_empty()) || !signs.counted;
     match signs {
         Signs { other: true, .. } => Writer::Other,
@@ -98,18 +98,18 @@ pub fn writer(rule: &RuleRef<'_>) -> Writer {
     }
 }
 
-/// What was seen.
+/// The signs found in a rule.
 #[derive(Debug, Default)]
 struct Signs {
     /// Ports, flags, marks or NFLOG by nf_tables' own expressions.
     native: bool,
     /// The same by extensions.
     by_extension: bool,
-    /// The protocol of IPv4 from the header, or an address before an interface or the protocol.
+    /// The IPv4 protocol from the header, or an address before an interface or the protocol.
     header_first: bool,
-    /// The protocol of IPv4 by `meta`, or an interface or the protocol before an address.
+    /// The IPv4 protocol by `meta`, or an interface or the protocol before an address.
     interface_first: bool,
-    /// What no version writes.
+    /// An expression that no version writes.
     other: bool,
     counted: bool,
     address: bool,

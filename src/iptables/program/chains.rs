@@ -1,4 +1,4 @@
-//! The chains that are listed, and their rules.
+//! The chains of a listing, and their rules.
 
 use std::collections::HashMap;
 
@@ -14,19 +14,19 @@ use crate::iptables::{
 /// A rule, if iptables' language can express it.
 pub(super) type Line = Result<Entry, NotExpressible>;
 
-/// What was read of a table.
+/// The part of a table that was read.
 pub(super) enum Read {
     Whole(Tables),
-    /// Of nf_tables, where it is there.
+    /// A chain of nf_tables, if it exists.
     One(BString, Option<OneChain>),
 }
 
-/// A chain to be listed.
+/// A chain to list.
 pub(super) struct Listed<'r> {
     pub(super) name: BString,
     pub(super) kind: ChainKind,
     pub(super) references: u32,
-    /// Whether a text can have the chain.
+    /// Whether iptables' text can express the chain.
     pub(super) expressible: bool,
     rules: Rules<'r>,
 }
@@ -38,7 +38,7 @@ enum Rules<'r> {
 }
 
 impl Read {
-    /// Reads the chain, or all of the table.
+    /// Reads the chain, or the whole table.
     pub(super) fn new(
         iptables: &mut Iptables,
         program: &Program,
@@ -52,8 +52,8 @@ impl Read {
         Ok(Self::Whole(iptables.read(program.family, &[table])?))
     }
 
-    /// The chain of that name, or all of the table, in the real tool's order: built-in ones also where they
-    /// are not there yet.
+    /// Returns the chain of that name, or all of the table, in the real tool's order, including built-in ones
+    /// that do not exist yet.
     pub(super) fn chains(&self, table: &str, only: Option<&BStr>) -> Vec<Listed<'_>> {
         let tables = match self {
             Self::One(name, None) => {
@@ -106,7 +106,7 @@ impl Read {
 }
 
 impl Listed<'_> {
-    /// A built-in chain that is not there yet.
+    /// A built-in chain that does not exist yet.
     fn missing(builtin: &Builtin) -> Self {
         Self {
             name: builtin.chain.into(),
@@ -120,7 +120,7 @@ impl Listed<'_> {
         }
     }
 
-    /// The rules, in order.
+    /// Returns the rules, in order.
     pub(super) fn lines(&self) -> Box<dyn Iterator<Item = Line> + '_> {
         match &self.rules {
             Rules::None => Box::new(std::iter::empty()),
@@ -130,7 +130,7 @@ impl Listed<'_> {
     }
 }
 
-/// How many rules lead to each chain.
+/// Counts the rules that lead to each chain.
 fn jumps(tables: &Tables, chains: &[Chain<'_>]) -> HashMap<BString, u32> {
     let mut jumps = HashMap::new();
     for chain in chains {

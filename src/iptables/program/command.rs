@@ -1,4 +1,4 @@
-//! `iptables`: one change of a table, or a listing.
+//! `iptables`: a single change of a table, or a listing.
 
 use std::io::Write;
 
@@ -15,16 +15,16 @@ use crate::iptables::{
 };
 use crate::xt::{Names, Text};
 
-/// The comment on base chains of a table that are none of iptables'.
+/// The comment about base chains of a table that are not iptables'.
 pub(super) fn base_chains(table: impl std::fmt::Display) -> String {
     format!("# Table `{table}' contains incompatible base-chains, use 'nft' tool to list them.")
 }
 
-/// What a command was about.
+/// The result of a command.
 pub(super) enum Outcome {
-    /// Its output.
+    /// Output; a write error makes the command fail.
     Said,
-    /// A change, which is made whether that can be said or not.
+    /// A change, which succeeds even if its output cannot be written.
     Changed,
 }
 
@@ -111,7 +111,7 @@ impl Program {
             .write_all(text.as_bytes())
             .map_err(Complaint::of_output)?;
         if called.zero {
-            // What was counted is lost only once it is said.
+            // Reset the counters only after they are printed.
             output.flush().map_err(Complaint::of_output)?;
             let zero = Command {
                 verb: Verb::Zero(None),
@@ -123,7 +123,7 @@ impl Program {
         Ok(Outcome::Said)
     }
 
-    /// Carries out a command, and shows it if that is wanted.
+    /// Carries out a command, and prints it if requested.
     fn change(
         &self,
         command: &Command,
@@ -133,15 +133,15 @@ impl Program {
     ) -> Result<(), Complaint> {
         let mut chains: Vec<_> = command.chain.iter().cloned().collect();
         let done = self.carry_out(command, called, table, &mut chains);
-        // As the real tools: they say first which chains they go through.
+        // Like the real tools: print first which chains are processed.
         if called.verbose && (done.is_ok() || command.chain.is_none()) {
-            // It is done, whether that can be said or not.
+            // The change succeeds even if the output cannot be written.
             let _ = self.show(command, &chains, output);
         }
         done
     }
 
-    /// Carries out a command. Those that are for all chains put them into `chains` if their names are wanted.
+    /// Carries out a command. Commands for all chains store them in `chains` if their names are needed.
     fn carry_out(
         &self,
         command: &Command,
@@ -151,7 +151,7 @@ impl Program {
     ) -> Result<(), Complaint> {
         let failed = |error: &Error| Complaint::of_command(self, error, command);
         let builtin = builtins(table).unwrap_or_default();
-        // A name that no chain may have is refused before a table is opened, which makes a legacy one.
+        // Reject an invalid name before opening a table, which would create a legacy one.
         if let (Verb::NewChain, Some(name)) | (Verb::RenameChain(name), _) =
             (&command.verb, &command.chain)
         {
@@ -161,7 +161,7 @@ impl Program {
             let builtin = builtin.iter().map(|builtin| BString::from(builtin.chain));
             builtin.filter(|_| command.verb != Verb::DeleteChain)
         };
-        // Nothing is made for it to be emptied.
+        // Do not create a table to empty it.
         if command.chain.is_none() && self.backend == Backend::Nft {
             let there = tables_in_use(self.backend, self.family).map_err(|error| failed(&error))?;
             if !there.iter().any(|name| name == table) {
@@ -171,8 +171,8 @@ impl Program {
         }
         let (mut iptables, _lock) = self.open(&[table], Some(called.wait.patience()))?;
         let changed = iptables.update(self.family, table, |edit| {
-            // Agents make chains that are there already all day, and a transaction that the kernel takes back costs it
-            // some 15 ms (a grace period of RCU).
+            // Agents often try to create existing chains, and a transaction that the kernel aborts costs
+            // some 15 ms (an RCU grace period).
             if let (Verb::NewChain, Some(chain)) = (&command.verb, &command.chain)
                 && !edit.is_builtin(chain.as_bstr())
                 && edit.has_chain(chain)?
@@ -182,7 +182,7 @@ impl Program {
                     chain: chain.clone(),
                 });
             }
-            // A built-in chain that is not there has counted nothing; it is not made for that.
+            // A missing built-in chain has no counters; do not create it.
             if let (Verb::Zero(None), Some(chain), Backend::Nft) =
                 (&command.verb, &command.chain, self.backend)
                 && edit.is_builtin(chain.as_bstr())
@@ -195,7 +195,7 @@ impl Program {
                 others.retain(|chain| !edit.is_builtin(chain.as_bstr()));
                 *chains = gone_through().chain(others).collect();
             }
-            // So is a chain that is to be emptied: looking for it is cheaper than what the kernel takes back.
+            // The same for a chain to empty: a lookup is cheaper than an aborted transaction.
             if let (Verb::Flush, Some(chain), Backend::Nft) =
                 (&command.verb, &command.chain, self.backend)
                 && !edit.has_chain(chain)?
@@ -203,7 +203,7 @@ impl Program {
                 return Err(Error::no_such_chain(table, chain.as_bstr(), []));
             }
             carry_out(&mut command.clone(), None, edit)?;
-            // As the real one: built-in chains in which nothing is go with the others.
+            // Like the real tool: empty built-in chains are deleted with the others.
             if let (Verb::DeleteChain, None, Backend::Nft) =
                 (&command.verb, &command.chain, self.backend)
             {
@@ -221,14 +221,14 @@ impl Program {
         let Err(error) = changed else {
             return Ok(());
         };
-        // Who cannot have the lock, or may not do it, is not made to wait again.
+        // Do not wait for the lock again.
         if matches!(error, Error::Legacy(_) | Error::Contended { .. }) {
             return Err(failed(&error));
         }
         if let Some(complaint) = self.missing_target(&mut iptables, &command.spec.rule, table) {
             return Err(complaint);
         }
-        // Of a rule that the kernel did not take, it may be the chain that is not there.
+        // If the kernel refused a rule, the chain may be missing.
         if let (Error::Commit(_), Verb::Append | Verb::Insert(_), Some(chain)) =
             (&error, &command.verb, &command.chain)
             && let Ok(false) = iptables.update(self.family, table, |edit| edit.has_chain(chain))
@@ -238,7 +238,7 @@ impl Program {
         Err(failed(&error))
     }
 
-    /// What to say if the chain is not there that the rule leads to: that is what callers are told first.
+    /// The error if the rule's target chain is missing, which takes precedence over others.
     fn missing_target(
         &self,
         iptables: &mut Iptables,
@@ -254,7 +254,7 @@ impl Program {
         missing.then(|| Complaint::no_target(self.backend, to, is_goto))
     }
 
-    /// Shows the command's rules.
+    /// Prints the command's rules.
     fn show(
         &self,
         command: &Command,
@@ -285,7 +285,7 @@ impl Program {
             .map_err(Complaint::of_output)
     }
 
-    /// What `-h` prints.
+    /// Returns the output of `-h`.
     pub(super) fn help(&self) -> String {
         let (version, name) = (self.version(), &self.name);
         format!(
@@ -303,33 +303,33 @@ impl Program {
     }
 }
 
-/// The options that are no extension's, for people.
+/// The help for options that belong to no extension.
 pub(super) const OPTIONS: &str = "\
 Commands (either way):
-  -A, --append CHAIN             put a rule behind the chain's last one
-  -C, --check CHAIN              whether the chain has such a rule
-  -D, --delete CHAIN [NUMBER]    take such a rule away, or that of this number
-  -I, --insert CHAIN [NUMBER]    put a rule at the head, or in this place
-  -R, --replace CHAIN NUMBER     put a rule in the place of another
+  -A, --append CHAIN             append a rule to the chain
+  -C, --check CHAIN              check whether the chain has the rule
+  -D, --delete CHAIN [NUMBER]    delete the rule, or the rule with this number
+  -I, --insert CHAIN [NUMBER]    insert a rule at the head, or at this number
+  -R, --replace CHAIN NUMBER     replace the rule with this number
   -L, --list [CHAIN [NUMBER]]    list rules in columns
-  -S, --list-rules [CHAIN [NUMBER]]  list rules as the options that make them
-  -F, --flush [CHAIN]            take all rules away
+  -S, --list-rules [CHAIN [NUMBER]]  list rules as options
+  -F, --flush [CHAIN]            delete all rules
   -Z, --zero [CHAIN [NUMBER]]    set counters to 0
-  -N, --new-chain CHAIN          make a chain
-  -X, --delete-chain [CHAIN]     take a chain away, or all that are empty
-  -P, --policy CHAIN TARGET      ACCEPT or DROP where no rule decides
-  -E, --rename-chain OLD NEW     give a chain another name
+  -N, --new-chain CHAIN          create a chain
+  -X, --delete-chain [CHAIN]     delete a chain, or all empty chains
+  -P, --policy CHAIN TARGET      set the policy: ACCEPT or DROP
+  -E, --rename-chain OLD NEW     rename a chain
 Options:
-  -t, --table TABLE              filter (if none is given), nat, mangle, raw, security
-  -4, --ipv4; -6, --ipv6         nothing, or an error in the other family's program
+  -t, --table TABLE              filter (default), nat, mangle, raw, security
+  -4, --ipv4; -6, --ipv6         no effect, or an error in the other family's program
   -p, --protocol; -s, --source; -d, --destination; -i, --in-interface;
   -o, --out-interface; -f, --fragment; -m, --match; -j, --jump; -g, --goto;
-  -c, --set-counters             the rule, as iptables-extensions(8) has it
-  -n, --numeric                  numbers instead of names
-  -v, --verbose                  counters and interfaces, too
-  -x, --exact                    whole numbers
-      --line-numbers             the rules' numbers
+  -c, --set-counters             parts of the rule, see iptables-extensions(8)
+  -n, --numeric                  print numbers instead of names
+  -v, --verbose                  also show counters and interfaces
+  -x, --exact                    print exact counters
+      --line-numbers             print rule numbers
   -w, --wait [SECONDS]           wait for the lock of the legacy tools
-  -W, --wait-interval, -M, --modprobe  are taken and do nothing
+  -W, --wait-interval, -M, --modprobe  accepted, but have no effect
   -h, --help; -V, --version
 ";

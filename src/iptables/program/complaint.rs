@@ -1,4 +1,4 @@
-//! What a program says of an error, and its exit code.
+//! A program's error messages and exit codes.
 
 use bstr::{BString, ByteSlice};
 
@@ -10,43 +10,43 @@ use crate::iptables::{Backend, Deviation, Error, Target};
 use crate::legacy::{self, DraftError};
 use crate::nft::SnapshotError;
 
-/// Where the programs behave otherwise than iptables'.
+/// Differences from iptables' programs.
 pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
     Deviation {
-        about: "what is said of wrong words (exit code 2)",
-        iptables: "a message for each",
-        ours: "messages of our own, with what may have been meant",
-        why: "Programs look at the exit code; people are helped better.",
+        about: "messages about invalid arguments (exit code 2)",
+        iptables: "its own messages",
+        ours: "different messages, with suggestions",
+        why: "Programs check the exit code; people get better help.",
     },
     Deviation {
-        about: "`-L CHAIN` and `-S CHAIN` in nf_tables where there is no such chain",
-        iptables: "1.8.9 calls it incompatible; other versions say that there is none",
-        ours: "says that there is none; the exit code is the same",
-        why: "It is what is so, and what callers look for.",
+        about: "`-L CHAIN` and `-S CHAIN` of a missing chain in nf_tables",
+        iptables: "1.8.9 reports it as incompatible; other versions report that it does not exist",
+        ours: "reports that it does not exist; the exit code is the same",
+        why: "That is correct, and what callers check for.",
     },
     Deviation {
         about: "addresses in `-L` without `-n`",
-        iptables: "asks for the names of hosts and networks",
+        iptables: "looks up the names of hosts and networks",
         ours: "shows numbers",
         why: "A listing should not wait for a name server.",
     },
     Deviation {
         about: "iptables-restore -v",
-        iptables: "says which chains it goes through",
-        ours: "says nothing",
-        why: "Nobody reads it by program.",
+        iptables: "prints the chains that it processes",
+        ours: "prints nothing",
+        why: "No program parses it.",
     },
     Deviation {
-        about: "`iptables-restore` of a text with -L or -S in it",
+        about: "`iptables-restore` of a text with -L or -S",
         iptables: "lists",
         ours: "refuses it",
-        why: "A text changes tables.",
+        why: "A text only changes tables.",
     },
     Deviation {
         about: "`-E INPUT NAME`",
-        iptables: "in nf_tables gives the built-in chain that name",
+        iptables: "in nf_tables, renames the built-in chain",
         ours: "refuses it",
-        why: "The table is then none that iptables reads.",
+        why: "iptables cannot read the table afterwards.",
     },
 ];
 
@@ -54,19 +54,19 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
     Done = 0,
-    /// Something is not there, or cannot be done.
+    /// Something does not exist, or is not possible.
     Other = 1,
-    /// Wrong words.
+    /// Invalid arguments.
     Parameter = 2,
-    /// There is no such table.
+    /// The table does not exist.
     Version = 3,
     /// The kernel, the lock, or memory.
     Resource = 4,
-    /// Who reads the output went away: as a shell reports a process that SIGPIPE ended.
+    /// The reader of the output is gone: the code that a shell reports for SIGPIPE.
     Pipe = 128 + libc::SIGPIPE as isize,
 }
 
-/// What went wrong.
+/// An error message with its exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Complaint {
     pub(super) status: Status,
@@ -80,7 +80,7 @@ enum How {
     Plain,
     /// `iptables v1.8.9 (nf_tables): …`
     WithVersion,
-    /// The message alone.
+    /// Only the message.
     Bare,
 }
 
@@ -97,34 +97,34 @@ impl Complaint {
         }
     }
 
-    /// One of the messages that programs know.
+    /// One of the messages that other programs parse.
     pub(super) fn plain(message: &str) -> Self {
         Self::new(Status::Other, How::Plain, message)
     }
 
-    /// Wrong words.
+    /// Invalid arguments.
     pub(super) fn parameter(message: impl Into<String>) -> Self {
         Self::new(Status::Parameter, How::WithVersion, message)
     }
 
-    /// A message of several lines of its own.
+    /// A message without a prefix, possibly of several lines.
     pub(super) fn bare(status: Status, message: impl Into<String>) -> Self {
         Self::new(status, How::Bare, message)
     }
 
-    /// Something that has no message that programs know.
+    /// An error for which other programs expect no particular message.
     pub(super) fn other(message: impl Into<String>) -> Self {
         Self::new(Status::Other, How::WithVersion, message)
     }
 
-    /// The same with another line behind it.
+    /// Appends another line.
     pub(super) fn behind(mut self, line: &str) -> Self {
         self.message.push(b'\n');
         self.message.extend_from_slice(line.as_bytes());
         self
     }
 
-    /// Why a line `:CHAIN POLICY` cannot be carried out in a legacy table.
+    /// The error for a line `:CHAIN POLICY` in a legacy table.
     pub(super) fn of_policy(content: &[u8], line: usize, why: &str) -> Self {
         let mut words = content
             .get(1..)
@@ -137,7 +137,7 @@ impl Complaint {
         ))
     }
 
-    /// The same about a line of a text.
+    /// Converts it to an error in a line of a text.
     pub(super) fn in_line(self, backend: Backend, line: usize) -> Self {
         let message = &self.message;
         match (self.how, backend) {
@@ -151,7 +151,7 @@ impl Complaint {
         }
     }
 
-    /// What the kernel refused of the command of a line, by what is said of it.
+    /// The error for a command of a line that the kernel refused, from the failure's text.
     pub(super) fn of_refused(command: &Command, failure: &str) -> Self {
         let chain = command.chain.clone().unwrap_or_default();
         let named = |errno: &i32| failure.contains(&Errno::new(*errno).to_string());
@@ -176,7 +176,7 @@ impl Complaint {
         Self::new(Status::Resource, How::WithVersion, message)
     }
 
-    /// Something could not be written. Nobody is left to be told where the reader went away.
+    /// The error for a failed write; without a message if the reader is gone.
     pub(super) fn of_output(error: std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::BrokenPipe => Self::bare(Status::Pipe, ""),
@@ -191,7 +191,7 @@ impl Complaint {
         })
     }
 
-    /// There is no such table.
+    /// The error for a missing table.
     pub(super) fn no_table(program: &Program, table: &str) -> Self {
         let message = match program.backend {
             Backend::Nft => format!("table '{table}' does not exist"),
@@ -210,7 +210,7 @@ impl Complaint {
         )
     }
 
-    /// What a rule jumps to is not there.
+    /// The error for a missing target.
     pub(super) fn no_target(backend: Backend, target: &BString, is_goto: bool) -> Self {
         Self::parameter(match (backend, is_goto) {
             (Backend::Nft, _) => format!("Chain '{target}' does not exist"),
@@ -221,7 +221,7 @@ impl Complaint {
         })
     }
 
-    /// Why a command could not be carried out.
+    /// Converts the error of a command.
     pub(super) fn of_command(program: &Program, error: &Error, command: &Command) -> Self {
         let chain = command.chain.clone().unwrap_or_default();
         match error {
@@ -230,7 +230,7 @@ impl Complaint {
             }
             Error::Text { error, .. } => Self::of_words(error),
             Error::NoSuchTable { name, .. } => Self::no_table(program, name),
-            // Of what leads to a chain or an extension, legacy tools say it in other words.
+            // For rules with a chain or an extension as target, legacy tools print another message.
             Error::NoSuchRule { .. } => match command.spec.rule.target {
                 Target::Jump(_) | Target::Goto(_) | Target::Extension(_)
                     if program.backend == Backend::Legacy =>
@@ -309,7 +309,7 @@ impl Complaint {
         }
     }
 
-    /// What the kernel refused of a table in nf_tables.
+    /// Converts an error of the kernel for nf_tables.
     fn of_kernel(errno: Errno, command: &Command, chain: &BString) -> Self {
         let (verb, what) = match command.verb {
             Verb::Append => ("RULE_APPEND", "rule in chain"),
@@ -331,7 +331,7 @@ impl Complaint {
         )
     }
 
-    /// A legacy table may not be looked at.
+    /// The error for a missing permission to read a legacy table.
     pub(super) fn no_permission_for(program: &Program, table: &str) -> Self {
         Self::new(
             Status::Version,
@@ -377,7 +377,7 @@ impl Complaint {
         }
     }
 
-    /// What the kernel refused of a legacy table.
+    /// Converts an error of the kernel for a legacy table.
     fn of_errno(errno: Errno) -> Self {
         match errno.number() {
             libc::ENOENT => Self::plain(NO_CHAIN),
@@ -389,7 +389,7 @@ impl Complaint {
         }
     }
 
-    /// What is written on standard error.
+    /// Returns the output for standard error.
     pub(super) fn text(&self, program: &Program) -> BString {
         let name = &program.name;
         let mut text = BString::default();
@@ -410,12 +410,12 @@ impl Complaint {
     }
 }
 
-/// Whether the rule is what the kernel may not find a part of.
+/// Whether the kernel may miss a part of the command's rule.
 const fn has_rule(verb: &Verb) -> bool {
     matches!(verb, Verb::Append | Verb::Insert(_) | Verb::Replace(_))
 }
 
-/// Whether the built-in chain is this one.
+/// Whether the error is about this built-in chain.
 fn is_builtin(error: &Error, name: &BString) -> bool {
     matches!(error, Error::Builtin { chain, .. } if chain == name)
 }
@@ -424,7 +424,7 @@ fn is_permission(errno: Errno) -> bool {
     matches!(errno.number(), libc::EPERM | libc::EACCES)
 }
 
-/// The error in words, as the C library has them.
+/// Returns the C library's text for the error.
 fn words(errno: Errno) -> String {
     let said = std::io::Error::from(errno).to_string();
     let words = said
@@ -433,7 +433,7 @@ fn words(errno: Errno) -> String {
     words.unwrap_or(said)
 }
 
-/// The error and what lies behind it.
+/// Joins the error and its causes.
 fn causes(error: &Error) -> String {
     let mut said = error.to_string();
     let mut source = std::error::Error::source(error);

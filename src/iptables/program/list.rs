@@ -1,6 +1,6 @@
-//! What `iptables -L` and `iptables -S` print.
+//! Prints the output of `iptables -L` and `iptables -S`.
 //!
-//! Columns are as wide as the real tool's, and wider where something does not fit in.
+//! Columns have the real tool's widths, or more if a value does not fit.
 
 use bstr::ByteSlice;
 
@@ -14,7 +14,7 @@ use crate::xt::{ListStyle, Text};
 /// The protocols that `-n` names: ICMP, TCP, UDP, ESP, AH, ICMPv6, SCTP, mobility headers, UDP-Lite.
 const NAMED: [u8; 9] = [1, 6, 17, 50, 51, 58, 132, 135, 136];
 
-/// How rules are shown in columns.
+/// The format of rules in columns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Columns {
     family: Family,
@@ -35,7 +35,7 @@ impl Columns {
         }
     }
 
-    /// The chain with its rules, or with the one of this number, then without a head.
+    /// Prints the chain with its rules, or only the rule with this number, without a heading.
     ///
     /// # Errors
     /// A rule cannot be expressed.
@@ -95,7 +95,7 @@ impl Columns {
         text.push(" source               destination         \n");
     }
 
-    /// A number as it fits five columns, or as it is; in so many columns.
+    /// Prints a number, shortened to five digits unless exact, padded to the width.
     fn count(self, text: &mut Text, number: u64, width: Option<usize>) {
         let (number, unit) = match self.exact {
             true => (number, ""),
@@ -143,7 +143,7 @@ impl Columns {
         self.extensions(text, rule, self.numeric);
     }
 
-    /// The rule in one line, as `-v` shows it beside a change.
+    /// Prints the rule in one line, as `-v` does for a change.
     pub(super) fn in_a_line(family: Family, rule: &Rule, text: &mut Text) {
         let columns = Self {
             family,
@@ -238,7 +238,7 @@ impl Columns {
     }
 }
 
-/// The lines of `-S`: first what the chains are, then their rules; or one rule of a chain.
+/// Prints the output of `-S`: first the chains, then their rules; or one rule of a chain.
 ///
 /// # Errors
 /// A rule cannot be expressed.
@@ -280,12 +280,12 @@ pub(super) fn as_rules(
     Ok(())
 }
 
-/// `!`, or a blank in its place.
+/// `!` or a blank.
 const fn sign(not: bool) -> &'static str {
     if not { "!" } else { " " }
 }
 
-/// What stands in the target's column.
+/// The content of the target's column.
 fn target(target: &Target) -> Vec<u8> {
     match target {
         Target::None => Vec::new(),
@@ -303,7 +303,7 @@ fn name_of(interface: &Interface, before: &str) -> Vec<u8> {
     [before.as_bytes(), interface.name.as_bytes(), plus].concat()
 }
 
-/// Adds it with blanks up to so many columns.
+/// Prints it padded with blanks to the width.
 fn padded(text: &mut Text, what: &[u8], width: usize) {
     text.push(what);
     for _ in what.to_str_lossy().chars().count()..width {
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn numbers_are_rounded_to_five_columns() {
-        // As iptables-legacy 1.8.9 shows them.
+        // The output of iptables-legacy 1.8.9.
         for (number, said) in [
             (0, "0"),
             (99_999, "99999"),

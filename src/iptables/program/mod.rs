@@ -1,15 +1,15 @@
-//! The programs `iptables`, `iptables-save` and `iptables-restore`, for those that run them: options,
-//! output, exit codes and the texts on standard error that others look at are those of iptables 1.8.9.
+//! The programs `iptables`, `iptables-save` and `iptables-restore`, for callers that run them: options,
+//! output, exit codes and the messages on standard error that other programs parse are those of iptables 1.8.9.
 //!
-//! | what | where |
+//! | topic | where |
 //! |---|---|
-//! | which program is meant by a name | [`Program::named`] |
+//! | a program's name | [`Program::named`] |
 //! | `iptables` | `command.rs` |
-//! | what it lists (`-L`, `-S`) | `list.rs`, `chains.rs` |
+//! | listings (`-L`, `-S`) | `list.rs`, `chains.rs` |
 //! | `iptables-save` and `iptables-restore` | `texts.rs` |
 //! | `iptables-translate`, `iptables-restore-translate` | `translate.rs` |
 //! | `iptables-xml` | `xml.rs` |
-//! | exit codes and what is said of errors | `complaint.rs` |
+//! | exit codes and error messages | `complaint.rs` |
 
 mod chains;
 mod command;
@@ -32,13 +32,13 @@ use super::{Backend, Counters, Error, Family, Iptables, Rule};
 use crate::Retry;
 use crate::legacy::{self, Lock, LockPolicy};
 
-/// The version of iptables that the programs say they are, and whose behaviour they have.
+/// The version of iptables that the programs report and emulate.
 pub const VERSION: &str = "1.8.9";
 
-/// What a program does.
+/// The function of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tool {
-    /// `iptables`: one change of a table, or a listing.
+    /// `iptables`: a single change of a table, or a listing.
     Iptables,
     /// `iptables-save`: tables as a text.
     Save,
@@ -53,7 +53,7 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// Its options in words, one a line.
+    /// Returns the help for its options, one per line.
     #[must_use]
     pub fn options(self) -> String {
         match self {
@@ -69,21 +69,21 @@ impl Tool {
 /// One of the programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// What it does.
+    /// The function.
     pub tool: Tool,
-    /// Whose tables.
+    /// The family of the tables.
     pub family: Family,
-    /// Where they live.
+    /// The backend of the tables.
     pub backend: Backend,
-    /// What it calls itself in messages.
+    /// Its name in messages.
     name: String,
 }
 
-/// Expresses a rule in nft's language, with counters' numbers if they are given; `None` if that language cannot. The crate
-/// `chainwright-lang` has one: `translate::for_program`.
+/// Translates a rule to nft's language, with the values of counters if given; `None` if the language cannot express it.
+/// The crate `chainwright-lang` has an implementation: `translate::for_program`.
 pub type Translate = fn(&Rule, Family, Option<Counters>) -> Option<String>;
 
-/// What a program reads and writes.
+/// The standard streams of a program.
 pub struct Streams<'s> {
     /// Standard input.
     pub input: &'s mut dyn Read,
@@ -100,8 +100,8 @@ impl std::fmt::Debug for Streams<'_> {
 }
 
 impl Program {
-    /// The program of that name: `iptables`, `ip6tables-save`, `iptables-nft-restore`,
-    /// `ip6tables-legacy`, … A plain name means nf_tables.
+    /// Returns the program of that name: `iptables`, `ip6tables-save`, `iptables-nft-restore`,
+    /// `ip6tables-legacy`, … A name without a backend means nf_tables.
     ///
     /// ```
     /// use chainwright::iptables::program::{Program, Tool};
@@ -136,7 +136,7 @@ impl Program {
             Family::Ipv4 => "iptables",
             Family::Ipv6 => "ip6tables",
         };
-        // As the real ones: that of nf_tables keeps the name by which a text is asked for.
+        // Like the real ones: with nf_tables a save or restore program keeps its full name.
         let name = match (tool, backend) {
             (Tool::Iptables, _) => plain.to_owned(),
             (_, Backend::Nft) => name.to_owned(),
@@ -150,7 +150,7 @@ impl Program {
         })
     }
 
-    /// All names that [`named`](Self::named) knows.
+    /// Returns all names that [`named`](Self::named) accepts.
     pub fn names() -> impl Iterator<Item = String> {
         let backends = ["", "-nft", "-legacy"];
         let tools = ["", "-save", "-restore"];
@@ -167,11 +167,11 @@ impl Program {
         names.filter(|name| Self::named(name).is_some())
     }
 
-    /// Does what the words behind the program's name say, in the calling thread's network namespace; the
-    /// exit code: 0 done, 1 something is not there or could not be done, 2 wrong words, 3 no such table, 4 a
-    /// matter of resources, a lock or the kernel's.
+    /// Runs the program with arguments, in the calling thread's network namespace. Returns the
+    /// exit code: 0 success, 1 something does not exist or failed, 2 invalid arguments, 3 missing table, 4 an
+    /// error of resources, a lock or the kernel.
     ///
-    /// `translate` expresses rules for `iptables-translate` and `iptables-restore-translate`.
+    /// `translate` translates rules for `iptables-translate` and `iptables-restore-translate`.
     pub fn run<W: AsRef<[u8]>>(
         &self,
         words: &[W],
@@ -208,7 +208,7 @@ impl Program {
             Outcome::Said => flushed.map_err(Complaint::of_output),
             Outcome::Changed => Ok(()),
         });
-        // Where it cannot be said, the exit code has to do.
+        // If standard error cannot be written, only the exit code remains.
         let _ = errors.write_all(&notes);
         match result {
             Ok(()) => Status::Done as u8,
@@ -219,7 +219,7 @@ impl Program {
         }
     }
 
-    /// The program with its version.
+    /// Returns the program's name and version.
     fn version(&self) -> String {
         let backend = match self.backend {
             Backend::Nft => "nf_tables",
@@ -228,7 +228,7 @@ impl Program {
         format!("{} v{VERSION} ({backend})", self.name)
     }
 
-    /// The tables, of which legacy ones that are named here are made, under the lock that is taken for that.
+    /// Opens the tables, creating the named ones if they are legacy, under the lock that `wait` requests.
     fn open(
         &self,
         tables: &[&str],
@@ -254,12 +254,12 @@ impl Program {
         for table in tables {
             iptables.make_legacy(self.family, table).map_err(denied)?;
         }
-        // It is held already.
+        // The lock is held already.
         Ok((iptables.with_lock(LockPolicy::None, Retry::ONCE), lock))
     }
 }
 
-/// The words as a parser takes them: those of a line that has a blank between each two.
+/// Converts arguments for the parser, as if they were words of a line separated by single blanks.
 fn in_a_line(words: &[BString]) -> Vec<super::text::Word<'_>> {
     let mut column = 1;
     let mut found = Vec::with_capacity(words.len());

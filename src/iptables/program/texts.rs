@@ -14,51 +14,51 @@ use crate::iptables::text::{
 };
 use crate::iptables::{Backend, Error, Tables, Target, builtins};
 
-/// An option: letter, name, the name of its value if it has one, what it is for.
+/// An option: letter, name, its value's name if it has one, description.
 type Known = (u8, &'static str, Option<&'static str>, &'static str);
 
 pub(super) const OF_SAVE: &[Known] = &[
-    (b'c', "counters", None, "with the counters of rules"),
+    (b'c', "counters", None, "include the counters of rules"),
     (b't', "table", Some("table"), "only this table"),
     (
         b'M',
         "modprobe",
         Some("command"),
-        "is taken and does nothing",
+        "accepted, but has no effect",
     ),
-    (b'f', "file", Some("file"), "into this file"),
-    (b'V', "version", None, "says the version"),
+    (b'f', "file", Some("file"), "write to this file"),
+    (b'V', "version", None, "print the version"),
 ];
 
 pub(super) const OF_RESTORE: &[Known] = &[
-    (b'c', "counters", None, "sets counters to those in the text"),
-    (b'v', "verbose", None, "is taken and does nothing"),
-    (b'V', "version", None, "says the version"),
-    (b't', "test", None, "only checks the text"),
-    (b'h', "help", None, "says the options"),
-    (b'n', "noflush", None, "keeps what is in the tables"),
+    (b'c', "counters", None, "restore the counters in the text"),
+    (b'v', "verbose", None, "accepted, but has no effect"),
+    (b'V', "version", None, "print the version"),
+    (b't', "test", None, "only check the text"),
+    (b'h', "help", None, "print this help"),
+    (b'n', "noflush", None, "do not flush the tables"),
     (
         b'w',
         "wait",
         Some("secs"),
-        "waits so long for the lock of the legacy tools",
+        "how long to wait for the lock of the legacy tools",
     ),
     (
         b'W',
         "wait-interval",
         Some("usecs"),
-        "is taken and does nothing",
+        "accepted, but has no effect",
     ),
     (b'T', "table", Some("table"), "only this table of the text"),
     (
         b'M',
         "modprobe",
         Some("command"),
-        "is taken and does nothing",
+        "accepted, but has no effect",
     ),
 ];
 
-/// The options in words, one a line.
+/// Returns the help for the options, one per line.
 pub(super) fn options_of(known: &[Known]) -> String {
     let each = known.iter().map(|(letter, name, value, what)| {
         let value = value.map_or_else(String::new, |value| format!(" <{value}>"));
@@ -68,10 +68,10 @@ pub(super) fn options_of(known: &[Known]) -> String {
     each.collect()
 }
 
-/// The option whose value may be left out: how long to wait for the lock.
+/// The option with an optional value: how long to wait for the lock.
 const SECONDS: u8 = b'w';
 
-/// The value that stands behind it, if one does.
+/// Returns the option's value, if there is one.
 fn seconds<'w>(words: &mut (impl Iterator<Item = &'w BStr> + Clone)) -> Option<&'w BStr> {
     let next = words.clone().next()?;
     if next.starts_with(b"-") {
@@ -80,11 +80,12 @@ fn seconds<'w>(words: &mut (impl Iterator<Item = &'w BStr> + Clone)) -> Option<&
     words.next()
 }
 
-/// Letters with their values, and the words that are no options.
+/// Letters with their values, and the words that are not options.
 type Given<'w> = (Vec<(u8, &'w BStr)>, Vec<&'w BStr>);
 
-/// Writes tables as `iptables-save` does. Of nf_tables, a table that no text can have whole is a comment alone, so that
-/// nothing is lost by restoring the text, and one that is asked for and is not there has its built-in chains.
+/// Writes tables like `iptables-save`. An nf_tables table that the text cannot express completely, apart from foreign
+/// base chains, is only a comment, so that restoring the text loses nothing; a requested, missing one has its built-in
+/// chains.
 fn save(
     tables: &Tables,
     names: &[&str],
@@ -151,11 +152,11 @@ impl Program {
         }
         let names: Vec<&str> = table.as_deref().into_iter().collect();
         let failed = |error: Error| Complaint::of_command(self, &error, &Command::none());
-        // Without a lock, as the real one.
+        // Without a lock, like the real program.
         let (mut iptables, _) = match self.open(&names, None) {
             Err(complaint) if self.cannot_open(&complaint) => {
                 return match names.first() {
-                    // As the real one, which lists those that it may see.
+                    // Like the real program, which lists only tables that it may read.
                     None => Ok(()),
                     Some(_) => Err(Complaint::other(
                         "Cannot initialize: Permission denied (you must be root)",
@@ -184,7 +185,7 @@ impl Program {
         }
         if self.backend == Backend::Legacy && !omissions.is_whole() {
             return Err(Complaint::other(
-                "there are rules or chains that no text can have: see the comments",
+                "some rules or chains cannot be saved as text: see the comments",
             ));
         }
         Ok(())
@@ -214,7 +215,7 @@ impl Program {
                 b'W' if self.backend == Backend::Legacy => {
                     notes.extend_from_slice(b"Ignoring deprecated --wait-interval option.\n")
                 }
-                // That of nf_tables takes it and has no lock.
+                // The nf_tables program accepts the option and has no lock.
                 &SECONDS if self.backend == Backend::Nft => {}
                 &SECONDS if value.is_empty() => wait = Wait::Forever,
                 &SECONDS => wait = Wait::parse(value).map_err(Complaint::parameter)?,
@@ -259,7 +260,7 @@ impl Program {
                     .is_none_or(|first| *first == b'*');
                 return Err(match named.clone().next() {
                     Some((name, line)) => self.uninitialized(name, line),
-                    // There is nothing to be opened for.
+                    // There is nothing to restore.
                     None if is_of_tables => return Ok(()),
                     None => complaint,
                 });
@@ -267,13 +268,13 @@ impl Program {
             opened => opened?,
         };
         match iptables.restore(self.family, &text, &options) {
-            // As the real ones: a table that the text lacks is one that nothing is to be done with.
+            // Like the real programs: a requested table that the text lacks is ignored.
             Ok(_) | Err(Error::NotInText { .. }) => Ok(()),
             Err(error) => Err(self.of_text(&error, &text)),
         }
     }
 
-    /// Why a text was not restored, and in which line.
+    /// Converts the error of a restore, with its line.
     fn of_text(&self, error: &Error, text: &[u8]) -> Complaint {
         let at = |complaint: Complaint, line: usize| {
             complaint.behind(&format!("Error occurred at line: {line}"))
@@ -299,7 +300,7 @@ impl Program {
                         let message = format!("{}: line {line} chain name invalid", self.name);
                         at(Complaint::parameter(message), *line)
                     }
-                    // It is no line of a table.
+                    // Not a line of a table.
                     _ if error.message.contains("is expected") => {
                         Complaint::plain(&format!("line {line} failed"))
                     }
@@ -342,7 +343,7 @@ impl Program {
                     .in_line(self.backend, *line),
                 Backend::Legacy => Complaint::plain(&format!("line {line} failed")),
             },
-            // The kernel refused a legacy table as a whole, at the end of which it was sent.
+            // The kernel refused a whole legacy table; report the line of its end.
             Error::Legacy(crate::legacy::Error::Refused { table, .. }) => {
                 let mut is_here = false;
                 let end = text.lines().position(|line| {
@@ -357,18 +358,18 @@ impl Program {
         }
     }
 
-    /// Whether that is why legacy tables cannot be opened: by anybody here, or by the caller.
+    /// Whether the error means that legacy tables cannot be opened, at all or by the caller.
     fn cannot_open(&self, complaint: &Complaint) -> bool {
         self.backend == Backend::Legacy && complaint.status == Status::Version
     }
 
-    /// A legacy table that a line names cannot be opened.
+    /// The error for a legacy table of a line that cannot be opened.
     fn uninitialized(&self, table: &str, line: usize) -> Complaint {
         let message = format!("{}: unable to initialize table '{table}'", self.name);
         Complaint::parameter(message).behind(&format!("Error occurred at line: {line}"))
     }
 
-    /// The command in a line of the text, as far as it can be read.
+    /// Returns the command in a line of the text, as far as it can be parsed.
     fn command_of(&self, text: &[u8], line: usize) -> Command {
         let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
         let mut found = Vec::new();
@@ -380,8 +381,8 @@ impl Program {
         read.unwrap_or_else(|_| Command::none())
     }
 
-    /// Finds the options as `getopt_long` does: letters together, values attached or in the next word,
-    /// names cut short.
+    /// Parses the options like `getopt_long`: combined letters, values attached or in the next word,
+    /// abbreviated names.
     fn options<'w>(
         &self,
         words: &'w [BString],

@@ -1,4 +1,4 @@
-//! `iptables-translate` and `iptables-restore-translate`: iptables' commands as those of `nft`.
+//! `iptables-translate` and `iptables-restore-translate`: translate iptables' commands to `nft`.
 
 use std::fs::File;
 use std::io::Write;
@@ -36,7 +36,7 @@ impl Program {
         } else {
             for line in self.in_nfts_words(&command, None, table_of(&called), translate)? {
                 said += &match line {
-                    // In quotes, as a shell takes them.
+                    // Quoted for a shell.
                     Line::Rule(line) => format!("nft '{}'\n", line.replace('\'', "'\\''")),
                     Line::Other(line) => format!("nft {line}\n"),
                     Line::Inexpressible => format!("nft # {} \n", typed(&without_table(&given))),
@@ -85,7 +85,7 @@ impl Program {
             .ok_or_else(|| Complaint::bare(Status::Other, format!("Cannot open file {path}\n")))?;
         let text = read(file).map_err(|error| Complaint::other(error.to_string()))?;
         let said = self.text_in_nfts_words(&text, translate);
-        // What was read before the fault is printed.
+        // Print everything before the error.
         let (said, fault) = match said {
             Ok(said) => (said, None),
             Err((said, fault)) => (said, Some(fault)),
@@ -194,7 +194,7 @@ impl Program {
         Ok(())
     }
 
-    /// A command as nft's, without the program's name.
+    /// Translates a command to nft's language, without the program's name.
     fn in_nfts_words(
         &self,
         command: &Command,
@@ -248,16 +248,16 @@ impl Program {
     }
 }
 
-/// A command in nft's language.
+/// A translated command.
 enum Line {
-    /// About a rule.
+    /// A command with a rule.
     Rule(String),
     Other(String),
     /// A rule that nft's language cannot express.
     Inexpressible,
 }
 
-/// The words as they were typed, in one line.
+/// Joins the words as typed.
 fn typed(words: &[Word<'_>]) -> String {
     let words = words.iter().map(|word| word.bytes.to_str_lossy());
     let words: Vec<_> = words
@@ -266,7 +266,7 @@ fn typed(words: &[Word<'_>]) -> String {
     words.join(" ")
 }
 
-/// The words without `-t` and its value.
+/// Removes `-t` and its value.
 fn without_table<'a>(words: &[Word<'a>]) -> Vec<Word<'a>> {
     let is_table = |word: &Word<'_>| matches!(&*word.bytes, b"-t" | b"--table");
     let mut words = words.to_vec();
@@ -280,7 +280,7 @@ fn table_of(called: &Called) -> &str {
     called.table.as_deref().unwrap_or("filter")
 }
 
-/// A chain's name, if nft's language can hold it.
+/// Returns a chain's name if nft's language can express it.
 fn in_nfts_words(chain: &[u8]) -> Result<String, Complaint> {
     let cannot = || {
         Complaint::parameter(format!(

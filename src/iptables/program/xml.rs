@@ -1,4 +1,4 @@
-//! `iptables-xml`: the text of `iptables-save` as XML.
+//! `iptables-xml`: converts the text of `iptables-save` to XML.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use super::Program;
 use super::complaint::{Complaint, Status};
 use crate::iptables::text::{Word, counters_before, read, words};
 
-/// The options of rules that belong to no extension: as they are written, and the name of their element.
+/// The options of rules that belong to no extension, with the names of their elements.
 const MAIN: [(&[u8], &str); 14] = [
     (b"-s", "s"),
     (b"--source", "s"),
@@ -27,10 +27,10 @@ const MAIN: [(&[u8], &str); 14] = [
     (b"--set-counters", "c"),
 ];
 
-/// Targets behind which nothing is looked at: `-c` adds nothing to them.
+/// Targets that end a rule: `-c` adds no actions to them.
 const ENDS: [&[u8]; 4] = [b"ACCEPT", b"DROP", b"RETURN", b"QUEUE"];
 
-/// A chain of the table at hand, and whether something stands in it.
+/// A chain of the current table, and whether it has content.
 struct Chain {
     name: BString,
     attributes: String,
@@ -43,9 +43,9 @@ struct Xml {
     combine: bool,
     table: Option<BString>,
     chains: Vec<Chain>,
-    /// The chain that is open.
+    /// The currently open chain.
     open: Option<BString>,
-    /// The conditions of the rule that is open, and whether other actions may be added to it.
+    /// The conditions of the currently open rule, and whether other actions may be added to it.
     rule: Option<(BString, bool)>,
 }
 
@@ -117,7 +117,7 @@ impl Xml {
             match line.first() {
                 None => {}
                 Some(b'#') => {
-                    // Two dashes end a comment.
+                    // Two dashes would end a comment.
                     let comment = escaped(line).replace("-", "*-");
                     self.push("<!-- ");
                     self.push(comment);
@@ -294,7 +294,7 @@ impl Xml {
             let options = self.options(rest, "match", "        ");
             return self.push(options);
         }
-        // Its own options go as far as the next match.
+        // Its own options extend to the next match.
         let own = rest
             .iter()
             .position(|word| matches!(&*word.bytes, b"-m" | b"--match"));
@@ -311,8 +311,8 @@ impl Xml {
         self.push(options);
     }
 
-    /// Elements for options: those of no extension in one named `main`, those of each match in one of its name. With an
-    /// empty name all are in none.
+    /// Converts options to elements: general ones inside an element `main`, those of each match inside one of its name.
+    /// With an empty name there is no enclosing element.
     fn options(&self, words: &[Word<'_>], main: &str, indent: &str) -> BString {
         let mut text = BString::default();
         let mut open: Option<String> = None;
@@ -391,7 +391,7 @@ fn escaped(text: &[u8]) -> String {
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
-            // XML 1.0 has no other control characters.
+            // XML 1.0 does not allow other control characters.
             char if char.is_control() && char != '\t' => safe.push('\u{fffd}'),
             char => safe.push(char),
         }
@@ -404,7 +404,7 @@ fn attribute(text: &[u8]) -> String {
     escaped(text)
 }
 
-/// A value as a text has it: in quotes where it has blanks.
+/// A value as in the text: quoted if it has blanks.
 fn quoted(value: &[u8]) -> String {
     match value.contains(&b' ') {
         true => format!("&quot;{}&quot;", escaped(value)),
@@ -412,7 +412,7 @@ fn quoted(value: &[u8]) -> String {
     }
 }
 
-/// The name of an element: what XML's names cannot hold is `_`.
+/// The name of an element: characters that XML does not allow become `_`.
 fn element(name: &[u8]) -> String {
     let name = name.to_str_lossy();
     let is_plain = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_' | '.' | ':');

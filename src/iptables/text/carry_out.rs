@@ -1,12 +1,12 @@
-//! What a command does to a table.
+//! Carries out a command on a table.
 
 use super::{Command, Verb};
 use crate::iptables::edit::TableEdit;
 use crate::iptables::{Backend, Counters, Error, Policy, Rule};
 
-/// Does what a command says. How many rules were put in.
+/// Carries out a command. Returns the number of added rules.
 ///
-/// `counters` are those of its rule or policy, unless it says others.
+/// `counters` are those of its rule or policy, unless the command has its own.
 pub(in crate::iptables) fn carry_out(
     command: &mut Command,
     counters: Option<Counters>,
@@ -31,7 +31,7 @@ pub(in crate::iptables) fn carry_out(
                     table.zero(&chain, None)?;
                 }
             }
-            // These have a chain.
+            // These always have a chain.
             Verb::Append
             | Verb::Check
             | Verb::Delete
@@ -88,7 +88,7 @@ pub(in crate::iptables) fn carry_out(
         Verb::Zero(number) => table.zero(chain, *number)?,
         Verb::RenameChain(name) => table.rename_chain(chain, name)?,
         Verb::Policy(policy) => {
-            // As iptables has it: a line `:CHAIN DROP` may say so, and `-P` may not.
+            // Like iptables: a line `:CHAIN DROP` may set it, and `-P` may not.
             if table.name() == "nat" && policy == "DROP" {
                 return Err(Error::NatDrop);
             }
@@ -100,7 +100,7 @@ pub(in crate::iptables) fn carry_out(
                     return Err(Error::Policy { policy });
                 }
             };
-            // iptables-nft passes over counters that are given.
+            // iptables-nft ignores given counters.
             let counters = match table.editor.backend() {
                 Backend::Nft => Counters::default(),
                 Backend::Legacy => counters,

@@ -1,11 +1,11 @@
-//! A command of `iptables`, as a line of `iptables-restore` holds it: what is to be done with which
-//! chain, and a rule.
+//! A command of `iptables`, as in a line of `iptables-restore`: an operation on a chain,
+//! and a rule.
 //!
 //! | step | where |
 //! |---|---|
-//! | words, options and whose they are | `parser.rs` |
-//! | what the main options mean; the rule | `main_options.rs` |
-//! | what only a program is told: which table, what to list | `called.rs` |
+//! | split words into options of the command or of extensions | `parser.rs` |
+//! | interpret the main options; build the rule | `main_options.rs` |
+//! | interpret options of the program only: the table, listings | `called.rs` |
 //! | names and addresses | `names.rs` |
 
 mod called;
@@ -25,66 +25,66 @@ use crate::iptables::Deviation;
 use crate::iptables::{Address, Counters, Rule};
 use crate::xt::{self, Family, Given, Names, OptionSpec, Shortened, Spec};
 
-/// Where lines are read otherwise than iptables reads them.
+/// Differences from iptables in parsing lines.
 pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
     Deviation {
-        about: "names of hosts (`-s localhost`)",
+        about: "host names (`-s localhost`)",
         iptables: "looks them up",
         ours: "refuses them",
-        why: "What a name means changes, and a look-up can hang or lie; a rule holds addresses.",
+        why: "The addresses of a name change, and a lookup can hang or return wrong ones; a rule holds addresses.",
     },
     Deviation {
-        about: "a comment, or the prefix of LOG or NFLOG, that is too long",
-        iptables: "cuts it in silence",
-        ours: "cuts it at the same place and says so; `Rule::parse` refuses it",
-        why: "A rule should not say something else than its text without a word.",
+        about: "a comment, or a prefix of LOG or NFLOG, that is too long",
+        iptables: "truncates it silently",
+        ours: "truncates it at the same place with a warning; `Rule::parse` refuses it",
+        why: "A rule should not silently differ from its text.",
     },
     Deviation {
         about: "`-c 5x,6`, `-c -1 3`",
-        iptables: "takes what digits there are",
+        iptables: "accepts the leading digits",
         ours: "refuses it",
-        why: "It is a slip, and counters are for reckoning.",
+        why: "It is a typo, and counters are used for accounting.",
     },
     Deviation {
         about: "the length of a line",
         iptables: "at most 254 words, none of 1,024 bytes or more",
         ours: "1 MiB, and any number of words",
-        why: "What we save can be longer.",
+        why: "Our saved lines can be longer.",
     },
     Deviation {
         about: "`-s a,b,… -d c,d,…`",
-        iptables: "makes a rule of each pair",
-        ours: "the same, but at most 65,536 for a line, and for a text 262,144 more than it has lines",
-        why: "A short text must not make rules without end.",
+        iptables: "creates a rule for each pair",
+        ours: "the same, but at most 65,536 per line, and per text at most 262,144 more than it has lines",
+        why: "A short text must not create an unbounded number of rules.",
     },
 ];
 
-/// What is to be done.
+/// The operation of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verb {
-    /// `-A`: puts the rule behind the chain's last one.
+    /// `-A`: appends the rule to the chain.
     Append,
-    /// `-I`: puts the rule in this place, from 1.
+    /// `-I`: inserts the rule at this number, from 1.
     Insert(usize),
-    /// `-D`: takes the first such rule away.
+    /// `-D`: deletes the first such rule.
     Delete,
-    /// `-D CHAIN NUMBER`: takes the rule in this place away, from 1.
+    /// `-D CHAIN NUMBER`: deletes the rule with this number, from 1.
     DeleteNumber(usize),
-    /// `-R`: puts the rule in the place of another, from 1.
+    /// `-R`: replaces the rule with this number, from 1.
     Replace(usize),
-    /// `-C`: such a rule is there.
+    /// `-C`: checks that such a rule exists.
     Check,
-    /// `-N`: makes the chain.
+    /// `-N`: creates the chain.
     NewChain,
-    /// `-X`: takes the chain away; without one, all empty ones that nothing leads to.
+    /// `-X`: deletes the chain; without one, all chains except the built-in ones.
     DeleteChain,
-    /// `-F`: takes all the chain's rules away; without one, those of all chains.
+    /// `-F`: deletes all the chain's rules; without one, those of all chains.
     Flush,
-    /// `-Z`: sets counters to 0: the chain's, or those of its rule in this place, or all.
+    /// `-Z`: sets counters to 0: the chain's, those of its rule with this number, or all.
     Zero(Option<usize>),
     /// `-P`: sets the chain's policy.
     Policy(BString),
-    /// `-E`: gives the chain this name.
+    /// `-E`: renames the chain to this name.
     RenameChain(BString),
 }
 
@@ -97,23 +97,23 @@ impl Verb {
     }
 }
 
-/// A rule as a command gives it: several, if it gives several addresses.
+/// The rule of a command: several rules, if it has several addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RuleSpec {
-    /// The rule, with the first of the addresses.
+    /// The rule, with the first source and destination.
     pub rule: Rule,
-    /// Sources behind the first.
+    /// The other sources.
     pub more_sources: Vec<Address>,
-    /// Destinations behind the first.
+    /// The other destinations.
     pub more_destinations: Vec<Address>,
     /// `-c`
     pub counters: Option<Counters>,
-    /// Texts that were too long and are cut, as iptables cuts them.
+    /// Texts that were too long and were truncated like in iptables.
     pub shortened: Vec<Shortened>,
 }
 
 impl RuleSpec {
-    /// A rule that says nothing, in the memory of this one.
+    /// Resets it to an empty rule, and keeps its memory.
     fn clear(&mut self) {
         let Self {
             rule,
@@ -129,13 +129,13 @@ impl RuleSpec {
         shortened.clear();
     }
 
-    /// How many rules these are.
+    /// Returns the number of rules.
     #[must_use]
     pub fn number(&self) -> usize {
         (self.more_sources.len() + 1).saturating_mul(self.more_destinations.len() + 1)
     }
 
-    /// The rules: one for each pair of addresses.
+    /// Returns the rules: one for each pair of addresses.
     pub fn rules(self) -> impl Iterator<Item = Rule> {
         let Self {
             rule,
@@ -164,24 +164,24 @@ impl RuleSpec {
 /// A command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// What is to be done.
+    /// The operation.
     pub verb: Verb,
-    /// With which chain; `None` if with all of them.
+    /// The chain; `None` for all of them.
     pub chain: Option<BString>,
     /// The rule; empty unless the verb has one.
     pub spec: RuleSpec,
-    /// Whether `-4` or `-6` says that it is for the other family: then it is to be passed over. What
-    /// stands behind that is not read, since its addresses may be the other family's, and the verb is
+    /// Whether `-4` or `-6` selects the other family, so that the command must be skipped. The words
+    /// after it are not parsed, since their addresses may be of the other family, and the verb is
     /// one that changes nothing.
     pub for_other_family: bool,
 }
 
 impl Command {
-    /// Reads a command from a line's words. `is_chain` tells whether the table has a chain of that
-    /// name, which a `-j` then means even if an extension has the name, too.
+    /// Parses a command from a line's words. `is_chain` tells whether the table has a chain of that
+    /// name, which `-j` then refers to even if an extension has the same name.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first error.
     pub fn parse(
         family: Family,
         words: &[Word<'_>],
@@ -193,7 +193,7 @@ impl Command {
         Ok(command)
     }
 
-    /// One that changes nothing.
+    /// A command that changes nothing.
     pub(in crate::iptables) fn none() -> Self {
         Self {
             verb: Verb::Check,
@@ -203,10 +203,10 @@ impl Command {
         }
     }
 
-    /// Reads another one in the memory of this one. `native_log` is that of [`Context`].
+    /// Parses another command, reusing the memory of this one. `native_log` is that of [`Context`].
     ///
     /// # Errors
-    /// As [`parse`](Self::parse); then it is none.
+    /// The errors of [`parse`](Self::parse); the command then does nothing.
     pub(super) fn read(
         &mut self,
         lists: &mut Lists<'static>,
@@ -232,7 +232,7 @@ impl Command {
 }
 
 impl Rule {
-    /// Reads a rule from its options, as they stand behind `-A CHAIN`.
+    /// Parses a rule from its options, as they follow `-A CHAIN`.
     ///
     /// ```
     /// use chainwright::iptables::{Family, Rule};
@@ -243,16 +243,16 @@ impl Rule {
     /// ```
     ///
     /// # Errors
-    /// The first thing that is wrong; also more than one address after `-s` or `-d`, and texts that
-    /// iptables would cut.
+    /// The first error; also more than one address after `-s` or `-d`, and texts that
+    /// iptables would truncate.
     pub fn parse(family: Family, options: impl AsRef<[u8]>) -> Result<Self, ParseError> {
         Self::parse_with(family, options, &Names::system())
     }
 
-    /// The same with other names of protocols, services, users, … than the system's.
+    /// Like [`parse`](Self::parse), with other names of protocols, services, users, … than the system's.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse).
+    /// The errors of [`parse`](Self::parse).
     pub fn parse_with(
         family: Family,
         options: impl AsRef<[u8]>,
@@ -277,37 +277,37 @@ impl Rule {
         if !spec.more_sources.is_empty() || !spec.more_destinations.is_empty() {
             return Err(ParseError::new(
                 end,
-                "one rule has one source and one destination",
+                "a rule has one source and one destination",
             ));
         }
         Ok(spec.rule)
     }
 }
 
-/// An extension that a line names.
+/// An extension used by a line.
 struct Loaded {
     which: Which,
-    /// The name by which it was asked for.
+    /// The name in the line.
     name: &'static str,
     options: &'static [OptionSpec],
     column: usize,
 }
 
-/// What a line says of extensions.
+/// The extensions of a line and their options.
 #[derive(Default)]
 pub(super) struct Lists<'a> {
     extensions: Vec<Loaded>,
-    /// Places of those of them that have options of their own: of several that have the same ones, the
-    /// last. So a look for an option takes no longer in a long line.
+    /// Indexes of the extensions with distinct options: the last of several with the same options.
+    /// This keeps the search for an option fast in a long line.
     distinct: Vec<usize>,
-    /// The extensions' options, in the order in which they stand.
+    /// The extensions' options, in the order of the line.
     given: Vec<Given<'a>>,
-    /// For each of them.
+    /// The extension and columns of each option.
     placed: Vec<Placed>,
 }
 
 impl Lists<'_> {
-    /// Empty, with the memory that they have.
+    /// Empties the lists, and keeps their memory.
     fn cleared<'b>(mut self) -> Lists<'b> {
         self.extensions.clear();
         self.distinct.clear();
@@ -315,7 +315,7 @@ impl Lists<'_> {
         Lists {
             extensions: self.extensions,
             distinct: self.distinct,
-            // It becomes the other one's memory.
+            // Collecting reuses the memory.
             given: self.given.into_iter().map_while(|_| None).collect(),
             placed: self.placed,
         }
@@ -323,8 +323,8 @@ impl Lists<'_> {
 }
 
 impl<'a> Lists<'a> {
-    /// Puts the options of one extension together, in the order of the extensions. As a rule they stand
-    /// so already.
+    /// Sorts the options by extension. Usually they are
+    /// already sorted.
     fn sort(&mut self) {
         if self.placed.is_sorted_by_key(|placed| placed.extension) {
             return;
@@ -336,11 +336,11 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// Whose a given option is, and where it stands.
+/// The extension of an option, and its columns.
 struct Placed {
-    /// The place of its extension among those that the line names.
+    /// Index of its extension in the line.
     extension: usize,
-    /// Where it and its values stand.
+    /// Columns of the option and its values.
     columns: [usize; 3],
 }
 
@@ -357,24 +357,24 @@ struct Parser<'p, 'a> {
     is_chain: &'p dyn Fn(&BStr) -> bool,
     verb: Option<(Verb, usize)>,
     chain: Option<BString>,
-    /// The chain of the line before: a name that can be one. This line's is the same, as a rule.
+    /// The chain of the previous line, which has a valid name. This line's is usually the same.
     last_chain: Option<BString>,
     spec: &'p mut RuleSpec,
     lists: Lists<'p>,
     target: Option<usize>,
-    /// Matches without a typed value, each with the number of extensions that stand before it.
+    /// Matches without a typed value, each with the number of extensions before it.
     opaque_matches: Vec<(usize, xt::Opaque)>,
     for_other_family: bool,
     native_log: bool,
     names: &'p Names,
     shortened: Option<RefCell<Vec<Shortened>>>,
-    /// Where `-i` and `-o` stand; 0 for one that is not given.
+    /// Columns of `-i` and `-o`; 0 if absent.
     interfaces: [usize; 2],
-    /// Main options seen, a bit for each, to refuse a second one.
+    /// Bit set of the main options seen, to reject repeated ones.
     seen: u32,
-    /// Whether the option at hand has a value that looks like no option.
+    /// Whether the current option's value must not look like an option.
     wants_no_option: bool,
-    /// What else the command line of a program says; `None` for a line of a text.
+    /// The options of a program's command line; `None` for a line of a text.
     called: Option<Called>,
 }
 

@@ -1,4 +1,4 @@
-//! Tables that a text makes where nothing was, in memory.
+//! In-memory tables built from a text, starting with empty ones.
 
 use std::collections::HashMap;
 
@@ -7,18 +7,18 @@ use bstr::{BStr, BString, ByteSlice};
 use crate::iptables::edit::Editor;
 use crate::iptables::{Counters, Entry, Error, Family, NotExpressible, Policy, Rule, builtins};
 
-/// Tables as they are asked for, by their places in a list.
+/// Tables under construction, by their index in a list.
 #[derive(Debug)]
 pub(super) struct Draft {
     tables: Vec<DraftTable>,
     line: usize,
 }
 
-/// One of them.
+/// A table under construction.
 #[derive(Debug)]
 pub(super) struct DraftTable {
     name: String,
-    /// `None` where one was removed.
+    /// `None` for a removed chain.
     chains: Vec<Option<DraftChain>>,
     places: HashMap<BString, usize>,
 }
@@ -29,12 +29,12 @@ pub(super) struct DraftChain {
     pub(super) name: BString,
     pub(super) policy: Option<Policy>,
     pub(super) rules: Vec<Rule>,
-    /// The line that asked for something of it last; 0 if none did.
+    /// The last line that refers to it; 0 if none does.
     pub(super) line: usize,
 }
 
 impl Draft {
-    /// Tables with the built-in chains alone.
+    /// Creates tables with only the built-in chains.
     pub(super) fn new(tables: &[(Family, &str)]) -> Self {
         let tables = tables.iter().map(|(_, name)| DraftTable::new(name));
         Self {
@@ -43,7 +43,7 @@ impl Draft {
         }
     }
 
-    /// The chains of each table, in the order in which they came.
+    /// Returns the chains of each table, in order of creation.
     pub(super) fn into_chains(self) -> Vec<Vec<DraftChain>> {
         let chains = |table: DraftTable| table.chains.into_iter().flatten().collect();
         self.tables.into_iter().map(chains).collect()
@@ -64,7 +64,7 @@ impl Draft {
 }
 
 impl DraftTable {
-    /// With the built-in chains.
+    /// Creates a table with the built-in chains.
     fn new(name: &str) -> Self {
         let mut table = Self {
             name: name.to_owned(),
@@ -77,7 +77,7 @@ impl DraftTable {
         table
     }
 
-    /// Those that are there.
+    /// The existing chains.
     fn there(&self) -> impl Iterator<Item = &DraftChain> {
         self.chains.iter().flatten()
     }
@@ -266,7 +266,7 @@ impl Editor for Draft {
         Ok(())
     }
 
-    /// Nothing is counted here.
+    /// Drafts have no counters.
     fn zero(&mut self, table: usize, chain: &BStr, _position: Option<usize>) -> Result<(), Error> {
         self.chain(table, chain).map(drop)
     }

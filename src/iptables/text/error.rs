@@ -1,17 +1,17 @@
-//! What is wrong with a text, and where.
+//! Syntax errors and their positions.
 
 use std::fmt;
 
 pub(in crate::iptables) use crate::spelling::nearest;
 
-/// What is wrong at a place of a line.
+/// An error at a position in a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
-    /// Where in the line, in bytes from 1.
+    /// The position in the line, in bytes from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// What might have been meant.
+    /// A suggestion.
     pub hint: Option<String>,
 }
 

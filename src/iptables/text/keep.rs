@@ -1,4 +1,4 @@
-//! Restoring a text where chains of others stay.
+//! Restores a text while keeping other programs' chains.
 
 use std::collections::HashSet;
 
@@ -12,31 +12,31 @@ use crate::iptables::handle::Change;
 use crate::iptables::{ChainChanges, Error, Iptables};
 use crate::xt::Family;
 
-/// What became of tables whose chains of others were kept.
+/// The result of a restore that keeps other programs' chains.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Kept {
-    /// What the text has.
+    /// The tables, chains and rules of the text.
     pub restored: Restored,
-    /// How many chains and rules of the text were passed over: of chains that are kept, and jumps to them.
+    /// Number of the text's chains and rules that were skipped: kept chains, and jumps to them.
     pub passed_over: usize,
-    /// How many chains were kept.
+    /// Number of kept chains.
     pub chains: usize,
-    /// How many chains went.
+    /// Number of removed chains.
     pub removed: usize,
-    /// What was done to the rules of the text's chains, and of built-in ones.
+    /// Changes to the rules of the text's chains, and of built-in ones.
     pub rules: ChainChanges,
 }
 
 impl Iptables {
-    /// Makes tables what a text says, but for the chains of others, of whose names `keep` says so: these, and the jumps to
-    /// them from chains of the text and from built-in ones, stay where they are. So tables are restored while agents
-    /// run that have chains in them: on nf_tables in one transaction, legacy tables each in one replacement.
+    /// Restores tables from a text, but keeps other programs' chains, which `keep` selects by name: these chains, and
+    /// the jumps to them from chains of the text and from built-in ones, stay where they are. This restores tables
+    /// while agents with chains in them run: on nf_tables in one transaction, legacy tables each in one replacement.
     ///
-    /// Rules that are there already stay with their counters, and so does a policy that is already what the text says. What
-    /// the text has of kept chains, and its jumps to them, is passed over: it is of the time when the text was written. A
-    /// chain that is neither in the text nor kept goes; where a kept chain leads to it that is an error, and nothing
-    /// changes. Tables that the text does not have stay.
+    /// Existing rules of the text are kept with their counters, and so is a policy that equals the text's. The text's
+    /// own versions of kept chains, and its jumps to them, are skipped, because they may be outdated. A chain that is
+    /// neither in the text nor kept is removed; if a kept chain leads to it, that is an error, and nothing changes.
+    /// Tables that the text does not have are unchanged.
     ///
     /// ```no_run
     /// use bstr::ByteSlice;
@@ -52,11 +52,11 @@ impl Iptables {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Of the options [`test`](RestoreOptions::test) and [`table`](RestoreOptions::table) count: nothing is flushed, and
-    /// no counters are set.
+    /// The options [`test`](RestoreOptions::test) and [`table`](RestoreOptions::table) apply; the others do not:
+    /// nothing is flushed, and no counters are set.
     ///
     /// # Errors
-    /// As [`restore`](Self::restore).
+    /// The errors of [`restore`](Self::restore).
     pub fn restore_keeping(
         &mut self,
         family: Family,
@@ -86,7 +86,7 @@ impl Iptables {
         changed.map_err(|error| self.explain(&texts, options, 0, error))
     }
 
-    /// The chains that a text makes where nothing is, of each of its tables.
+    /// Builds the chains of each table of a text, starting with empty tables.
     fn draft(
         &self,
         family: Family,
@@ -117,7 +117,7 @@ impl Iptables {
     }
 }
 
-/// Takes what is others' out of what is wanted; how much it is.
+/// Removes kept chains and jumps to them from the wanted chains; returns their number.
 fn pass_over(chains: &mut Vec<DraftChain>, keep: &impl Fn(&BStr) -> bool) -> usize {
     let is_kept = |chain: &DraftChain| keep(chain.name.as_bstr());
     let gone = chains.iter().filter(|chain| is_kept(chain));
@@ -133,7 +133,7 @@ fn pass_over(chains: &mut Vec<DraftChain>, keep: &impl Fn(&BStr) -> bool) -> usi
     count
 }
 
-/// Makes a table what is wanted.
+/// Changes a table to the wanted state.
 fn make(
     edit: &mut Edit<'_>,
     table: usize,
@@ -145,7 +145,7 @@ fn make(
     changed.chains += known.iter().filter(|name| keep(name.as_bstr())).count();
     known.retain(|name| !keep(name.as_bstr()));
     let there: HashSet<BString> = known.iter().cloned().collect();
-    // Chains come before rules that jump to them.
+    // Create chains before rules that jump to them.
     for chain in wanted {
         edit.set_line(chain.line);
         let mut table = edit.at(table);

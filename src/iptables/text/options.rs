@@ -1,4 +1,4 @@
-//! The options that every command has, and how an option's name is found among all that a line may
+//! The options that every command has, and the lookup of an option's name among all that a line may
 //! use.
 
 use bstr::ByteSlice;
@@ -32,7 +32,7 @@ pub(super) enum Main {
     SetCounters,
     Ipv4,
     Ipv6,
-    // These are for the command line only.
+    // Only for the command line.
     List,
     ListRules,
     Table,
@@ -48,7 +48,7 @@ pub(super) enum Main {
 }
 
 impl Main {
-    /// Whether nothing belongs to it, so that another letter may follow in the same word.
+    /// Whether it takes no value, so that another letter may follow in the same word.
     pub(super) const fn is_flag(self) -> bool {
         matches!(
             self,
@@ -68,7 +68,7 @@ impl Main {
 /// Letter, names and meaning.
 type Known = (u8, &'static [&'static str], Main);
 
-/// Those that a line of a text may have, too.
+/// Options that are allowed in a line of a text and on the command line.
 const MAIN: &[Known] = &[
     (b'A', &["append"], Main::Append),
     (b'C', &["check"], Main::Check),
@@ -95,7 +95,7 @@ const MAIN: &[Known] = &[
     (b'6', &["ipv6"], Main::Ipv6),
 ];
 
-/// Those of the command line alone.
+/// Options that are allowed only on the command line.
 const PROGRAM: &[Known] = &[
     (b'L', &["list"], Main::List),
     (b'S', &["list-rules"], Main::ListRules),
@@ -111,12 +111,12 @@ const PROGRAM: &[Known] = &[
     (b'V', &["version"], Main::Version),
 ];
 
-/// Where options stand.
+/// The source of options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// In a line of a text, or a rule by itself.
+    /// A line of a text, or a single rule.
     Text,
-    /// Behind the name of the program.
+    /// The command line of a program.
     Program,
 }
 
@@ -130,7 +130,7 @@ impl Place {
     }
 }
 
-/// The option of each letter.
+/// Builds a table of options by letter.
 const fn by_letter(known: &[Known]) -> [Option<Main>; 128] {
     let mut all = [None; 128];
     let mut at = 0;
@@ -141,7 +141,7 @@ const fn by_letter(known: &[Known]) -> [Option<Main>; 128] {
     all
 }
 
-/// The option of that letter.
+/// Returns the option of that letter.
 pub(super) fn short(place: Place, letter: u8) -> Option<Main> {
     const OF_TEXT: [Option<Main>; 128] = by_letter(MAIN);
     const OF_PROGRAM: [Option<Main>; 128] = by_letter(PROGRAM);
@@ -152,31 +152,31 @@ pub(super) fn short(place: Place, letter: u8) -> Option<Main> {
     }
 }
 
-/// What to say of an option that the command has and a line of a text has not.
+/// Explains why an option of the command line is not allowed in a line of a text.
 pub(super) fn elsewhere(name: &[u8]) -> Option<&'static str> {
     Some(match name {
-        b"t" | b"table" => "the table stands in a line of its own before, like *filter",
-        b"L" | b"S" | b"list" | b"list-rules" => "a text changes tables and lists nothing",
+        b"t" | b"table" => "the table is set by an earlier line, like *filter",
+        b"L" | b"S" | b"list" | b"list-rules" => "a text can only change tables, not list them",
         b"w" | b"W" | b"n" | b"v" | b"x" | b"h" | b"V" | b"M" | b"wait" | b"wait-interval"
         | b"numeric" | b"verbose" | b"exact" | b"line-numbers" | b"help" | b"version"
-        | b"modprobe" => "it is for the command line only",
+        | b"modprobe" => "it can only be used on the command line",
         _ => return None,
     })
 }
 
-/// An option that was found by its name.
+/// The result of a lookup by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     Main(Main),
-    /// That of the extension in this place.
+    /// An option of the extension with this index.
     Of(usize, &'static OptionSpec),
 }
 
-/// The option of that name among the general ones and those of extensions. As `getopt_long` does,
-/// the start of a name will do if no other starts so.
+/// Looks up an option's name among the general ones and those of extensions. Like `getopt_long`,
+/// it accepts an unambiguous prefix.
 ///
 /// # Errors
-/// What is wrong and what may have been meant.
+/// A message and a suggestion.
 pub(super) fn long(
     place: Place,
     name: &[u8],
@@ -187,7 +187,7 @@ pub(super) fn long(
             .options()
             .flat_map(|(_, names, main)| names.iter().map(|n| (*n, *main)))
     };
-    // No extension has an option of a general one's name. The extension that was named last comes first.
+    // No extension has an option with a general one's name. The last extension comes first.
     let is_it = |spec: &&OptionSpec| spec.name.as_bytes() == name;
     for (place, specs) in extensions.clone().enumerate().rev() {
         if let Some(spec) = specs.iter().find(is_it) {
@@ -216,7 +216,7 @@ pub(super) fn long(
         return match starting.find(|(_, other)| !same(other)) {
             None => Ok(found),
             Some((second, _)) => Err((
-                format!("`--{written}` is the start of --{first} and of --{second}"),
+                format!("`--{written}` is ambiguous: --{first} or --{second}"),
                 None,
             )),
         };
@@ -228,7 +228,7 @@ pub(super) fn long(
     Err((format!("unknown option `--{written}`"), hint))
 }
 
-/// The options of all extensions.
+/// Names of the options of all extensions.
 fn of_extensions() -> impl Iterator<Item = &'static str> {
     fn names<T>(all: &'static [xt::Spec<T>]) -> impl Iterator<Item = &'static str> {
         let each = |spec: &'static xt::Spec<T>| spec.names().iter().map(|n| spec.options(n));
@@ -240,13 +240,13 @@ fn of_extensions() -> impl Iterator<Item = &'static str> {
     names(xt::Match::ALL).chain(names(xt::Target::ALL))
 }
 
-/// The option that is spelled most like this, of all that there are.
+/// The most similar name among all options.
 pub(super) fn nearest_anywhere(name: &[u8]) -> Option<&'static str> {
     let general = MAIN.iter().flat_map(|(_, names, _)| names.iter().copied());
     nearest(name, general.chain(of_extensions()))
 }
 
-/// Which extensions, of all that there are, have an option of that name: for messages.
+/// Lists the extensions that have an option of that name, for messages.
 pub(super) fn owners(name: &[u8], family: Family) -> Option<String> {
     fn having<T>(
         family: Family,
@@ -280,12 +280,12 @@ pub(super) fn owners(name: &[u8], family: Family) -> Option<String> {
     }
     let owners = found;
     Some(format!(
-        "it is an option of {}, which must stand before it",
+        "it is an option of {}, which must come before it",
         owners.join(", ")
     ))
 }
 
-/// The match that a protocol brings with it: its options may be used without a `-m`.
+/// Returns the match that a protocol implies: its options are allowed without `-m`.
 pub(super) fn implied_by(protocol: u8, family: Family) -> Option<&'static str> {
     Some(match (protocol, family) {
         (1, Family::Ipv4) => "icmp",

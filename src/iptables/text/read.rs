@@ -1,18 +1,18 @@
-//! Reading a text to be restored from a file or a pipe.
+//! Reads a text to restore from a file or a pipe.
 
 use std::io::{self, Read};
 
 use super::LONGEST_LINE;
 use crate::input;
 
-/// The longest text that is read, in bytes: some five million rules.
+/// The longest text that [`read`] accepts, in bytes: about five million rules.
 pub const LONGEST_TEXT: usize = input::LONGEST_TEXT;
 
-/// Reads a text, whatever writes it: no more than [`LONGEST_TEXT`], and no further than a line goes that
-/// is longer than [`LONGEST_LINE`] or has a NUL in it.
+/// Reads a text: at most [`LONGEST_TEXT`], and no further than a line that
+/// is longer than [`LONGEST_LINE`] or contains a NUL.
 ///
 /// # Errors
-/// Those of reading; [`InvalidData`](io::ErrorKind::InvalidData) for what no text of tables is.
+/// Read errors; [`InvalidData`](io::ErrorKind::InvalidData) if the input exceeds a limit or contains a NUL.
 pub fn read(from: impl Read) -> io::Result<Vec<u8>> {
     input::read_text(from, LONGEST_LINE)
 }
@@ -21,7 +21,7 @@ pub fn read(from: impl Read) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// Counts what is read of something without an end.
+    /// An endless input that counts the bytes read.
     struct Endless<'p>(&'p [u8], usize);
 
     impl Read for Endless<'_> {
@@ -38,7 +38,10 @@ mod tests {
     fn what_has_no_end_is_left_off() {
         let mut zeros = Endless(b"\0", 0);
         let error = read(&mut zeros).unwrap_err();
-        assert!(error.to_string().contains("NUL near line 1"), "{error}");
+        assert!(
+            error.to_string().contains("NUL byte near line 1"),
+            "{error}"
+        );
         assert!(zeros.1 <= 128 * 1024, "{}", zeros.1);
         let mut line = Endless(b"x", 0);
         let error = read(&mut line).unwrap_err();

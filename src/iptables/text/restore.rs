@@ -1,6 +1,6 @@
-//! The input of `iptables-restore`.
+//! Restores the input of `iptables-restore`.
 //!
-//! Long, because a line, what it asks for and the errors that name its place belong together.
+//! The module is long because parsing a line, carrying it out and locating its errors belong together.
 
 use std::collections::HashSet;
 
@@ -15,56 +15,56 @@ use crate::iptables::handle::Change;
 use crate::iptables::{Backend, Counters, Error, Iptables, Policy, Target, builtins};
 use crate::xt::{self, Family, Names, Shortened, value};
 
-/// How a text is restored.
+/// Options of a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RestoreOptions {
-    /// Keeps what is in the tables and not in the text (`--noflush`). Otherwise a table that the text
+    /// Keeps the tables' content that is not in the text (`--noflush`). Otherwise a table that the text
     /// has is emptied first.
     pub noflush: bool,
     /// Takes the counters of policies and rules from the text (`--counters`). Otherwise they are 0.
     pub counters: bool,
-    /// Reads and builds everything and changes nothing (`--test`). On nf_tables the kernel looks at all
-    /// of it, too ([`nft::Connection::check`](crate::nft::Connection::check)).
+    /// Parses and encodes everything and changes nothing (`--test`). On nf_tables the kernel checks
+    /// it, too ([`nft::Connection::check`](crate::nft::Connection::check)).
     pub test: bool,
-    /// Only this table of the text (`-T`).
+    /// Restores only this table of the text (`-T`).
     pub table: Option<String>,
 }
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Restored {
-    /// How many tables the text has.
+    /// Number of tables in the text.
     pub tables: usize,
-    /// How many lines declared chains.
+    /// Number of lines that declare chains.
     pub chains: usize,
-    /// How many rules were put in.
+    /// Number of added rules.
     pub rules: usize,
-    /// Texts that were too long, and cut as iptables cuts them; at most one for each line.
+    /// Texts that were too long and were truncated like in iptables; at most one for each line.
     pub shortened: Vec<ShortenedLine>,
 }
 
-/// A line with a text that was too long, and is cut.
+/// A line with a text that was too long and was truncated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShortenedLine {
-    /// The family whose text it is.
+    /// The family of the text.
     pub family: Family,
     /// The line, from 1.
     pub line: usize,
-    /// What was cut.
+    /// The truncated text.
     pub shortened: Shortened,
 }
 
 impl Iptables {
-    /// Restores the output of `iptables-save`, or whatever `iptables-restore` takes.
+    /// Restores the output of `iptables-save`, or any input of `iptables-restore`.
     ///
-    /// On nf_tables all tables are changed at once, or nothing; legacy tables are replaced one after
-    /// the other, each at once. In both cases nothing is applied of a text with an error in it. What the
-    /// kernel alone refuses of a later legacy table leaves the earlier ones replaced
+    /// On nf_tables the change is atomic; legacy tables are replaced one after
+    /// the other, each atomically. In both cases a text with an error changes nothing. If the
+    /// kernel refuses a later legacy table, the earlier ones stay replaced
     /// ([`Error::Partly`]).
     ///
     /// # Errors
-    /// [`Error::Text`] names line, column and option; [`Error::Line`] and [`Error::Refused`] the line;
-    /// and those of [`update_tables`](Self::update_tables).
+    /// [`Error::Text`] contains line, column and message; [`Error::Line`] and [`Error::Refused`] the line;
+    /// and the errors of [`update_tables`](Self::update_tables).
     pub fn restore(
         &mut self,
         family: Family,
@@ -74,10 +74,10 @@ impl Iptables {
         self.restore_all(&[(family, text.as_ref())], options)
     }
 
-    /// Restores texts of both families: on nf_tables everything at once, or nothing.
+    /// Restores texts of both families, on nf_tables atomically.
     ///
     /// # Errors
-    /// As [`restore`](Self::restore); with more than one text within [`Error::Input`].
+    /// The errors of [`restore`](Self::restore); with more than one text within [`Error::Input`].
     pub fn restore_all(
         &mut self,
         inputs: &[(Family, &[u8])],
@@ -123,7 +123,7 @@ impl Iptables {
         result.map_err(|error| self.explain(&texts, options, input, error))
     }
 
-    /// What the kernel refused, at the line that asked for it; and in which text something is wrong.
+    /// Attributes an error of the kernel to its line, and an error in a text to that text.
     pub(super) fn explain(
         &mut self,
         texts: &Texts<'_>,
@@ -133,7 +133,7 @@ impl Iptables {
     ) -> Error {
         let (inputs, starts) = (texts.inputs, &texts.starts);
         match error {
-            // The kernel refused a line of any of the texts.
+            // The kernel refused a line of one of the texts.
             Error::Refused { line, failure, .. } => {
                 let text = starts
                     .partition_point(|start| *start < line)
@@ -156,11 +156,11 @@ impl Iptables {
     }
 }
 
-/// Texts that are restored, and the tables in them.
+/// Texts to restore, and the tables in them.
 pub(super) struct Texts<'i> {
     pub(super) inputs: &'i [(Family, &'i [u8])],
     pub(super) tables: Vec<(Family, &'i str)>,
-    /// How many lines there are before each: those of the second text come behind those of the first.
+    /// The number of lines before each: the lines are numbered consecutively across the texts.
     starts: Vec<usize>,
 }
 
@@ -178,7 +178,7 @@ impl<'i> Texts<'i> {
                 let Some(name) = table_name(line) else {
                     continue;
                 };
-                // One that iptables does not know has no chains that it knows, in either backend.
+                // A table that iptables does not know has no known built-in chains, in either backend.
                 let Some(name) = name.to_str().ok().filter(|name| builtins(name).is_some()) else {
                     let error = Error::no_such_table(&name.to_str_lossy()).at(lines);
                     return Err(in_input(inputs, position, error));
@@ -205,11 +205,11 @@ impl<'i> Texts<'i> {
 }
 
 impl Iptables {
-    /// The datagram that [`restore`](Self::restore) would send, if nothing that it does depends on what
-    /// is there: what restoring is measured against.
+    /// Returns the datagram that [`restore`](Self::restore) would send if it depends on no existing
+    /// state, as a baseline for benchmarks.
     ///
     /// # Errors
-    /// As [`restore`](Self::restore); [`Error::Unsupported`] with legacy tables.
+    /// The errors of [`restore`](Self::restore); [`Error::Unsupported`] with legacy tables.
     #[doc(hidden)]
     pub fn restore_datagram(
         &mut self,
@@ -239,11 +239,11 @@ impl Iptables {
     }
 }
 
-/// Restores a text of one family into legacy tables that were read before, without a kernel: what each
-/// would be replaced by. For the fuzz targets.
+/// Restores a text of one family into legacy tables that were read before, without a kernel, and returns the
+/// replacements. For the fuzz targets.
 ///
 /// # Errors
-/// As [`Iptables::restore`].
+/// The errors of [`Iptables::restore`].
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub fn restore_drafts(
@@ -278,7 +278,7 @@ pub fn restore_drafts(
 }
 
 impl Iptables {
-    /// The chain that is not there, or is there already, if that is why the kernel refused the line.
+    /// The error for a chain that is missing, or exists already, if the kernel refused the line for that reason.
     fn missing(
         &mut self,
         family: Family,
@@ -338,7 +338,7 @@ impl Iptables {
     }
 }
 
-/// Says in which text it is, if there are several.
+/// Adds the text's family to the error, if there are several texts.
 fn in_input(inputs: &[(Family, &[u8])], which: usize, error: Error) -> Error {
     match inputs.get(which) {
         Some((family, _)) if inputs.len() > 1 => match error {
@@ -354,14 +354,14 @@ fn in_input(inputs: &[(Family, &[u8])], which: usize, error: Error) -> Error {
     }
 }
 
-/// The table that a line `*TABLE` names.
+/// Returns the table of a line `*TABLE`.
 fn table_name(line: &[u8]) -> Option<&BStr> {
     let name = line.strip_prefix(b"*")?;
     Some(name.trim_ascii().as_bstr())
 }
 
-/// Whether the text, which empties this table first, sets the policy of all its built-in chains. It looks
-/// as far as the first line that does something else, so that `false` may only mean that it is not
+/// Whether the text, which empties this table first, sets the policy of all its built-in chains. It stops
+/// at the first line that does something else, so `false` may only mean that the text is not
 /// written in the usual way.
 fn sets_all_policies(text: &[u8], table: &str) -> bool {
     let Some(all) = builtins(table) else {
@@ -389,73 +389,73 @@ fn sets_all_policies(text: &[u8], table: &str) -> bool {
     false
 }
 
-/// Where texts are restored otherwise than by `iptables-restore`.
+/// Differences from `iptables-restore`.
 pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
     Deviation {
         about: "several tables in one text",
-        iptables: "one after the other: an error leaves the earlier ones changed",
-        ours: "nf_tables: all at once or nothing; legacy tables: nothing of a text with an error in it",
-        why: "A ruleset that is half the old and half the new is neither.",
+        iptables: "one after another: an error leaves the earlier ones changed",
+        ours: "nf_tables: all at once or nothing; legacy tables: nothing if the text has an error",
+        why: "A ruleset that is half old and half new is neither.",
     },
     Deviation {
-        about: "`-T TABLE` with a text that lacks it",
+        about: "`-T TABLE` with a text without that table",
         iptables: "does nothing, with exit code 0",
         ours: "refuses it",
-        why: "It is a slip of the name, or the wrong file.",
+        why: "The name is mistyped, or it is the wrong file.",
     },
     Deviation {
         about: "`-m NAME --xt-revision NUMBER --xt-data HEX`",
-        iptables: "knows no such options",
-        ours: "takes an extension by its bytes",
-        why: "What has no options can be saved and restored all the same.",
+        iptables: "does not have these options",
+        ours: "accepts an extension as bytes",
+        why: "Extensions without options can be saved and restored too.",
     },
     Deviation {
-        about: "text that has no end, or a NUL in it",
+        about: "text without an end, or with a NUL",
         iptables: "reads on, or stops at the NUL",
         ours: "refuses it: at most 1 GiB",
-        why: "It is no text of tables.",
+        why: "It is not a text of tables.",
     },
 ];
 
 pub(super) struct Restorer<'r> {
     pub(super) family: Family,
     pub(super) options: &'r RestoreOptions,
-    /// Where the tables live.
+    /// The backend of the tables.
     pub(super) backend: Backend,
-    /// The tables that were opened.
+    /// The tables of the change.
     pub(super) tables: &'r [(Family, &'r str)],
-    /// How many lines are before this text's.
+    /// The number of lines before this text's.
     pub(super) first_line: usize,
-    /// Chains of the table at hand that have the name of a target.
+    /// Chains of the current table with the name of a target.
     pub(super) chains: HashSet<BString>,
-    /// As in [`Context`](xt::Context).
+    /// See [`Context`](xt::Context).
     pub(super) native_log: bool,
-    /// As there.
+    /// See [`Context`](xt::Context).
     pub(super) names: &'r Names,
-    /// How many rules there are beside one for each line.
+    /// The number of rules in excess of one per line.
     pub(super) multiplied: usize,
 }
 
 /// The longest line of a text, in bytes. A rule of a legacy table has at most 64 KiB, and the kernel
-/// lists none of nf_tables that is longer.
+/// lists no longer rule of nf_tables.
 pub const LONGEST_LINE: usize = 1 << 20;
 
-/// How many rules a text makes beside one for each line, where lines give several addresses.
+/// The most rules in excess of one per line, in texts with several addresses in a line.
 const MOST_MULTIPLIED: usize = 1 << 18;
 
-/// What is wrong with a line `:` without a name.
+/// The error in a line `:` without a name.
 pub(in crate::iptables) const NO_NAME: &str = "the name of a chain is expected";
 
-/// What is wrong with a line `:CHAIN` without a policy.
+/// The error in a line `:CHAIN` without a policy.
 pub(in crate::iptables) const NO_POLICY: &str = "a policy, or -, is expected";
 
-/// Where a line belongs.
+/// The table of a line.
 #[derive(Clone, Copy)]
 enum Place<'t> {
     Outside,
-    /// In a table that is not wanted.
+    /// In a table that is not requested.
     Skipped(&'t BStr),
-    /// In the table of this position in the list.
+    /// In the table at this index of the list.
     Table(usize),
 }
 
@@ -487,7 +487,7 @@ impl<'r> Restorer<'r> {
                 Some(_) if line.len() > LONGEST_LINE => {
                     let length = line.len();
                     let most = LONGEST_LINE;
-                    let message = format!("the line has {length} bytes; at most {most} are read");
+                    let message = format!("the line has {length} bytes (at most {most})");
                     return Err(fault(most, message));
                 }
                 _ => {}
@@ -555,7 +555,7 @@ impl<'r> Restorer<'r> {
                     if self.multiplied > MOST_MULTIPLIED {
                         let message = format!(
                             "each pair of a source and a destination is a rule: lists of addresses \
-                             make at most {MOST_MULTIPLIED} rules of a text more than it has lines"
+                             can create at most {MOST_MULTIPLIED} more rules than a text has lines"
                         );
                         return Err(fault(1, message));
                     }
@@ -582,7 +582,7 @@ impl<'r> Restorer<'r> {
         }
     }
 
-    /// A line `*TABLE`.
+    /// Processes a line `*TABLE`.
     fn start<'l>(&mut self, line: &'l [u8], edit: &mut Edit<'_>) -> Result<Place<'l>, Error> {
         self.chains.clear();
         let name = line[1..].trim_ascii().as_bstr();
@@ -602,7 +602,7 @@ impl<'r> Restorer<'r> {
         Ok(Place::Table(position))
     }
 
-    /// A line `:CHAIN POLICY [PACKETS:BYTES]`.
+    /// Processes a line `:CHAIN POLICY [PACKETS:BYTES]`.
     fn declare<'l>(
         &mut self,
         line: &'l [u8],
@@ -629,10 +629,10 @@ impl<'r> Restorer<'r> {
             let message = format!("`{other}` is not a policy (ACCEPT, DROP or -)");
             in_line(ParseError::new(column(policy_word), message))
         };
-        // A user's chain has none. As iptables-nft does it, what stands in its place is not looked at.
+        // A user's chain has no policy. Like iptables-nft, ignore the word in its place.
         let has_policy =
             policy_word.text() != "-" && (is_builtin || self.backend == Backend::Legacy);
-        // Of a chain without a policy, what stands in the place of its counters is not looked at: but of a built-in one by
+        // Without a policy the counters are not checked either, except for a built-in chain with
         // iptables-nft.
         let has_counters = has_policy || (is_builtin && self.backend == Backend::Nft);
         let word = found.next();
@@ -658,7 +658,7 @@ impl<'r> Restorer<'r> {
             self.chains.insert(chain.clone());
         }
         table.declare(&chain)?;
-        // iptables-legacy leaves what has no policy here as it is.
+        // iptables-legacy does not change a chain without a policy here.
         if is_builtin && (has_policy || self.backend == Backend::Nft) {
             let counters = if self.options.counters { given } else { None };
             table.set_policy(&chain, policy, Some(counters.unwrap_or_default()))?;
@@ -667,7 +667,7 @@ impl<'r> Restorer<'r> {
     }
 }
 
-/// The counters at the head of a line, and the words behind them.
+/// Parses the counters at the start of a line; returns them and the remaining words.
 pub(in crate::iptables) fn counters<'w, 'a>(
     words: &'w [Word<'a>],
 ) -> Result<(Option<Counters>, &'w [Word<'a>]), ParseError> {
@@ -683,7 +683,7 @@ pub(in crate::iptables) fn counters<'w, 'a>(
     }
 }
 
-/// `[PACKETS:BYTES]`
+/// Parses `[PACKETS:BYTES]`.
 fn bracketed(text: &BStr) -> Option<Counters> {
     let inner = text.strip_prefix(b"[")?.strip_suffix(b"]")?;
     let at = inner.find_byte(b':')?;

@@ -13,29 +13,29 @@ use crate::legacy::start_of;
 use crate::nft::{RuleRef, SnapshotTable};
 use crate::xt::Text;
 
-/// When so many bytes of text are there, they are written out.
+/// Text is written out in pieces of at least this many bytes.
 const PIECE: usize = 64 * 1024;
 
-/// How tables are saved.
+/// Options of a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SaveOptions {
-    /// With the counters of rules (`-c`). Those of policies are printed in any case.
+    /// Includes the counters of rules (`-c`). Those of policies are always printed.
     pub counters: bool,
 }
 
-/// What could not be said in iptables' language. It stands in the text as comments, which
-/// `iptables-restore` passes over, or in words that it refuses: such a text is no whole copy for it.
+/// Counts of rules and chains that iptables' language cannot express. The text has them as comments, which
+/// `iptables-restore` ignores, or in syntax that it rejects, so it cannot restore the complete tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[must_use = "a text that lacks rules is no whole copy of the tables"]
+#[must_use = "a text that lacks rules is not a complete copy of the tables"]
 pub struct Omissions {
-    /// Rules, shown as bytecode or bytes.
+    /// Number of rules printed as bytecode or bytes.
     pub rules: usize,
-    /// Chains with all their rules: those that packets enter elsewhere than iptables' built-in ones, and
-    /// those with names that iptables does not take ([`Chain::not_expressible`]).
+    /// Number of chains omitted with all their rules: base chains that are not iptables' built-in ones, and
+    /// chains with names that iptables rejects ([`Chain::not_expressible`]).
     pub chains: usize,
-    /// Rules in which an extension is said by its bytes (`--xt-revision`, `--xt-data`). They do stand in
-    /// the text, and [`restore`](crate::iptables::Iptables::restore) loads them, but the real tools know
-    /// no such words.
+    /// Number of rules with an extension in raw bytes (`--xt-revision`, `--xt-data`). The text
+    /// has them, and [`restore`](crate::iptables::Iptables::restore) loads them, but the real tools
+    /// reject that syntax.
     pub private: usize,
 }
 
@@ -48,61 +48,61 @@ impl std::ops::AddAssign for Omissions {
 }
 
 impl Omissions {
-    /// Whether everything could be said.
+    /// Whether iptables' language could express everything.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         self.is_whole() && self.private == 0
     }
 
-    /// Whether everything stands in the text, be it in words of our own.
+    /// Whether the text has everything, possibly in this crate's own syntax.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.rules == 0 && self.chains == 0
     }
 }
 
-/// Where tables are saved otherwise than by `iptables-save`.
+/// Differences from `iptables-save`.
 pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
     Deviation {
-        about: "a rule that iptables has no words for",
-        iptables: "leaves parts of it out, or refuses the table",
+        about: "a rule that iptables cannot express",
+        iptables: "omits parts of it, or refuses the table",
         ours: "writes it as a comment, in nft's words or as bytecode; exit code 2",
-        why: "A rule is never said wider than it is.",
+        why: "A rule is never printed as a broader one.",
     },
     Deviation {
         about: "an extension without options for its data",
         iptables: "prints some other option, or none",
         ours: "`--xt-revision` and `--xt-data`; exit code 2",
-        why: "It can be restored, and it is seen that other tools cannot.",
+        why: "It can be restored, and other tools fail on it visibly.",
     },
     Deviation {
         about: "comments around tables",
         iptables: "the tool and the time",
         ours: "the tool",
-        why: "Two saves of the same tables are the same text.",
+        why: "Two saves of the same tables are identical.",
     },
 ];
 
-/// Words for a rule that iptables has none for, if there are any.
+/// Returns another text for a rule that iptables cannot express, if there is one.
 pub type InOtherWords<'w> = dyn Fn(&SnapshotTable<'_>, &RuleRef<'_>) -> Option<String> + 'w;
 
 impl Tables {
-    /// Writes all tables as `iptables-save` prints them.
+    /// Writes all tables in the format of `iptables-save`.
     ///
-    /// The text of a table is what the real tool prints; only the comments that stand around tables
-    /// differ, which hold the tool's name there.
+    /// The text of a table equals that of the real tool; only the comments around tables
+    /// differ, which contain the tool's name there.
     ///
     /// # Errors
-    /// What writing says.
+    /// Write errors.
     pub fn save(&self, options: SaveOptions, out: &mut impl Write) -> io::Result<Omissions> {
         self.save_with(options, None, out)
     }
 
-    /// The same, where a rule of nf_tables that iptables has no words for is a comment in other words than bytecode: those
-    /// of nft's language, say (`text::rule`).
+    /// Like [`save`](Self::save), but a comment for a rule of nf_tables that iptables cannot express has another text
+    /// than bytecode, for instance nft's language (`text::rule`).
     ///
     /// # Errors
-    /// What writing says.
+    /// Write errors.
     pub fn save_in_words(
         &self,
         options: SaveOptions,
@@ -112,7 +112,7 @@ impl Tables {
         self.save_with(options, Some(words), out)
     }
 
-    /// The same of one table.
+    /// Writes a single table.
     pub(in crate::iptables) fn save_table(
         &self,
         table: &Table<'_>,
@@ -156,7 +156,7 @@ impl<'t> Table<'t> {
         let chains = self.in_order(backend);
         let all = crate::iptables::builtins(&self.name().to_str_lossy()).unwrap_or_default();
         if backend == Backend::Nft {
-            // Built-in chains stand in their order, be they there or not.
+            // Built-in chains come in their order, whether they exist or not.
             for builtin in all {
                 match chains.iter().find(|chain| chain.name() == builtin.chain) {
                     Some(chain) => head(&mut text, chain, &mut omissions),
@@ -196,8 +196,8 @@ impl<'t> Table<'t> {
         Ok(omissions)
     }
 
-    /// The chains in the order of the real tool: of nf_tables the built-in ones and then the others by
-    /// name, of a legacy table the kernel's.
+    /// Returns the chains in the order of the real tool: for nf_tables the built-in ones and then the others by
+    /// name, for a legacy table the kernel's order.
     pub(in crate::iptables) fn in_order(&self, backend: Backend) -> Vec<Chain<'t>> {
         let mut chains: Vec<_> = self.chains().collect();
         if backend == Backend::Nft {
@@ -206,7 +206,7 @@ impl<'t> Table<'t> {
             chains.sort_by_cached_key(|chain| {
                 let builtin = all.iter().position(|builtin| chain.name() == builtin.chain);
                 let name = chain.name();
-                // Names that differ early, as most do, need not be looked up again.
+                // Names that differ early, as most do, need no full comparison.
                 (builtin.unwrap_or(usize::MAX), start_of(name), name)
             });
         }
@@ -230,12 +230,12 @@ fn start(text: &mut Text, backend: Backend, name: impl AsRef<[u8]>) {
     text.push(name).push("\n");
 }
 
-/// The line of a built-in chain that is not there.
+/// Prints the line of a missing built-in chain.
 fn missing(text: &mut Text, builtin: &Builtin) {
     text.push(":").push(builtin.chain).push(" ACCEPT [0:0]\n");
 }
 
-/// Writes a table of nf_tables that is not there: its built-in chains, as packets find them.
+/// Writes a missing table of nf_tables: its built-in chains with their defaults.
 pub(in crate::iptables) fn save_missing(name: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut text = Text::new();
     start(&mut text, Backend::Nft, name);
@@ -245,13 +245,13 @@ pub(in crate::iptables) fn save_missing(name: &str, out: &mut dyn Write) -> io::
     out.write_all(text.as_bytes())
 }
 
-/// The line that declares a chain.
+/// Prints the line that declares a chain.
 fn head(text: &mut Text, chain: &Chain<'_>, omissions: &mut Omissions) {
     if let Some(reason) = chain.not_expressible() {
         omissions.chains += 1;
         let (name, rules) = (chain.name(), chain.rule_count());
         text.display(format_args!(
-            "# the chain {name:?} with {rules} rules, which iptables has no words for ({reason})\n"
+            "# chain {name:?} with {rules} rules, which iptables cannot express ({reason})\n"
         ));
         return;
     }
@@ -264,7 +264,7 @@ fn head(text: &mut Text, chain: &Chain<'_>, omissions: &mut Omissions) {
     text.push("\n");
 }
 
-/// The line of a rule, and those of one that iptables has no words for.
+/// Prints the line of a rule, or the comments for one that iptables cannot express.
 fn line(
     text: &mut Text,
     chain: &Chain<'_>,
@@ -287,18 +287,18 @@ fn line(
                 omissions.private += usize::from(entry.rule.has_opaque());
                 return;
             }
-            // A set's name, say, that would become a line of its own.
+            // A set's name, for instance, that would start a new line.
             text.truncate(start);
             NotExpressible {
                 expression: None,
-                reason: "there is the end of a line in its text",
+                reason: "its text has a newline",
             }
         }
         Err(error) => error,
     };
     omissions.rules += 1;
     text.display(format_args!(
-        "# a rule of {} that iptables has no words for ({error}):\n",
+        "# a rule of {} that iptables cannot express ({error}):\n",
         Escaped(chain.name())
     ));
     match rule {

@@ -1,8 +1,8 @@
-//! A line's words, as `iptables-restore` splits it.
+//! Splits a line into words like `iptables-restore`.
 //!
-//! Blanks and tabs separate words. A `"` starts a quoted part, also within a word; in it, `\` takes
-//! the next byte as it is; the `"` that ends it ends the word as well. Outside quotes `\` and `'` are
-//! bytes as any other.
+//! Blanks and tabs separate words. A `"` starts a quoted part, also within a word; in it, `\` escapes
+//! the next byte; the closing `"` ends the word as well. Outside quotes `\` and `'` are
+//! ordinary bytes.
 
 use std::borrow::Cow;
 
@@ -15,33 +15,30 @@ use super::ParseError;
 pub struct Word<'a> {
     /// Its bytes, without quotes.
     pub bytes: Cow<'a, [u8]>,
-    /// Where it starts in the line, in bytes from 1.
+    /// Its start in the line, in bytes from 1.
     pub column: usize,
 }
 
 impl Word<'_> {
-    /// Its bytes.
+    /// Returns its bytes.
     pub(super) fn text(&self) -> &BStr {
         self.bytes.as_bstr()
     }
 }
 
-/// Adds the line's words.
+/// Appends the line's words.
 ///
 /// # Errors
-/// A quoted part does not end, or there is a NUL or an end of line.
+/// A quoted part is not closed, or there is a NUL or a newline.
 pub fn words<'a>(line: &'a [u8], words: &mut Vec<Word<'a>>) -> Result<(), ParseError> {
     if let Some(at) = line.find_byteset(b"\0\n") {
-        return Err(ParseError::new(
-            at + 1,
-            "there is a NUL or the end of a line within it",
-        ));
+        return Err(ParseError::new(at + 1, "it contains a NUL or a newline"));
     }
-    // Where the word at hand starts, or may start.
+    // The start of the current word, or of the next.
     let mut start = 0;
     let mut at = 0;
     while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
-        // Words are short: eight bytes are looked at together, and blanks stand behind the last ones.
+        // Words are short: examine eight bytes together, and pad the last ones with blanks.
         let eight = rest.first_chunk().map_or_else(
             || {
                 let mut eight = [b' '; 8];
@@ -67,9 +64,8 @@ pub fn words<'a>(line: &'a [u8], words: &mut Vec<Word<'a>>) -> Result<(), ParseE
                     start = end + 1;
                 }
                 b'"' => {
-                    let (bytes, length) = quoted(&line[start..], end - start).ok_or_else(|| {
-                        ParseError::new(end + 1, "the quotes that open here do not close")
-                    })?;
+                    let (bytes, length) = quoted(&line[start..], end - start)
+                        .ok_or_else(|| ParseError::new(end + 1, "unterminated quotes"))?;
                     words.push(Word {
                         bytes,
                         column: start + 1,
@@ -92,7 +88,7 @@ pub fn words<'a>(line: &'a [u8], words: &mut Vec<Word<'a>>) -> Result<(), ParseE
     Ok(())
 }
 
-/// The top bit of each of eight bytes that is not above quotes, as blanks and tabs are not; the first byte
+/// Sets the top bit of each of eight bytes that is at most a quote, like blanks and tabs; the first byte
 /// is the lowest.
 const fn not_above_quotes(eight: u64) -> u64 {
     const EACH: u64 = u64::from_ne_bytes([1; 8]);
@@ -102,7 +98,7 @@ const fn not_above_quotes(eight: u64) -> u64 {
     !(above | eight) & TOP
 }
 
-/// The word that has its opening quotes at `open`, and its length in the line.
+/// Parses the word with its opening quote at `open`; returns its length in the line, too.
 fn quoted(rest: &[u8], open: usize) -> Option<(Cow<'_, [u8]>, usize)> {
     let inner = &rest[open + 1..];
     let plain = inner.find_byteset(b"\"\\")?;
@@ -164,7 +160,7 @@ mod tests {
         assert_eq!(split("a\n").unwrap_err().column, 2);
     }
 
-    /// Byte by byte, as the head of this module says it.
+    /// Splits byte by byte, as the module's documentation describes.
     fn plainly(line: &[u8]) -> Option<Vec<(Vec<u8>, usize)>> {
         let mut found = Vec::new();
         let mut word: Option<(Vec<u8>, usize)> = None;

@@ -16,49 +16,49 @@ use crate::legacy::extension::{NAME, REVISION};
 use crate::legacy::target::VERDICT_QUEUE;
 use crate::legacy::{Counters, HeaderBuf};
 
-/// A rule that was built, to be put into a chain of the draft that built it, or of a clone that was made
-/// later: once, more than once or not at all.
+/// A new rule. It can be inserted, any number of times, into chains of the editor that built it or of
+/// clones made later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[must_use = "a rule that was built is in no chain yet"]
+#[must_use = "a built rule is not in a chain yet"]
 pub struct NewRule {
     pub(super) number: u32,
     pub(super) maker: Maker,
 }
 
-/// What a new rule does with a packet that it is for.
+/// The target of a new rule: the action for a matching packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewTarget<'a> {
-    /// Lets the packet go on.
+    /// Accepts the packet.
     Accept,
-    /// Throws the packet away.
+    /// Drops the packet.
     Drop,
-    /// Hands the packet to a program.
+    /// Queues the packet to user space.
     Queue,
-    /// Goes back to the calling chain, or to the policy in a built-in chain.
+    /// Returns to the calling chain, or to the policy in a built-in chain.
     Return,
-    /// Goes on with the next rule: a rule without a target, which only counts.
+    /// Continues with the next rule: a rule without a target, which only counts.
     FallThrough,
-    /// Goes to the start of a user-defined chain; its return leads to the next rule.
+    /// Jumps to a user-defined chain; a return from it continues with the next rule.
     Jump(ChainId),
-    /// Goes to the start of a user-defined chain for good. ARP tables do not have it.
+    /// Goes to a user-defined chain, without coming back. Not in ARP tables.
     Goto(ChainId),
-    /// Does what the extension says.
+    /// Applies the extension.
     Extension {
         /// The extension's name: 1 to 28 bytes.
         name: &'a [u8],
-        /// The revision of the layout of its data.
+        /// The revision, which determines the layout of the data.
         revision: u8,
-        /// The kernel's struct in host byte order; it is filled up with zeros to a multiple of 8.
+        /// The kernel's struct in host byte order; padded with zeros to a multiple of 8.
         data: &'a [u8],
     },
 }
 
-/// A rule that is being built ([`Draft::build`]). Dropped unfinished, it leaves nothing behind.
+/// Builder of a rule ([`Draft::build`]). Dropping it unfinished has no effect.
 #[derive(Debug)]
 pub struct RuleBuilder<'d, 't> {
     draft: &'d mut Draft<'t>,
     counters: Counters,
-    /// The longest of the zeros that extensions' data ends with.
+    /// The longest run of zeros at the end of an extension's data.
     gap: Gap,
 }
 
@@ -82,19 +82,18 @@ impl<'d, 't> RuleBuilder<'d, 't> {
         };
         header.write(builder.extend(layout.entry)?);
         if let Some((flags, goto)) = layout.goto {
-            // Only a goto has it.
+            // Only a goto has this flag.
             builder.entry()[flags] &= !goto;
         }
         Ok(builder)
     }
 
-    /// The entry as far as it is built.
+    /// The bytes of the entry so far.
     fn entry(&mut self) -> &mut [u8] {
         &mut self.draft.scratch
     }
 
-    /// Makes the entry longer by so many zeros (filled up to a multiple of `XT_ALIGN`), which it
-    /// returns.
+    /// Extends the entry by `length` zeros (rounded up to a multiple of `XT_ALIGN`) and returns them.
     fn extend(&mut self, length: usize) -> Result<&mut [u8], DraftError> {
         let before = self.draft.scratch.len();
         let units = length.div_ceil(XT_ALIGN);
@@ -106,7 +105,7 @@ impl<'d, 't> RuleBuilder<'d, 't> {
         Ok(&mut self.draft.scratch[before..])
     }
 
-    /// Appends a match or an extension as target: the heads are laid out alike.
+    /// Appends a match, or an extension as target, which has the same header layout.
     fn extension(&mut self, name: &[u8], revision: u8, data: &[u8]) -> Result<(), DraftError> {
         if name.is_empty()
             || name.len() >= XT_EXTENSION_MAXNAMELEN
@@ -117,19 +116,19 @@ impl<'d, 't> RuleBuilder<'d, 't> {
             return Err(DraftError::ExtensionName { name });
         }
         let place = self.extend(EXTENSION_HEAD.saturating_add(data.len()))?;
-        // `extend` has made sure of its size.
+        // `extend` has checked the size.
         let size = place.len() as u16;
         place[..2].copy_from_slice(&size.to_ne_bytes());
         place[NAME..][..name.len()].copy_from_slice(name);
         place[REVISION] = revision;
         place[EXTENSION_HEAD..][..data.len()].copy_from_slice(data);
-        // Zeros that are worth to be left out.
+        // Look for a run of zeros that is worth omitting.
         let pieces = data.as_chunks::<16>().0;
         if pieces.len() >= 8 {
             let last = pieces.iter().rposition(|piece| *piece != [0; 16]);
             let kept = last.map_or(0, |last| last + 1);
             let start = self.entry().len() - usize::from(size) + EXTENSION_HEAD;
-            // As far as an entry's length is.
+            // Fits: it is at most the length of an entry.
             let length = ((pieces.len() - kept) * 16) as u16;
             if length > self.gap.length {
                 self.gap = Gap {
@@ -141,11 +140,11 @@ impl<'d, 't> RuleBuilder<'d, 't> {
         Ok(())
     }
 
-    /// Appends a match. `data` is the kernel's struct in host byte order; it is filled up with zeros to
-    /// a multiple of 8 bytes.
+    /// Appends a match. `data` is the kernel's struct in host byte order; it is padded with zeros to a
+    /// multiple of 8 bytes.
     ///
     /// # Errors
-    /// [`DraftError::ExtensionName`], or [`DraftError::RuleTooLong`]. The rule is as it was before.
+    /// [`DraftError::ExtensionName`], or [`DraftError::RuleTooLong`]. The rule is then unchanged.
     pub fn push_match(
         &mut self,
         name: impl AsRef<[u8]>,
@@ -156,7 +155,7 @@ impl<'d, 't> RuleBuilder<'d, 't> {
         Ok(self)
     }
 
-    /// The counters that the rule starts with; zero otherwise.
+    /// Sets the initial counters of the rule; the default is zero.
     pub const fn counters(&mut self, counters: Counters) -> &mut Self {
         self.counters = counters;
         self
@@ -195,7 +194,7 @@ impl<'d, 't> RuleBuilder<'d, 't> {
             self.extension(name, revision, data)?;
         } else {
             let place = self.extend(STANDARD_TARGET)?;
-            // As long as the assertion above says.
+            // The assertion above checks the size.
             place[..2].copy_from_slice(&(STANDARD_TARGET as u16).to_ne_bytes());
             place[VERDICT..][..size_of::<i32>()].copy_from_slice(&verdict.to_ne_bytes());
         }
@@ -207,7 +206,7 @@ impl<'d, 't> RuleBuilder<'d, 't> {
         let entry = self.entry();
         let length = entry.len() as u16;
         let mut put = |at: usize, bytes: &[u8]| entry[at..][..bytes.len()].copy_from_slice(bytes);
-        // `extend` has made sure that both fit.
+        // `extend` has checked that both fit.
         put(layout.target_offset, &(target_offset as u16).to_ne_bytes());
         put(layout.next_offset, &length.to_ne_bytes());
         put(layout.counters, &counters.packets.to_ne_bytes());

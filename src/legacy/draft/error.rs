@@ -1,35 +1,34 @@
-//! What can go wrong while a table is changed.
+//! Errors from editing a table.
 
 use bstr::BString;
 
 use crate::legacy::{Family, Hook, Malformed};
 
-/// Why a [`Draft`](super::Draft) could not be changed so, or not be finished. The draft is as it was
-/// before.
+/// Error from changing or finishing a [`Draft`](super::Draft). The editor is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DraftError {
-    /// That chain is not in the draft: it was removed, or the id is another draft's.
-    #[error("the chain is not in this draft (any more)")]
+    /// The chain is not in the editor: it was removed, or the id belongs to another editor.
+    #[error("no such chain in this table (any more)")]
     NoSuchChain,
-    /// That chain is another draft's.
-    #[error("the chain is another draft's")]
+    /// The chain belongs to another editor.
+    #[error("the chain belongs to another table")]
     ForeignChain,
-    /// That rule was not built by this draft.
-    #[error("the rule was not built by this draft")]
+    /// The rule was not built by this editor.
+    #[error("the rule was built for another table")]
     ForeignRule,
-    /// There is a chain of that name already.
-    #[error("chain {name:?} exists already")]
+    /// A chain of that name exists already.
+    #[error("chain {name:?} already exists")]
     ChainExists {
         /// The name.
         name: BString,
     },
-    /// These bytes cannot be a new chain's name.
+    /// Not a valid name for a new chain.
     #[error(
-        "{name:?} cannot be the name of a chain (1 to 28 bytes, no NUL, not ACCEPT, DROP, QUEUE or RETURN)"
+        "invalid chain name {name:?} (1 to 28 bytes, no NUL, not ACCEPT, DROP, QUEUE or RETURN)"
     )]
     ChainName {
-        /// What was given.
+        /// The rejected name.
         name: BString,
     },
     /// The chain is built-in: it cannot be removed, renamed or jumped to.
@@ -39,7 +38,7 @@ pub enum DraftError {
         hook: Hook,
     },
     /// The chain is not built-in: it has no policy.
-    #[error("chain {name:?} is not built-in: it has no policy")]
+    #[error("chain {name:?} is not built-in, so it has no policy")]
     NotBuiltin {
         /// Its name.
         name: BString,
@@ -49,25 +48,27 @@ pub enum DraftError {
     NotEmpty {
         /// Its name.
         name: BString,
-        /// How many rules it has.
+        /// Its number of rules.
         rules: usize,
     },
-    /// Rules jump to the chain, so that it cannot be removed.
+    /// Rules jump to the chain, so it cannot be removed.
     #[error("chain {name:?} cannot be removed: {references} rules jump to it")]
     Referenced {
         /// Its name.
         name: BString,
-        /// How many rules jump or go to it.
+        /// Number of rules that jump or go to it.
         references: u32,
     },
     /// The chain has no rule at that position.
-    #[error("chain {name:?} has {rules} rules, none is at position {position} (counted from 0)")]
+    #[error(
+        "chain {name:?} has {rules} rules: position {position} is out of range (counted from 0)"
+    )]
     NoSuchRule {
         /// The chain's name.
         name: BString,
-        /// The position asked for, from 0.
+        /// The requested position, from 0.
         position: usize,
-        /// How many rules it has.
+        /// Its number of rules.
         rules: usize,
     },
     /// The header is one of another family.
@@ -78,32 +79,32 @@ pub enum DraftError {
         /// The table's family.
         table: Family,
     },
-    /// ARP tables know no goto.
+    /// ARP tables have no goto.
     #[error("ARP tables have no goto")]
     NoGoto,
     /// These bytes cannot be the name of a match or target.
     #[error("{name:?} cannot be the name of a match or target (1 to 28 bytes, no NUL, not ERROR)")]
     ExtensionName {
-        /// What was given.
+        /// The rejected name.
         name: BString,
     },
     /// A rule with these matches and this target is longer than its struct can tell.
     #[error("a rule of {size} bytes: it can have {} at most", u16::MAX)]
     RuleTooLong {
-        /// Size in bytes up to and with the part that was too much.
+        /// Size in bytes, including the part that exceeds the range.
         size: usize,
     },
     /// The new table is larger than one system call can write.
-    #[error("the new table has {size} bytes: too many to be written")]
+    #[error("the new table is too large: {size} bytes")]
     TableTooLarge {
         /// Size of the entries in bytes.
         size: u64,
     },
-    /// The table has no entries, not even an end: it was not read.
-    #[error("the table has not been read: it has no entries")]
+    /// The table has no entries, not even the final one: it was not read.
+    #[error("the table was not read: it has no entries")]
     NotRead,
-    /// An entry of the table that was read cannot be moved. Other programs could have written one:
-    /// a jump into the middle of a chain, for instance.
-    #[error("an entry of the table cannot be moved: {0}")]
+    /// An entry of the table that was read cannot be moved, for instance a jump into the middle of
+    /// a chain, which only other programs write.
+    #[error("cannot relocate an entry of the table: {0}")]
     Kept(#[from] Malformed),
 }

@@ -1,4 +1,4 @@
-//! From a draft to the entries of the new table.
+//! Generates the entries of the new table.
 
 use chainwright_sys::netfilter::NF_INET_NUMHOOKS;
 use chainwright_sys::x_tables::{XT_ALIGN, XT_ERROR_TARGET};
@@ -16,11 +16,11 @@ use crate::memory::Memory;
 
 const HOOKS: usize = NF_INET_NUMHOOKS as usize;
 
-/// Not a place of a chain.
+/// Offset of a chain that is not in the new table.
 const NOWHERE: u32 = u32::MAX;
 
-/// Kept entries are copied and then corrected in pieces of about this many bytes, so that they are
-/// still in the processor's cache.
+/// Preserved entries are copied and then fixed up in pieces of about this many bytes, so that they
+/// stay in the processor's cache.
 const PIECE: usize = 1 << 16;
 
 pub(super) fn finish(draft: &Draft<'_>) -> Result<Replacement, DraftError> {
@@ -32,16 +32,16 @@ pub(super) fn finish(draft: &Draft<'_>) -> Result<Replacement, DraftError> {
     writer.end()
 }
 
-/// Where everything will be.
+/// Offsets in the new table.
 struct Places {
-    /// For each chain the offset of its first rule, or `NOWHERE`.
+    /// For each chain, the offset of its first rule, or `NOWHERE`.
     firsts: Vec<u32>,
     size: u32,
     num_entries: u32,
-    /// How far chains that were read move: the old offset of the first rule of the first of several
-    /// neighbours, and the distance. Sorted by the offset.
+    /// The displacement of chains that were read: the old offset of the first rule of a run of
+    /// adjacent chains, and their displacement. Sorted by the offset.
     shifts: Vec<(u32, Shift)>,
-    /// Whether no chain that was read moves.
+    /// Whether all chains that were read keep their offsets.
     still: bool,
     /// A bit for each `XT_ALIGN` bytes of the old table: whether a chain's first rule is there. Empty
     /// if nothing was changed.
@@ -81,7 +81,7 @@ impl Places {
         }
         let mut places = Self {
             firsts,
-            // An entry has more than one byte.
+            // Fits: an entry has more than one byte.
             size: size as u32,
             num_entries: num_entries as u32,
             shifts: Vec::new(),
@@ -114,7 +114,7 @@ impl Places {
         }
     }
 
-    /// Where a jump must lead that led to the old table's `to`.
+    /// Returns the new target of a jump that led to `to` in the old table.
     fn moved(&self, to: u32) -> Option<u32> {
         let (bit, aligned) = (
             to as usize / XT_ALIGN,
@@ -132,7 +132,7 @@ impl Places {
     }
 }
 
-/// Where the chains of the old table end.
+/// Returns the end of the last chain in the old table.
 fn end_of_chains(draft: &Draft<'_>) -> usize {
     draft
         .table
@@ -141,7 +141,7 @@ fn end_of_chains(draft: &Draft<'_>) -> usize {
         .map_or(0, |span| span.end as usize)
 }
 
-/// How much room a chain takes. Sizes in bytes.
+/// Space requirements of a chain. Sizes in bytes.
 struct Shape {
     head: u64,
     size: u64,
@@ -153,7 +153,7 @@ impl Shape {
         let span = draft.span(id);
         let edit = draft.edit(id);
         let layout = draft.layout;
-        // A new head and a new foot.
+        // A new head and a new policy or implicit return.
         let error = (layout.entry + ERROR_TARGET) as u64;
         let standard = (layout.entry + STANDARD_TARGET) as u64;
         let head = match (span, edit) {
@@ -162,7 +162,7 @@ impl Shape {
         };
         let heads = u64::from(span.is_none_or(|span| span.hook.is_none()));
         let foot = match span {
-            // Those that are kept have the same size: that is how they are known.
+            // A preserved one has the same size: that size identifies it.
             Some(span) if span.foot != span.end => u64::from(span.end - span.foot),
             Some(_) if edit.is_none_or(|edit| edit.rules.is_none()) => 0,
             _ => standard,
@@ -189,8 +189,8 @@ impl Shape {
     }
 }
 
-/// Kept entries that have not been copied yet: they lie one after the other in the old table, and
-/// will in the new one.
+/// Preserved entries that have not been copied yet. They are adjacent both in the old table and in
+/// the new one.
 #[derive(Clone, Copy)]
 struct Pending {
     start: usize,
@@ -203,9 +203,9 @@ struct Writer<'d> {
     draft: &'d Draft<'d>,
     places: &'d Places,
     old: &'d [u8],
-    /// The argument of `SET_REPLACE`: room for its head, then the entries.
+    /// The argument of `SET_REPLACE`: space for its header, then the entries.
     argument: Memory,
-    /// How much of it is written.
+    /// Number of bytes written.
     length: usize,
     head: usize,
     pending: Option<Pending>,
@@ -231,12 +231,12 @@ impl<'d> Writer<'d> {
         }
     }
 
-    /// Offset in the new table of what comes next.
+    /// Offset of the next entry in the new table.
     fn offset(&self) -> u32 {
         let pending = self
             .pending
             .map_or(0, |pending| pending.end - pending.start);
-        // `Places` has made sure that the sum of all fits.
+        // `Places` has checked that the total fits.
         (self.length - self.head + pending) as u32
     }
 
@@ -289,7 +289,7 @@ impl<'d> Writer<'d> {
             }
             (None, None) => {}
         }
-        // The foot.
+        // The policy or implicit return.
         if let Some(number) = self.hook_number(id) {
             self.underflow[number] = self.offset();
         }
@@ -371,7 +371,7 @@ impl<'d> Writer<'d> {
                 };
                 let (head, tail) = built.parts(&self.draft.arena);
                 self.write(head);
-                // What was not written is zero.
+                // Unwritten bytes are zero.
                 self.length += usize::from(built.gap.length);
                 self.write(tail);
                 let to = match built.target {
@@ -383,7 +383,7 @@ impl<'d> Writer<'d> {
                     },
                 };
                 if let Some(to) = to {
-                    // A standard target is what an entry with a verdict ends with.
+                    // An entry with a verdict ends with a standard target.
                     let at = self.length.saturating_sub(STANDARD_TARGET - VERDICT);
                     put(&mut self.argument, at, &to.to_ne_bytes());
                 }
@@ -398,7 +398,7 @@ impl<'d> Writer<'d> {
         }
     }
 
-    /// Takes over entries between two offsets of the old table.
+    /// Preserves the entries between two offsets of the old table.
     fn keep(&mut self, start: u32, end: u32, number: u32, count: u32) -> Result<(), DraftError> {
         let (start, end) = (start as usize, end as usize);
         match &mut self.pending {
@@ -419,7 +419,7 @@ impl<'d> Writer<'d> {
         Ok(())
     }
 
-    /// Copies what is pending, and has its jumps lead to where chains are now.
+    /// Copies the pending entries, and updates their jumps to the new offsets of chains.
     fn flush(&mut self) -> Result<(), DraftError> {
         let Some(Pending {
             start,
@@ -469,7 +469,7 @@ impl<'d> Writer<'d> {
         Ok(())
     }
 
-    /// Writes what comes next. `Places` has made sure that there is room.
+    /// Writes the next bytes. `Places` has checked that there is space.
     fn write(&mut self, bytes: &[u8]) {
         put(&mut self.argument, self.length, bytes);
         self.length += bytes.len();
@@ -479,14 +479,14 @@ impl<'d> Writer<'d> {
         Counted::push(&mut self.counted, counted);
     }
 
-    /// An entry for every packet; its target is left to be filled in.
+    /// Writes an entry that matches every packet; the caller fills in its target.
     fn plain_entry(&mut self, target_size: usize) -> Result<usize, DraftError> {
         self.flush()?;
         let layout = self.draft.layout;
         let start = self.length;
         let size = layout.entry + target_size;
         self.length += size;
-        // A few hundred bytes.
+        // All values are below a few hundred bytes.
         for (at, value) in [
             (layout.target_offset, layout.entry as u16),
             (layout.next_offset, size as u16),
@@ -509,7 +509,7 @@ impl<'d> Writer<'d> {
         Ok(())
     }
 
-    /// The head of a user-defined chain.
+    /// Writes the head of a user-defined chain.
     fn error_entry(&mut self, name: &[u8]) -> Result<(), DraftError> {
         let target = self.plain_entry(ERROR_TARGET)? + self.draft.layout.entry;
         put(
@@ -522,7 +522,7 @@ impl<'d> Writer<'d> {
         Ok(())
     }
 
-    /// The end of the table.
+    /// Writes the end of the table.
     fn end(mut self) -> Result<Replacement, DraftError> {
         let info = self.draft.table.info();
         let end = end_of_chains(self.draft);
@@ -549,7 +549,7 @@ impl<'d> Writer<'d> {
     }
 }
 
-/// Writes over bytes that are there.
+/// Overwrites existing bytes.
 fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     if let Some(place) = bytes
         .get_mut(at..)

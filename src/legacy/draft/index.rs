@@ -1,10 +1,10 @@
-//! Which chain has a name.
+//! Index of chains by name.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use hashbrown::HashTable;
 
-/// A hash table of chains' numbers. The names stay where they are: whoever asks says which one a number has.
+/// A hash table of chain numbers. It does not store the names: the caller maps each number to its name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NameIndex {
     hasher: RandomState,
@@ -18,7 +18,7 @@ fn hash(hasher: &RandomState, name: &[u8]) -> u64 {
 }
 
 impl NameIndex {
-    /// Without any, and room for as many.
+    /// Creates an empty index with this capacity.
     pub(super) fn with_capacity(chains: usize) -> Self {
         Self {
             hasher: RandomState::new(),
@@ -26,13 +26,13 @@ impl NameIndex {
         }
     }
 
-    /// The number of the one with that name; of two it is the lower one.
+    /// Finds the chain with that name; if there are several, the one with the lowest number.
     pub(super) fn find<'n>(&self, name: &[u8], name_of: impl Fn(u32) -> &'n [u8]) -> Option<u32> {
         let numbers = self.numbers.iter_hash(hash(&self.hasher, name)).copied();
         numbers.filter(|&number| name_of(number) == name).min()
     }
 
-    /// Takes out the one with that name and number.
+    /// Removes the chain with that name and number.
     pub(super) fn remove(&mut self, number: u32, name: &[u8]) {
         let hash = hash(&self.hasher, name);
         if let Ok(entry) = self.numbers.find_entry(hash, |&other| other == number) {
@@ -40,7 +40,7 @@ impl NameIndex {
         }
     }
 
-    /// Puts in one more.
+    /// Inserts a chain.
     pub(super) fn insert<'n>(&mut self, number: u32, name_of: impl Fn(u32) -> &'n [u8]) {
         let hash_of = |number: &u32| hash(&self.hasher, name_of(*number));
         self.numbers

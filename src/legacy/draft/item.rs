@@ -1,4 +1,4 @@
-//! What a chain under change is made of.
+//! Rules of an edited chain.
 
 use super::Maker;
 use std::cell::OnceCell;
@@ -9,8 +9,8 @@ use zerocopy::IntoBytes;
 use crate::arena::{Arena, Position};
 use crate::legacy::Counters;
 
-/// Where a rule's counters come from: 0 for its own, 1 for zero, otherwise 2 more than the position
-/// of the given ones.
+/// Compact source of a rule's counters: 0 for its own, 1 for zero, otherwise the index of the given
+/// counters plus 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Counting(pub(super) u32);
 
@@ -20,7 +20,7 @@ impl Counting {
 
     pub(super) fn given(given: &mut Vec<Counters>, counters: Counters) -> Self {
         given.push(counters);
-        // There are never that many: each has a system call's worth of memory behind it.
+        // Cannot overflow: each of them has a system call's worth of memory.
         Self(u32::try_from(given.len() + 1).unwrap_or(u32::MAX))
     }
 
@@ -33,63 +33,63 @@ impl Counting {
     }
 }
 
-/// Where an entry's counters come from.
+/// Source of an entry's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Count {
-    /// Those that it had, or was built with.
+    /// The counters that it had, or was built with.
     Own,
-    /// Zero, and what is counted since it was read.
+    /// Zero, plus what the kernel has counted since the table was read.
     Zeroed,
-    /// These.
+    /// These counters.
     Given(Counters),
 }
 
-/// A rule of a chain that is no longer as it was read.
+/// A rule of a chain that was changed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Item {
-    /// One that was read.
+    /// A rule that was read.
     Kept {
-        /// Where its entry is in the table, in bytes.
+        /// Offset of its entry in the table, in bytes.
         offset: u32,
         /// Its length in bytes.
         length: u16,
-        /// Its number among the table's entries.
+        /// Index of its entry among the table's entries.
         number: u32,
         counting: Counting,
     },
-    /// A new one: its position among those that were built.
+    /// A new rule: its index in the list of built rules.
     New { built: u32, counting: Counting },
 }
 
-/// A rule that was built.
+/// A new rule that was built.
 #[derive(Clone, Debug)]
 pub(super) struct Built {
-    /// Where its entry is in the arena, without the gap.
+    /// Position of its entry in the arena, without the gap.
     pub(super) at: Position,
     /// Its length in bytes, with the gap.
     pub(super) length: u16,
-    /// Zeros in it that are left out in the arena: nearly half of an entry with a comment.
+    /// Zeros that the arena omits: nearly half of an entry with a comment.
     pub(super) gap: Gap,
-    /// The entry with the gap, once somebody looked at it.
+    /// The entry with the gap, cached on first access.
     pub(super) whole: OnceCell<Box<[u64]>>,
     pub(super) target: BuiltTarget,
     pub(super) counters: Counters,
-    /// The draft that built it.
+    /// The editor that built it.
     pub(super) maker: Maker,
 }
 
-/// A built rule's target, as far as its bytes are not known before the end.
+/// A built rule's target, which may depend on offsets that are only known at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BuiltTarget {
-    /// The bytes say it.
+    /// The target is in the entry's bytes.
     Bytes,
-    /// To the next entry.
+    /// Continues with the next entry.
     FallThrough,
-    /// To that chain.
+    /// Jumps to that chain.
     Jump(u32),
 }
 
-/// Where an entry has zeros, in bytes.
+/// A run of zeros in an entry, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) start: u16,
@@ -97,7 +97,7 @@ pub(super) struct Gap {
 }
 
 impl Gap {
-    /// Its place in the entry.
+    /// Returns its range in the entry.
     pub(super) fn range(self) -> Range<usize> {
         let start = usize::from(self.start);
         start..start + usize::from(self.length)
@@ -105,7 +105,7 @@ impl Gap {
 }
 
 impl Built {
-    /// The entry's bytes before and behind the gap.
+    /// Returns the entry's bytes before and after the gap.
     pub(super) fn parts<'a>(&self, arena: &'a Arena) -> (&'a [u8], &'a [u8]) {
         let stored = usize::from(self.length).saturating_sub(self.gap.length.into());
         let bytes = arena.bytes(self.at).get(..stored).unwrap_or_default();
@@ -114,14 +114,14 @@ impl Built {
             .unwrap_or_default()
     }
 
-    /// The entry's bytes, aligned as the kernel's are.
+    /// Returns the entry's bytes, with the kernel's alignment.
     pub(super) fn bytes(&self, arena: &Arena) -> &[u8] {
         let length = usize::from(self.length);
         let whole = self.whole.get_or_init(|| {
             let mut words = vec![0; length.div_ceil(size_of::<u64>())].into_boxed_slice();
             let bytes = words.as_mut_bytes();
             let (head, tail) = self.parts(arena);
-            // Both have their places in the entry's length.
+            // Both ranges lie within the entry's length.
             if let Some(place) = bytes.get_mut(..head.len()) {
                 place.copy_from_slice(head);
             }

@@ -1,6 +1,7 @@
-//! A table under change.
+//! Editor for a table.
 //!
-//! Long, because all ways of changing it keep the same promise: that every jump and every number stays right.
+//! This is one large file because all changes preserve the same invariants: every jump and every index stays
+//! correct.
 
 mod build;
 mod error;
@@ -31,13 +32,12 @@ pub use build::{NewRule, NewTarget, RuleBuilder};
 pub use error::DraftError;
 pub use view::{DraftChain, DraftRule, DraftRules, DraftTarget};
 
-/// A chain of a [`Draft`]. It stays the same as long as the chain exists, whatever else is changed,
-/// and when the chain is renamed. It means nothing to other drafts, except to clones that were made
-/// later.
+/// Identifies a chain of a [`Draft`]. The id stays valid as long as the chain exists, even if the chain is
+/// renamed or other parts change. It is invalid in other editors, except clones made later.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChainId {
     number: u32,
-    /// The draft that made the chain, or began with it.
+    /// The editor that created the chain, or started with it.
     maker: Maker,
 }
 
@@ -47,11 +47,11 @@ impl fmt::Debug for ChainId {
     }
 }
 
-/// What tells a draft from all others.
+/// Identity of an editor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 struct Maker(u32);
 
-/// A draft's own [`Maker`]: a clone has another.
+/// An editor's own [`Maker`]: a clone gets a new one.
 #[derive(Debug)]
 struct Own(Maker);
 
@@ -68,15 +68,14 @@ impl Clone for Own {
     }
 }
 
-/// A change of a [`Table`]: which chains and rules the new table has.
+/// An editor for a [`Table`]: the chains and rules of the new table.
 ///
-/// It borrows the table that was read. What is not changed is not copied before [`finish`], and then
-/// byte for byte, but for the offsets that jumps hold. Nothing happens to the kernel's table until
-/// [`Connection::replace`] gets what [`finish`] returns; a draft is changed in memory alone, and can
-/// be thrown away.
+/// It borrows the table that was read. [`finish`] copies the unchanged parts byte for byte, except for the
+/// offsets in jumps. An editor only changes memory and can be discarded: the kernel's table changes only when
+/// the caller passes the result of [`finish`] to [`Connection::replace`].
 ///
-/// A user-defined chain that ends without the return that iptables puts there gets one when its
-/// rules are changed.
+/// If a user-defined chain ends without the return that iptables puts there, the editor adds one when the
+/// chain's rules are changed.
 ///
 /// [`finish`]: Self::finish
 /// [`Connection::replace`]: super::Connection::replace
@@ -85,36 +84,37 @@ pub struct Draft<'t> {
     table: &'t Table,
     layout: &'static Layout,
     own: Own,
-    /// The draft that began with the table's chains.
+    /// The editor that started with the table's chains.
     first: Maker,
     /// The makers of all other chains.
     makers: Vec<Maker>,
-    /// For each chain, those of the table first: 0 if it is as it was read, else one more than the
-    /// position of its edit.
+    /// For each chain, the table's chains first: 0 if it is unchanged, otherwise the index of its edit plus
+    /// 1.
     slots: Vec<u32>,
     edits: Vec<Edit>,
-    /// How many chains were removed.
+    /// Number of removed chains.
     removed: usize,
-    /// New rules' entries.
+    /// Entries of new rules.
     arena: Arena,
-    /// The entry of the rule that is being built.
+    /// The entry of the rule under construction.
     scratch: Vec<u8>,
     built: Vec<Built>,
-    /// Counters that were set.
+    /// Counters that the caller set.
     given: Vec<Counters>,
     names: OnceCell<NameIndex>,
-    /// The chains in the order of the new table, removed ones included, if it is not that of the ids.
+    /// The chains in the order of the new table, including removed ones, if it differs from the order of the
+    /// ids.
     order: OnceCell<Vec<u32>>,
     /// Whether a chain was added or renamed.
     reordered: bool,
-    /// For each chain, how many rules lead to it.
+    /// For each chain, the number of rules that jump to it.
     references: OnceCell<Vec<u32>>,
 }
 
-/// What is not as it was read, or is new, about a chain.
+/// The changes of a chain, or a new chain.
 #[derive(Clone, Debug)]
 struct Edit {
-    /// Of one that was added or renamed.
+    /// The name of an added or renamed chain.
     name: Option<Box<[u8]>>,
     removed: bool,
     rules: Option<Vec<Item>>,
@@ -134,7 +134,7 @@ impl Edit {
 }
 
 impl<'t> Draft<'t> {
-    /// The table as it was read.
+    /// Creates an editor for a table that was read.
     #[must_use]
     pub fn of(table: &'t Table) -> Self {
         let own = Own::new();
@@ -164,7 +164,7 @@ impl<'t> Draft<'t> {
         self.table
     }
 
-    /// Whether anything was changed, be it back to what it was.
+    /// Whether anything was changed, even if the change was undone.
     #[must_use]
     pub const fn is_changed(&self) -> bool {
         !self.edits.is_empty()
@@ -172,10 +172,9 @@ impl<'t> Draft<'t> {
 
     // Chains.
 
-    /// The chain of that name.
+    /// Finds a chain by name.
     ///
-    /// The first call builds an index of all names; from then on it takes the same time whatever the
-    /// number of chains.
+    /// The first call builds an index of all names; later calls take constant time.
     #[must_use]
     pub fn chain(&self, name: impl AsRef<[u8]>) -> Option<ChainId> {
         let name = name.as_ref();
@@ -184,7 +183,7 @@ impl<'t> Draft<'t> {
         found.map(|id| self.id(id))
     }
 
-    /// The built-in chain of that hook.
+    /// Returns the built-in chain of that hook.
     #[must_use]
     pub fn builtin(&self, hook: Hook) -> Option<ChainId> {
         let spans = self.table.spans();
@@ -192,15 +191,15 @@ impl<'t> Draft<'t> {
         u32::try_from(position).ok().map(|id| self.id(id))
     }
 
-    /// A look at the chain; `None` if it was removed.
+    /// Returns a view of the chain; `None` if it was removed.
     #[must_use]
     pub fn get(&self, chain: ChainId) -> Option<DraftChain<'_>> {
         self.live(chain).ok()?;
         Some(DraftChain::new(self, chain))
     }
 
-    /// The chains, in the order of the new table: those that were read in the kernel's order, the
-    /// others sorted by name among them, as iptables does it.
+    /// The chains, in the order of the new table: the chains that were read in the kernel's order, with the
+    /// others sorted in by name, as iptables does.
     pub fn chains(&self) -> impl Iterator<Item = DraftChain<'_>> {
         self.ids().map(|id| DraftChain::new(self, self.id(id)))
     }
@@ -214,8 +213,8 @@ impl<'t> Draft<'t> {
     /// Adds a user-defined chain without rules.
     ///
     /// # Errors
-    /// - [`DraftError::ChainName`] for a name that iptables does not take: one with less than 1 or
-    ///   more than 28 bytes or with a NUL, or `ACCEPT`, `DROP`, `QUEUE` or `RETURN`;
+    /// - [`DraftError::ChainName`] for a name that iptables does not accept: less than 1 or more than 28
+    ///   bytes, a NUL, or `ACCEPT`, `DROP`, `QUEUE` or `RETURN`;
     /// - [`DraftError::ChainExists`].
     pub fn add_chain(&mut self, name: impl AsRef<[u8]>) -> Result<ChainId, DraftError> {
         let name = name.as_ref();
@@ -223,10 +222,10 @@ impl<'t> Draft<'t> {
         self.add_new_chain(name)
     }
 
-    /// The chain of that name, added if there is none.
+    /// Returns the chain of that name, and adds it if it does not exist.
     ///
     /// # Errors
-    /// As [`add_chain`](Self::add_chain), but for one that is there.
+    /// As [`add_chain`](Self::add_chain), except for an existing chain.
     pub(crate) fn chain_or_added(&mut self, name: &[u8]) -> Result<ChainId, DraftError> {
         if let Some(there) = self.chain(name) {
             return Ok(there);
@@ -235,7 +234,7 @@ impl<'t> Draft<'t> {
         self.add_new_chain(name)
     }
 
-    /// Adds a chain of a name that no other one has.
+    /// Adds a chain with an unused name.
     fn add_new_chain(&mut self, name: &[u8]) -> Result<ChainId, DraftError> {
         let id = match u32::try_from(self.slots.len()) {
             Ok(id) if id < u32::MAX => id,
@@ -257,7 +256,7 @@ impl<'t> Draft<'t> {
     ///
     /// # Errors
     /// [`DraftError::Builtin`], [`DraftError::NotEmpty`], [`DraftError::Referenced`] or
-    /// [`DraftError::NoSuchChain`]: whatever `iptables -X` refuses.
+    /// [`DraftError::NoSuchChain`]: the cases that `iptables -X` refuses.
     pub fn remove_chain(&mut self, chain: ChainId) -> Result<(), DraftError> {
         self.user_chain(chain)?;
         let name = || BString::from(self.name_of(chain.number));
@@ -279,11 +278,11 @@ impl<'t> Draft<'t> {
         Ok(())
     }
 
-    /// Gives a user-defined chain another name, and so another place. What jumps to it still does.
+    /// Renames a user-defined chain, which also changes its place in the order. Jumps to it stay intact.
     ///
     /// # Errors
-    /// [`DraftError::Builtin`], [`DraftError::ChainName`], [`DraftError::ChainExists`] (also if it is
-    /// its own name) or [`DraftError::NoSuchChain`].
+    /// [`DraftError::Builtin`], [`DraftError::ChainName`], [`DraftError::ChainExists`] (also for its current
+    /// name) or [`DraftError::NoSuchChain`].
     pub fn rename_chain(
         &mut self,
         chain: ChainId,
@@ -298,8 +297,8 @@ impl<'t> Draft<'t> {
         Ok(())
     }
 
-    /// Removes all user-defined chains and all rules, as `iptables-restore` does before it reads what a
-    /// table shall have. Policies and their counters stay.
+    /// Removes all user-defined chains and all rules, as `iptables-restore` does before it reads a table's
+    /// new content. Policies and their counters stay.
     pub fn clear(&mut self) {
         let ids: Vec<u32> = self.ids().collect();
         for &id in &ids {
@@ -309,13 +308,13 @@ impl<'t> Draft<'t> {
                 self.edit_mut(id).rules = Some(Vec::new());
             }
         }
-        // Nothing leads anywhere now.
+        // No jumps are left.
         if let Some(references) = self.references.get_mut() {
             references.fill(0);
         }
     }
 
-    /// How many rules jump or go to the chain. The first call looks at all rules.
+    /// Counts the rules that jump or go to the chain. The first call scans all rules.
     ///
     /// # Errors
     /// [`DraftError::NoSuchChain`].
@@ -327,8 +326,8 @@ impl<'t> Draft<'t> {
 
     // Policies.
 
-    /// Sets the policy of a built-in chain. Its counters stay, here and after any other change
-    /// (iptables-legacy sets those of all policies to zero whatever it changes).
+    /// Sets the policy of a built-in chain. Unlike in iptables-legacy, where any change resets the counters
+    /// of all policies, its counters are preserved.
     ///
     /// # Errors
     /// [`DraftError::NotBuiltin`] or [`DraftError::NoSuchChain`].
@@ -354,10 +353,10 @@ impl<'t> Draft<'t> {
 
     // Rules.
 
-    /// Starts a new rule. See [`RuleBuilder`]; the rule is in no chain before it is put there.
+    /// Starts a new rule. See [`RuleBuilder`]; the rule is in no chain until it is inserted.
     ///
     /// # Errors
-    /// [`DraftError::Family`] if the header is another family's.
+    /// [`DraftError::Family`] if the header belongs to another family.
     pub fn build(
         &mut self,
         header: impl Into<HeaderBuf>,
@@ -365,10 +364,10 @@ impl<'t> Draft<'t> {
         RuleBuilder::new(self, &header.into())
     }
 
-    /// Puts a new rule at the end of a chain.
+    /// Appends a new rule to a chain.
     ///
     /// # Errors
-    /// [`DraftError::NoSuchChain`] (also if the rule leads to a chain that was removed), or
+    /// [`DraftError::NoSuchChain`] (also if the rule jumps to a removed chain), or
     /// [`DraftError::ForeignRule`].
     pub fn append(&mut self, chain: ChainId, rule: NewRule) -> Result<(), DraftError> {
         self.live(chain)?;
@@ -378,8 +377,8 @@ impl<'t> Draft<'t> {
         Ok(())
     }
 
-    /// Puts a new rule in front of the one at `position`, counted from 0; at the end, if `position` is
-    /// the number of rules.
+    /// Inserts a new rule before the one at `position`, counted from 0; at the end, if `position` is the
+    /// number of rules.
     ///
     /// # Errors
     /// As [`append`](Self::append), and [`DraftError::NoSuchRule`].
@@ -399,8 +398,7 @@ impl<'t> Draft<'t> {
         Ok(())
     }
 
-    /// Puts a new rule in the place of the one at `position`, counted from 0. The counters are the new
-    /// rule's.
+    /// Replaces the rule at `position`, counted from 0, with a new rule and its counters.
     ///
     /// # Errors
     /// As [`append`](Self::append), and [`DraftError::NoSuchRule`].
@@ -429,8 +427,8 @@ impl<'t> Draft<'t> {
         Ok(())
     }
 
-    /// Keeps those rules of a chain for which `keep` says yes; it is called for each in order. One pass,
-    /// however many go.
+    /// Keeps the rules of a chain for which `keep` returns `true`, calling it once for each rule in order.
+    /// Takes one pass for any number of removed rules.
     ///
     /// # Errors
     /// [`DraftError::NoSuchChain`].
@@ -501,8 +499,8 @@ impl<'t> Draft<'t> {
         Ok(())
     }
 
-    /// Sets the counters of the rule at `position` to zero. What the kernel counts between the read and
-    /// the replacement is not lost: that much they are then.
+    /// Sets the counters of the rule at `position` to zero. Packets that the kernel counts between the read
+    /// and the replacement are not lost: the counters then start with them.
     ///
     /// # Errors
     /// [`DraftError::NoSuchChain`] or [`DraftError::NoSuchRule`].
@@ -526,25 +524,25 @@ impl<'t> Draft<'t> {
         Ok(())
     }
 
-    /// The new table, for [`Connection::replace`](super::Connection::replace). The draft can be changed
+    /// Returns the new table, for [`Connection::replace`](super::Connection::replace). The editor can be used
     /// further afterwards.
     ///
     /// # Errors
     /// - [`DraftError::TableTooLarge`];
     /// - [`DraftError::NotRead`] if the table has no entries;
-    /// - [`DraftError::Kept`] if something was changed and the table that was read has a jump that
-    ///   leads into the middle of a chain.
+    /// - [`DraftError::Kept`] if something was changed and the table that was read has a jump into the middle
+    ///   of a chain.
     pub fn finish(&self) -> Result<Replacement, DraftError> {
         finish::finish(self)
     }
 
-    // What the above is made of. Chains are meant by number here.
+    // Internal helpers. They identify chains by number.
 
     fn span(&self, id: u32) -> Option<&'t Span> {
         self.table.spans().get(id as usize)
     }
 
-    /// The chain as it was read.
+    /// Returns the chain as it was read.
     fn kept(&self, id: u32) -> Option<ChainRef<'t>> {
         Some(ChainRef::new(self.table, self.span(id)?))
     }
@@ -554,18 +552,18 @@ impl<'t> Draft<'t> {
         self.edits.get((slot as usize).checked_sub(1)?)
     }
 
-    /// The chain must exist.
+    /// Returns the edit of a chain, which must exist.
     fn edit_mut(&mut self, id: u32) -> &mut Edit {
         let slot = &mut self.slots[id as usize];
         if *slot == 0 {
             self.edits.push(Edit::NONE);
-            // One for each chain at most, and their numbers are less than `u32::MAX`.
+            // At most one edit per chain, and there are fewer than `u32::MAX` chains.
             *slot = self.edits.len() as u32;
         }
         &mut self.edits[*slot as usize - 1]
     }
 
-    /// A chain's id.
+    /// Returns a chain's id.
     fn id(&self, number: u32) -> ChainId {
         let added = (number as usize).checked_sub(self.table.spans().len());
         let maker = added.and_then(|added| self.makers.get(added));
@@ -575,7 +573,7 @@ impl<'t> Draft<'t> {
         }
     }
 
-    /// A chain that is there.
+    /// Checks that the chain exists.
     fn live(&self, chain: ChainId) -> Result<(), DraftError> {
         if chain != self.id(chain.number) {
             return Err(DraftError::ForeignChain);
@@ -657,7 +655,7 @@ impl<'t> Draft<'t> {
         }
     }
 
-    /// The chain has another name now.
+    /// Updates the order and the index after a chain got a new name.
     fn named(&mut self, id: u32) {
         self.reordered = true;
         self.order = OnceCell::new();
@@ -667,7 +665,7 @@ impl<'t> Draft<'t> {
         }
     }
 
-    /// The chain will not have its name any more.
+    /// Removes a chain's current name from the index.
     fn unname(&mut self, id: u32) {
         if let Some(mut names) = self.names.take() {
             names.remove(id, self.name_of(id));
@@ -688,14 +686,14 @@ impl<'t> Draft<'t> {
         let order = self
             .reordered
             .then(|| self.order.get_or_init(|| self.ordered()));
-        // Their number is less than `u32::MAX`.
+        // There are fewer than `u32::MAX` chains.
         (0..self.slots.len() as u32)
             .map(move |at| order.map_or(at, |order| order[at as usize]))
             .filter(|id| !self.is_removed(*id))
     }
 
-    /// Where libiptc puts a chain: in front of the first user-defined one whose name is not smaller,
-    /// or at the end.
+    /// Sorts chains as libiptc does: a chain goes before the first user-defined one whose name is not
+    /// smaller, or to the end.
     fn ordered(&self) -> Vec<u32> {
         let all = 0..self.slots.len() as u32;
         let is_placed = |id: &u32| {
@@ -728,7 +726,7 @@ impl<'t> Draft<'t> {
 
     fn item(rule: &RuleRef<'_>) -> Item {
         Item::Kept {
-            // As far as u32 and u16 in the kernel's own structs.
+            // Fit: the kernel's structs store them as u32 and u16.
             offset: rule.offset() as u32,
             length: rule.bytes().len() as u16,
             number: rule.number() as u32,
@@ -748,7 +746,7 @@ impl<'t> Draft<'t> {
         })
     }
 
-    /// The rules of a chain that exists, to be changed.
+    /// Returns the rules of an existing chain, to be changed.
     fn items(&mut self, id: u32) -> &mut Vec<Item> {
         let kept = self.kept(id);
         let edit = self.edit_mut(id);
@@ -762,7 +760,7 @@ impl<'t> Draft<'t> {
         })
     }
 
-    /// The bytes of a rule.
+    /// Returns the bytes of a rule.
     fn entry(&self, item: &Item) -> Option<Entry<'_>> {
         match *item {
             Item::Kept { offset, .. } => {
@@ -775,7 +773,7 @@ impl<'t> Draft<'t> {
         }
     }
 
-    /// The chain that a rule leads to.
+    /// Returns the chain to which a rule jumps.
     fn leads_to(&self, item: &Item) -> Option<usize> {
         match *item {
             Item::Kept { offset, .. } => {
@@ -789,7 +787,7 @@ impl<'t> Draft<'t> {
         }
     }
 
-    /// The chain that a rule leads to that was read.
+    /// Returns the chain to which a rule that was read jumps.
     fn kept_leads_to(&self, entry: &Entry<'_>, offset: usize) -> Option<usize> {
         let to = usize::try_from(entry.verdict()?).ok()?;
         if to == offset + entry.bytes.len() {
@@ -819,7 +817,7 @@ impl<'t> Draft<'t> {
         references
     }
 
-    /// A rule was put into a chain, or taken out of one.
+    /// Updates the reference counts after a rule was added to a chain or removed from one.
     fn refer(&mut self, item: &Item, change: i32) {
         if self.references.get().is_none() {
             return;
@@ -833,7 +831,7 @@ impl<'t> Draft<'t> {
     }
 }
 
-/// Whether a chain can have that name.
+/// Checks that a chain can have that name.
 fn check_form_of_name(name: &[u8]) -> Result<(), DraftError> {
     let refused = name.is_empty()
         || name.len() >= XT_EXTENSION_MAXNAMELEN

@@ -1,6 +1,6 @@
-//! Captured tables, changed: what the new one is when it is read again.
+//! Edits captured tables and reads the resulting table again.
 //!
-//! One file, because all of it works on the same captures with the same few helpers.
+//! This is one file because all tests use the same captures and helpers.
 
 use proptest::prelude::*;
 use zerocopy::FromZeros;
@@ -19,7 +19,7 @@ fn counters(packets: u64, bytes: u64) -> Counters {
     Counters { packets, bytes }
 }
 
-/// A header that is for every packet of the table's family.
+/// A header that matches every packet of the table's family.
 fn every(table: &Table) -> HeaderBuf {
     match table.family() {
         Family::Ipv4 => Ipv4HeaderBuf::default().into(),
@@ -28,7 +28,7 @@ fn every(table: &Table) -> HeaderBuf {
     }
 }
 
-/// A rule's parts but its counters, without any offset.
+/// A rule's parts without its counters and offsets.
 fn parts(rule: &RuleRef<'_>) -> (String, Option<String>) {
     let mut text = format!(
         "{:?} {:?}",
@@ -45,7 +45,7 @@ fn parts(rule: &RuleRef<'_>) -> (String, Option<String>) {
     (text, to)
 }
 
-/// The new entries' counters, if the kernel's counters now are the numbers of their entries.
+/// The new entries' counters, if the kernel's current counters equal the indices of their entries.
 fn counted(replacement: &Replacement) -> Vec<Counters> {
     let old: Vec<_> = (0..u64::from(replacement.replaced_entries()))
         .map(|n| xt_counters {
@@ -73,7 +73,7 @@ fn nothing_changed_is_the_same_bytes() {
     }
 }
 
-/// A rule is put into each chain and taken out again.
+/// Inserts a rule into each chain and removes it again.
 #[test]
 fn changed_back_is_the_same_bytes() {
     for captured in ALL {
@@ -100,8 +100,8 @@ fn changed_back_is_the_same_bytes() {
     }
 }
 
-/// The bytes that iptables-legacy 1.8.9 sent for `-A aaa -s 1.2.3.4 -o eth1 -j DROP` (the head of the
-/// entry and its target), seen with `strace -xx`.
+/// The bytes that iptables-legacy 1.8.9 sent for `-A aaa -s 1.2.3.4 -o eth1 -j DROP` (the header of
+/// the entry and its target), observed with `strace -xx`.
 #[test]
 fn a_new_rule_is_what_iptables_sends() {
     let table = IPV4_NAT_INITIAL.read();
@@ -211,12 +211,12 @@ fn matches_targets_and_inversions() {
         after[..7].join(" "),
         "Accept Drop Queue Return FallThrough Jump(to) Goto(to)"
     );
-    // The flag of a goto is its target's alone.
+    // Only the target determines the goto flag.
     let goto = |n: usize| chain.rule(n).unwrap().header().is_goto();
     assert_eq!((0..8).filter(|n| goto(*n)).collect::<Vec<_>>(), [6]);
 }
 
-/// A draft leaves the longest zeros out of what it holds, and nobody sees that.
+/// The editor omits the longest run of zeros from its storage, which must not be visible.
 #[test]
 fn zeros_stand_where_they_were() {
     let table = IPV4_NAT_INITIAL.read();
@@ -292,7 +292,7 @@ fn chains_stand_where_libiptc_puts_them() {
     );
     let new = draft.finish().unwrap().to_table().unwrap();
 
-    // And among those that were read.
+    // Also when inserted among rules that were read.
     let mut draft = Draft::of(&new);
     draft.add_chain("ab").unwrap();
     let beta = draft.chain("Beta").unwrap();
@@ -366,7 +366,7 @@ fn what_cannot_be_is_refused() {
         let error = rule.push_match(name, 0, &[]).unwrap_err();
         assert!(matches!(error, DraftError::ExtensionName { .. }), "{error}");
     }
-    // 65536 - 8 is the longest: 112 for the head, 32 for the match's, 40 for the target.
+    // 65536 - 8 is the longest: 112 for the entry's header, 32 for the match's, 40 for the target.
     assert!(rule.push_match("m", 0, &[0; 65_536]).is_err());
     rule.push_match("m", 0, &[0; 65_528 - 112 - 32 - 32])
         .unwrap();
@@ -385,7 +385,7 @@ fn what_cannot_be_is_refused() {
     draft.append(input, long).unwrap();
     exercise(&draft.finish().unwrap().to_table().unwrap());
 
-    // A rule that leads to a chain that is gone.
+    // A rule that jumps to a removed chain.
     let gone = draft.add_chain("gone").unwrap();
     let rule = draft
         .build(header)
@@ -460,7 +460,7 @@ fn counters_come_from_where_they_should() {
     assert_eq!(at("INPUT", 2), counters(8, 9));
     assert_eq!(foot("INPUT"), counters(10, 11));
     assert_eq!(new.chain("INPUT").unwrap().policy(), Some(Policy::Drop));
-    // What came since the read: the kernel's counter now, less what was read.
+    // Counted since the read: the kernel's current counter minus the value that was read.
     let old = table.chain("OUTPUT").unwrap();
     let foot_read = old.foot().unwrap();
     let now = 1000 + foot_read.number() as u64;
@@ -468,7 +468,7 @@ fn counters_come_from_where_they_should() {
         foot("OUTPUT").packets,
         now.saturating_sub(foot_read.counters().packets)
     );
-    // The draft shows it too.
+    // The editor shows it too.
     let view = draft.get(input).unwrap();
     let shown: Vec<_> = view.rules().map(|rule| rule.counters()).take(3).collect();
     assert_eq!(shown, [counters(3, 4), read, counters(8, 9)]);
@@ -477,7 +477,7 @@ fn counters_come_from_where_they_should() {
     assert_eq!(output.counters, Counters::default());
 }
 
-/// A chain that other programs made, without its return: it stays so until its rules are changed.
+/// A chain of another program, without the final return: it stays so until its rules are changed.
 #[test]
 fn a_chain_without_its_return() {
     let table = IPV4_FILTER.read();
@@ -488,7 +488,7 @@ fn a_chain_without_its_return() {
         .unwrap();
     let mut draft = Draft::of(&table);
     assert_eq!(draft.finish().unwrap().entries(), table.entries());
-    // Something else is changed.
+    // A change elsewhere.
     let input = draft.chain("INPUT").unwrap();
     draft.remove(input, 0).unwrap();
     let new = draft.finish().unwrap().to_table().unwrap();
@@ -503,7 +503,7 @@ fn a_chain_without_its_return() {
     exercise(&new);
 }
 
-/// A jump to a rule, not to a chain, as another program might write it.
+/// A jump to a rule, not to a chain, which only other programs write.
 #[test]
 fn a_jump_into_a_chain_stays_or_is_refused() {
     let table = IPV4_FILTER.read();
@@ -532,13 +532,13 @@ fn a_jump_into_a_chain_stays_or_is_refused() {
     assert_eq!(draft.finish().unwrap_err(), DraftError::Kept(problem));
 }
 
-/// A table as another program could write it: its built-in chains behind the user-defined ones.
+/// A table of another program, whose built-in chains follow the user-defined ones.
 #[test]
 fn builtin_chains_may_come_last() {
     let table = IPV4_FILTER.read();
     let info = table.info();
     let users = table.chains().find(|chain| chain.hook().is_none()).unwrap();
-    // Where user-defined chains start and end.
+    // Start and end of the user-defined chains.
     let (from, to) = (
         users.bytes().as_ptr().addr() - table.entries().as_ptr().addr(),
         table.entries().len() - 176,
@@ -613,13 +613,13 @@ fn builtin_chains_may_come_last() {
     assert_eq!(new(&draft), new(&other));
 }
 
-/// A chain as it should be.
+/// The expected state of a chain.
 #[derive(Clone)]
 struct Model {
     id: ChainId,
     name: String,
     builtin: bool,
-    /// Text, and the chain that is jumped to.
+    /// Text, and the target of a jump.
     rules: Vec<(String, Option<ChainId>)>,
 }
 
@@ -646,7 +646,7 @@ fn place(chains: &mut Vec<Model>, chain: Model) {
     chains.insert(at.unwrap_or(chains.len()), chain);
 }
 
-/// This many cases, or as many as the environment says (`PROPTEST_CASES`).
+/// Uses this many cases, or the number in the environment (`PROPTEST_CASES`).
 fn config(cases: u32) -> ProptestConfig {
     let mut config = ProptestConfig {
         failure_persistence: None,
@@ -781,7 +781,7 @@ proptest! {
                 .map(|(text, to)| (text.clone(), to.map(|to| name(to).unwrap())))
                 .collect();
             prop_assert_eq!(read, wanted);
-            // The draft shows the same.
+            // The editor shows the same.
             let view = draft.get(model.id).unwrap();
             prop_assert_eq!(view.rule_count(), model.rules.len());
             for (shown, (_, to)) in view.rules().zip(&model.rules) {
@@ -792,7 +792,7 @@ proptest! {
                 let _ = Header::is_goto(&shown.header());
             }
         }
-        // What was read from it and not changed is the same.
+        // An unchanged copy is identical.
         let same = Draft::of(&new).finish().unwrap();
         prop_assert_eq!(same.entries(), new.entries());
     }
@@ -817,7 +817,7 @@ fn what_is_another_drafts_is_an_error() {
         Err(DraftError::ForeignChain)
     );
     assert!(one.get(foreign).is_none());
-    // As many chains, but not the same.
+    // As many chains, but different ones.
     let (added, foreign) = (
         one.add_chain("one").unwrap(),
         other.add_chain("other").unwrap(),
@@ -829,7 +829,7 @@ fn what_is_another_drafts_is_an_error() {
         Err(DraftError::ForeignChain)
     );
 
-    // A clone takes what there was, and nothing that came later.
+    // A clone has everything from before, and nothing that came later.
     let mut clone = one.clone();
     clone.append(added, ones).unwrap();
     clone.append(input, ones).unwrap();

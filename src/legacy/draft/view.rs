@@ -1,4 +1,4 @@
-//! Chains and rules of a draft, as they are now.
+//! Views of an editor's current chains and rules.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::legacy::{
     Target,
 };
 
-/// A chain of a draft.
+/// A chain of an editor.
 #[derive(Clone, Copy)]
 pub struct DraftChain<'d> {
     draft: &'d Draft<'d>,
@@ -24,7 +24,7 @@ impl<'d> DraftChain<'d> {
         Self { draft, id }
     }
 
-    /// The chain's id in its draft.
+    /// The chain's id in its editor.
     #[must_use]
     pub const fn id(&self) -> ChainId {
         self.id
@@ -36,7 +36,7 @@ impl<'d> DraftChain<'d> {
         self.draft.name_of(self.id.number)
     }
 
-    /// Hook, policy and the policy's counters of a built-in chain; `None` for a user-defined one.
+    /// Hook, policy and policy counters of a built-in chain; `None` for a user-defined one.
     #[must_use]
     pub fn builtin(&self) -> Option<Builtin> {
         let kept = self.draft.kept(self.id.number)?.builtin()?;
@@ -86,8 +86,8 @@ impl<'d> DraftChain<'d> {
         }
     }
 
-    /// The rule at that position, counted from 0. In a chain that has not been changed this walks over
-    /// the rules before it.
+    /// Returns the rule at that position, counted from 0. In an unchanged chain this scans the rules
+    /// before it.
     #[must_use]
     pub fn rule(&self, position: usize) -> Option<DraftRule<'d>> {
         self.rules().nth(position)
@@ -104,7 +104,7 @@ impl fmt::Debug for DraftChain<'_> {
     }
 }
 
-/// The rules of a chain of a draft, in order ([`DraftChain::rules`]).
+/// The rules of an editor's chain, in order ([`DraftChain::rules`]).
 #[derive(Clone, Debug)]
 pub struct DraftRules<'d> {
     draft: &'d Draft<'d>,
@@ -113,7 +113,7 @@ pub struct DraftRules<'d> {
 
 #[derive(Clone, Debug)]
 enum Source<'d> {
-    /// As they were read.
+    /// The rules as they were read.
     Kept(Rules<'d>),
     Items(std::slice::Iter<'d, Item>),
 }
@@ -157,7 +157,7 @@ impl<'d> Iterator for DraftRules<'d> {
 
 impl ExactSizeIterator for DraftRules<'_> {}
 
-/// A rule of a chain of a draft: one that was read, or a new one.
+/// A rule of an editor's chain: one that was read, or a new one.
 #[derive(Clone, Copy)]
 pub struct DraftRule<'d> {
     draft: &'d Draft<'d>,
@@ -165,32 +165,32 @@ pub struct DraftRule<'d> {
     entry: Entry<'d>,
 }
 
-/// What a rule of a draft does with a packet: [`Target`], with chains of the draft.
+/// The target of an editor's rule: like [`Target`], with chains of the editor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DraftTarget<'d> {
-    /// Lets the packet go on.
+    /// Accepts the packet.
     Accept,
-    /// Throws the packet away.
+    /// Drops the packet.
     Drop,
-    /// Hands the packet to a program.
+    /// Queues the packet to user space.
     Queue,
-    /// Goes back to the calling chain, or to the policy in a built-in chain.
+    /// Returns to the calling chain, or to the policy in a built-in chain.
     Return,
-    /// Goes on with the next rule.
+    /// Continues with the next rule.
     FallThrough,
-    /// Goes to the start of another chain; its return leads to the next rule.
+    /// Jumps to another chain; a return from it continues with the next rule.
     Jump(ChainId),
-    /// Goes to the start of another chain for good.
+    /// Goes to another chain, without coming back.
     Goto(ChainId),
-    /// Does what the extension says.
+    /// Applies the extension.
     Extension(ExtensionRef<'d>),
-    /// A verdict that is none of the above, as the kernel keeps it.
+    /// Another verdict, as the kernel stores it.
     Verdict(i32),
 }
 
 impl<'d> DraftRule<'d> {
-    /// The rule as it was read, if it is not a new one. Its counters may have been set since.
+    /// Returns the rule as it was read; `None` for a new rule. Its counters may have been set since.
     #[must_use]
     pub fn kept(&self) -> Option<RuleRef<'d>> {
         match self.item {
@@ -204,13 +204,13 @@ impl<'d> DraftRule<'d> {
         }
     }
 
-    /// Which packets the rule is for, before its matches are asked.
+    /// The packets to which the rule applies, before its matches are evaluated.
     #[must_use]
     pub fn header(&self) -> Header<'d> {
         Header::of(self.draft.table.family(), self.entry.bytes)
     }
 
-    /// The matches, in order. Errors of a new rule, which it cannot have, would be at 0.
+    /// The matches, in order. An error in a new rule, which cannot occur, would have offset 0.
     #[must_use]
     pub fn matches(&self) -> Matches<'d> {
         match self.kept() {
@@ -224,10 +224,10 @@ impl<'d> DraftRule<'d> {
         }
     }
 
-    /// What happens to a packet that the rule is for.
+    /// Returns the rule's verdict, jump or extension target.
     ///
     /// # Errors
-    /// A rule that was read has a target that cannot be.
+    /// The target of a rule that was read is invalid.
     pub fn target(&self) -> Result<DraftTarget<'d>, Malformed> {
         let Item::New { built, .. } = self.item else {
             return self.kept_target();
@@ -258,7 +258,7 @@ impl<'d> DraftRule<'d> {
                 .and_then(|p| u32::try_from(p).ok())
                 .map(|id| self.draft.id(id))
                 .ok_or_else(|| {
-                    // As far as a u32: it was one in the entry.
+                    // Fits: it was a u32 in the entry.
                     let to = to.offset() as u32;
                     Malformed::new(rule.offset(), Problem::Jump { to })
                 })
@@ -276,8 +276,8 @@ impl<'d> DraftRule<'d> {
         })
     }
 
-    /// The rule's counters: those read, given, or zero. What the kernel counted since the table was read
-    /// is added when it is replaced.
+    /// The rule's counters: read, given, or zero. The replacement adds what the kernel has counted since
+    /// the table was read.
     #[must_use]
     pub fn counters(&self) -> Counters {
         let (counting, own) = match self.item {

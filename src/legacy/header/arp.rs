@@ -12,7 +12,7 @@ use chainwright_sys::arp_tables::{
 use super::{InterfaceMatch, Masked};
 
 bitflags::bitflags! {
-    /// The parts of an ARP header that are negated: `ARPT_INV_*`.
+    /// The negated parts of an ARP header: `ARPT_INV_*`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct ArpInversions: u16 {
         /// The incoming interface.
@@ -39,7 +39,7 @@ bitflags::bitflags! {
     }
 }
 
-/// Which packets an ARP entry is for.
+/// The packets to which an ARP entry applies.
 ///
 /// Source: `struct arpt_arp` in `linux/netfilter_arp/arp_tables.h`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,17 +47,17 @@ pub struct ArpHeader<'t> {
     pub(super) raw: &'t arpt_arp,
 }
 
-/// A hardware address and which of its bits count; as many bytes as the hardware type has.
+/// A hardware address and its mask. The hardware type determines the number of bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct HardwareAddressMatch<'t> {
     /// The address.
     pub address: &'t [u8; ARPT_DEV_ADDR_LEN_MAX],
-    /// The bits that count; all zeros for every address.
+    /// The bits to compare; all zeros match every address.
     pub mask: &'t [u8; ARPT_DEV_ADDR_LEN_MAX],
 }
 
 impl<'t> ArpHeader<'t> {
-    /// The sender's IP address. A mask of all zeros stands for every address.
+    /// The sender's IP address. A mask of all zeros matches every address.
     #[must_use]
     pub fn source(&self) -> Masked<Ipv4Addr> {
         Masked {
@@ -66,7 +66,7 @@ impl<'t> ArpHeader<'t> {
         }
     }
 
-    /// The target's IP address. A mask of all zeros stands for every address.
+    /// The target's IP address. A mask of all zeros matches every address.
     #[must_use]
     pub fn destination(&self) -> Masked<Ipv4Addr> {
         Masked {
@@ -116,7 +116,7 @@ impl<'t> ArpHeader<'t> {
 
     interfaces!();
 
-    /// The parts that are negated; unknown ones are kept.
+    /// The negated parts; unknown bits are preserved.
     #[must_use]
     pub const fn inversions(&self) -> ArpInversions {
         ArpInversions::from_bits_retain(self.raw.invflags)
@@ -129,7 +129,7 @@ impl<'t> ArpHeader<'t> {
     }
 }
 
-/// Big-endian in the kernel's struct.
+/// Decodes a big-endian field and its mask.
 const fn masked(value: [u8; 2], mask: [u8; 2]) -> Masked<u16> {
     Masked {
         value: u16::from_be_bytes(value),
@@ -145,7 +145,7 @@ impl<'t> HardwareAddressMatch<'t> {
         }
     }
 
-    /// Whether it is for every hardware address.
+    /// Whether it matches every hardware address.
     #[must_use]
     pub fn is_any(&self) -> bool {
         *self.mask == [0; ARPT_DEV_ADDR_LEN_MAX]

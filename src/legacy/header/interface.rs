@@ -1,4 +1,4 @@
-//! The name of an interface, or the start of one.
+//! An interface name or prefix.
 
 use std::fmt;
 
@@ -9,35 +9,35 @@ use crate::legacy::name::until_nul;
 /// Size of an interface's name with its closing NUL: `IFNAMSIZ` of `linux/if.h`.
 pub(super) const IFNAMSIZ: usize = 16;
 
-/// Which interfaces an entry is for: a name and which of its bytes count.
+/// A pattern for interface names: a name and the mask of bytes to compare.
 ///
 /// The kernel compares byte by byte under the mask. iptables writes three kinds of masks: empty (any
-/// interface), the name with its closing NUL (`eth0`), and the name alone (`eth+`: every name that
-/// starts so).
+/// interface), the name with its closing NUL (`eth0`), and the name alone (`eth+`: every name with
+/// that prefix).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct InterfaceMatch<'t> {
-    /// The name, filled up with NUL.
+    /// The name, padded with NUL.
     pub raw_name: &'t [u8; IFNAMSIZ],
-    /// 0xff for each byte that counts.
+    /// 0xff for each byte to compare.
     pub raw_mask: &'t [u8; IFNAMSIZ],
 }
 
 impl<'t> InterfaceMatch<'t> {
-    /// Whether it is for every interface.
+    /// Whether it matches every interface.
     #[must_use]
     pub fn is_any(&self) -> bool {
         *self.raw_mask == [0; IFNAMSIZ]
     }
 
-    /// The bytes of the name that count, without the closing NUL. Empty for every interface.
+    /// The compared bytes of the name, without the closing NUL. Empty if every interface matches.
     #[must_use]
     pub fn name(&self) -> &'t BStr {
         let counted = self.raw_mask.iter().take_while(|mask| **mask != 0).count();
         until_nul(&self.raw_name[..counted]).as_bstr()
     }
 
-    /// Whether it is for every interface whose name starts with [`name`](Self::name), and not only
-    /// for the one of that name.
+    /// Whether [`name`](Self::name) is a prefix, so that it matches every interface whose name starts
+    /// with it.
     #[must_use]
     pub fn is_prefix(&self) -> bool {
         self.raw_mask
@@ -45,8 +45,8 @@ impl<'t> InterfaceMatch<'t> {
             .is_some_and(|mask| *mask == 0)
     }
 
-    /// Whether name and mask are as iptables writes them, so that [`name`](Self::name) and
-    /// [`is_prefix`](Self::is_prefix) say all there is.
+    /// Whether iptables writes this form of name and mask, so that [`name`](Self::name) and
+    /// [`is_prefix`](Self::is_prefix) describe it completely.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         let length = self.name().len();
@@ -61,8 +61,8 @@ impl<'t> InterfaceMatch<'t> {
 }
 
 impl fmt::Display for InterfaceMatch<'_> {
-    /// As iptables writes it: `eth0`, `eth+`, or `+` for every interface. This is all there is only if
-    /// the match is [plain](InterfaceMatch::is_plain).
+    /// Writes it in iptables' form: `eth0`, `eth+`, or `+` for every interface. This is complete only
+    /// if the match is [plain](InterfaceMatch::is_plain).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -106,7 +106,7 @@ mod tests {
                 false,
             ),
             (padded(b"eth"), padded(b"\xff\xff\xff"), "eth+", true),
-            // iptables leaves the plus sign in the name, where it does not count.
+            // iptables leaves the plus sign in the name, outside the mask.
             (padded(b"eth+"), padded(b"\xff\xff\xff"), "eth+", true),
             (
                 padded(b"abcdefghijklmno"),

@@ -18,14 +18,14 @@ bitflags::bitflags! {
     /// Flags of an IPv4 header: `IPT_F_*`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Ipv4Flags: u8 {
-        /// Only fragments, except the first one of a packet.
+        /// Matches only second and further fragments.
         const FRAGMENT = IPT_F_FRAG;
         /// The jump is a goto.
         const GOTO = IPT_F_GOTO;
         const _ = !0;
     }
 
-    /// The parts of an IPv4 or IPv6 header that are negated: `IPT_INV_*` and `IP6T_INV_*`.
+    /// The negated parts of an IPv4 or IPv6 header: `IPT_INV_*` and `IP6T_INV_*`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct Inversions: u8 {
         /// The incoming interface.
@@ -46,7 +46,7 @@ bitflags::bitflags! {
     }
 }
 
-// One set of flags does for both.
+// One set of flags serves both families.
 const _: () = {
     assert!(IP6T_INV_VIA_IN == IPT_INV_VIA_IN && IP6T_INV_VIA_OUT == IPT_INV_VIA_OUT);
     assert!(IP6T_INV_SRCIP == IPT_INV_SRCIP && IP6T_INV_DSTIP == IPT_INV_DSTIP);
@@ -54,7 +54,7 @@ const _: () = {
     assert!(IP6T_INV_PROTO == IPT_INV_PROTO);
 };
 
-/// Which packets an IPv4 entry is for.
+/// The packets to which an IPv4 entry applies.
 ///
 /// Source: `struct ipt_ip` in `linux/netfilter_ipv4/ip_tables.h`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,13 +72,13 @@ impl<'t> Ipv4Header<'t> {
         self.raw.proto
     }
 
-    /// Flags; unknown ones are kept.
+    /// Flags; unknown bits are preserved.
     #[must_use]
     pub const fn flags(&self) -> Ipv4Flags {
         Ipv4Flags::from_bits_retain(self.raw.flags)
     }
 
-    /// The parts that are negated; unknown ones are kept.
+    /// The negated parts; unknown bits are preserved.
     #[must_use]
     pub const fn inversions(&self) -> Inversions {
         Inversions::from_bits_retain(self.raw.invflags)

@@ -21,7 +21,7 @@ bitflags::bitflags! {
     }
 }
 
-/// Which packets an IPv6 entry is for.
+/// The packets to which an IPv6 entry applies.
 ///
 /// Source: `struct ip6t_ip6` in `linux/netfilter_ipv6/ip6_tables.h`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl<'t> Ipv6Header<'t> {
     addresses!(Ipv6Addr);
     interfaces!();
 
-    /// The number of the protocol behind the extension headers; compared only with
+    /// The number of the protocol after the extension headers; compared only with
     /// [`Ipv6Flags::PROTOCOL`].
     #[must_use]
     pub const fn protocol(&self) -> u16 {
@@ -46,13 +46,13 @@ impl<'t> Ipv6Header<'t> {
         self.raw.tos
     }
 
-    /// Flags; unknown ones are kept.
+    /// Flags; unknown bits are preserved.
     #[must_use]
     pub const fn flags(&self) -> Ipv6Flags {
         Ipv6Flags::from_bits_retain(self.raw.flags)
     }
 
-    /// The parts that are negated; unknown ones are kept.
+    /// The negated parts; unknown bits are preserved.
     #[must_use]
     pub const fn inversions(&self) -> Inversions {
         Inversions::from_bits_retain(self.raw.invflags)

@@ -1,9 +1,9 @@
-//! Which packets an entry is for by itself, before its matches are asked.
+//! The packet header match of an entry, which the kernel evaluates before the entry's matches.
 
-/// The addresses of the kernel's struct for a family.
+/// Defines the address accessors of a family's header.
 macro_rules! addresses {
     ($Address:ty) => {
-        /// The source address. A mask of all zeros stands for every address.
+        /// The source address. A mask of all zeros matches every address.
         #[must_use]
         pub fn source(&self) -> Masked<$Address> {
             Masked {
@@ -12,7 +12,7 @@ macro_rules! addresses {
             }
         }
 
-        /// The destination address. A mask of all zeros stands for every address.
+        /// The destination address. A mask of all zeros matches every address.
         #[must_use]
         pub fn destination(&self) -> Masked<$Address> {
             Masked {
@@ -23,7 +23,7 @@ macro_rules! addresses {
     };
 }
 
-/// The interfaces, which all structs name alike.
+/// Defines the interface accessors; the fields have the same names in all structs.
 macro_rules! interfaces {
     () => {
         /// The incoming interface.
@@ -64,19 +64,19 @@ pub use ipv4::{Inversions, Ipv4Flags, Ipv4Header};
 pub use ipv6::{Ipv6Flags, Ipv6Header};
 pub use owned::{HeaderBuf, InterfaceMatchBuf, Ipv4HeaderBuf, Ipv6HeaderBuf};
 
-/// Which packets an entry is for, before its matches are asked.
+/// The packets to which an entry applies, before its matches are evaluated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Header<'t> {
-    /// Of an IPv4 table.
+    /// Of an entry in an IPv4 table.
     Ipv4(Ipv4Header<'t>),
-    /// Of an IPv6 table.
+    /// Of an entry in an IPv6 table.
     Ipv6(Ipv6Header<'t>),
-    /// Of an ARP table.
+    /// Of an entry in an ARP table.
     Arp(ArpHeader<'t>),
 }
 
 impl<'t> Header<'t> {
-    /// The header at the start of an entry of a table.
+    /// Returns the header at the start of an entry of a table.
     pub(super) fn of(family: Family, entry: &'t [u8]) -> Self {
         match family {
             Family::Ipv4 => Self::Ipv4(Ipv4Header { raw: view(entry) }),
@@ -85,7 +85,7 @@ impl<'t> Header<'t> {
         }
     }
 
-    /// Whether a jump of this entry is a goto. Never in an ARP table.
+    /// Whether a jump of this entry is a goto. Always `false` in an ARP table.
     #[must_use]
     pub fn is_goto(&self) -> bool {
         match self {
@@ -115,7 +115,7 @@ impl<'t> Header<'t> {
         }
     }
 
-    /// The IPv4 header, if it is one.
+    /// Returns the IPv4 header, if it is one.
     #[must_use]
     pub const fn as_ipv4(&self) -> Option<&Ipv4Header<'t>> {
         match self {
@@ -124,7 +124,7 @@ impl<'t> Header<'t> {
         }
     }
 
-    /// The IPv6 header, if it is one.
+    /// Returns the IPv6 header, if it is one.
     #[must_use]
     pub const fn as_ipv6(&self) -> Option<&Ipv6Header<'t>> {
         match self {
@@ -133,7 +133,7 @@ impl<'t> Header<'t> {
         }
     }
 
-    /// The ARP header, if it is one.
+    /// Returns the ARP header, if it is one.
     #[must_use]
     pub const fn as_arp(&self) -> Option<&ArpHeader<'t>> {
         match self {
@@ -153,10 +153,11 @@ impl fmt::Debug for Header<'_> {
     }
 }
 
-/// The kernel's struct at the start of an entry.
+/// Casts the start of an entry to the kernel's struct.
 ///
-/// This cannot panic: entries come from a [`Table`](super::Table), which holds them aligned to 8
-/// bytes and has made sure that each is at an offset aligned so and as long as its fixed head.
+/// This cannot panic: entries come from a [`Table`](super::Table), which keeps them aligned to
+/// 8 bytes and has checked the alignment of each entry's offset and that it is at least as
+/// long as its fixed header.
 fn view<T: FromBytes + KnownLayout + Immutable>(entry: &[u8]) -> &T {
     match T::ref_from_prefix(entry) {
         Ok((view, _)) => view,
@@ -164,18 +165,18 @@ fn view<T: FromBytes + KnownLayout + Immutable>(entry: &[u8]) -> &T {
     }
 }
 
-/// A value and which of its bits count.
+/// A value and its mask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Masked<T> {
-    /// The value, already without the bits that do not count (iptables takes care of that; the
+    /// The value, with the bits outside the mask already cleared (iptables does that; the
     /// kernel does not check it).
     pub value: T,
-    /// The bits that count.
+    /// The bits to compare.
     pub mask: T,
 }
 
 impl<T: fmt::Display> fmt::Display for Masked<T> {
-    /// `value/mask`.
+    /// Writes `value/mask`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.value, self.mask)
     }

@@ -1,4 +1,4 @@
-//! Headers that a user makes, for new rules.
+//! Owned headers for new rules.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -13,26 +13,26 @@ use super::{
 };
 use crate::legacy::Family;
 
-/// Which interfaces a new rule is for: what an [`InterfaceMatch`] shows.
+/// A pattern for interface names in a new rule: the owned form of [`InterfaceMatch`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct InterfaceMatchBuf {
-    /// The name, filled up with NUL.
+    /// The name, padded with NUL.
     pub raw_name: [u8; IFNAMSIZ],
-    /// 0xff for each byte that counts.
+    /// 0xff for each byte to compare.
     pub raw_mask: [u8; IFNAMSIZ],
 }
 
 impl InterfaceMatchBuf {
-    /// Every interface.
+    /// Matches every interface.
     pub const ANY: Self = Self {
         raw_name: [0; IFNAMSIZ],
         raw_mask: [0; IFNAMSIZ],
     };
 
-    /// As `iptables -i` takes it: a name of up to 15 bytes; with a `+` at its end every name that
-    /// starts so; nothing, or `+`, for every interface. The bytes are those that iptables writes:
-    /// the `+` stays in the name, where it does not count. `None` for a longer name or one with a
-    /// NUL in it.
+    /// Parses the argument of `iptables -i`: a name of up to 15 bytes; a name ending in `+`,
+    /// which matches every name with that prefix; or nothing or `+`, which match every interface.
+    /// The bytes are the ones that iptables writes: the `+` stays in the name, outside the mask.
+    /// Returns `None` for a longer name or one that contains a NUL.
     #[must_use]
     pub fn new(pattern: impl AsRef<[u8]>) -> Option<Self> {
         let pattern = pattern.as_ref();
@@ -44,7 +44,7 @@ impl InterfaceMatchBuf {
         let counted = match pattern {
             [] => 0,
             [start @ .., b'+'] => start.len(),
-            // The closing NUL counts.
+            // Include the closing NUL.
             _ => pattern.len() + 1,
         };
         interface.raw_mask[..counted].fill(0xff);
@@ -61,25 +61,25 @@ impl From<InterfaceMatch<'_>> for InterfaceMatchBuf {
     }
 }
 
-/// The header of a new IPv4 rule. The default is for every packet.
+/// The header of a new IPv4 rule. The default matches every packet.
 ///
 /// Source: `struct ipt_ip` in `linux/netfilter_ipv4/ip_tables.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ipv4HeaderBuf {
-    /// The source address. The kernel compares it as it stands with the masked address of a
-    /// packet, so that one with bits outside of its mask is never equal.
+    /// The source address. The kernel compares it, unmasked, with the masked address of a packet,
+    /// so an address with bits outside its mask never matches.
     pub source: Masked<Ipv4Addr>,
-    /// The destination address, with the same condition.
+    /// The destination address, with the same restriction.
     pub destination: Masked<Ipv4Addr>,
     /// The incoming interface.
     pub in_interface: InterfaceMatchBuf,
     /// The outgoing interface.
     pub out_interface: InterfaceMatchBuf,
-    /// The number of the protocol; 0 for every protocol.
+    /// The protocol number; 0 matches every protocol.
     pub protocol: u16,
-    /// Flags. [`Ipv4Flags::GOTO`] is set by the target.
+    /// Flags. The target sets [`Ipv4Flags::GOTO`].
     pub flags: Ipv4Flags,
-    /// The parts that are negated.
+    /// The negated parts.
     pub inversions: Inversions,
 }
 
@@ -102,7 +102,7 @@ impl Default for Ipv4HeaderBuf {
 }
 
 impl Ipv4HeaderBuf {
-    /// The kernel's struct.
+    /// Returns the kernel's struct.
     #[must_use]
     pub const fn to_raw(&self) -> ipt_ip {
         ipt_ip {
@@ -135,15 +135,15 @@ impl From<Ipv4Header<'_>> for Ipv4HeaderBuf {
     }
 }
 
-/// The header of a new IPv6 rule. The default is for every packet.
+/// The header of a new IPv6 rule. The default matches every packet.
 ///
 /// Source: `struct ip6t_ip6` in `linux/netfilter_ipv6/ip6_tables.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ipv6HeaderBuf {
-    /// The source address. The kernel compares it as it stands with the masked address of a
-    /// packet, so that one with bits outside of its mask is never equal.
+    /// The source address. The kernel compares it, unmasked, with the masked address of a packet,
+    /// so an address with bits outside its mask never matches.
     pub source: Masked<Ipv6Addr>,
-    /// The destination address, with the same condition.
+    /// The destination address, with the same restriction.
     pub destination: Masked<Ipv6Addr>,
     /// The incoming interface.
     pub in_interface: InterfaceMatchBuf,
@@ -153,9 +153,9 @@ pub struct Ipv6HeaderBuf {
     pub protocol: u16,
     /// The type of service; compared only with [`Ipv6Flags::TOS`].
     pub tos: u8,
-    /// Flags. [`Ipv6Flags::GOTO`] is set by the target.
+    /// Flags. The target sets [`Ipv6Flags::GOTO`].
     pub flags: Ipv6Flags,
-    /// The parts that are negated.
+    /// The negated parts.
     pub inversions: Inversions,
 }
 
@@ -179,7 +179,7 @@ impl Default for Ipv6HeaderBuf {
 }
 
 impl Ipv6HeaderBuf {
-    /// The kernel's struct.
+    /// Returns the kernel's struct.
     #[must_use]
     pub fn to_raw(&self) -> ip6t_ip6 {
         let mut raw = ip6t_ip6::new_zeroed();
@@ -217,16 +217,16 @@ impl From<Ipv6Header<'_>> for Ipv6HeaderBuf {
 /// The header of a new rule.
 #[derive(Clone, Copy, Debug)]
 pub enum HeaderBuf {
-    /// Of a rule of an IPv4 table.
+    /// For a rule of an IPv4 table.
     Ipv4(Ipv4HeaderBuf),
-    /// Of a rule of an IPv6 table.
+    /// For a rule of an IPv6 table.
     Ipv6(Ipv6HeaderBuf),
-    /// Of a rule of an ARP table: the kernel's struct.
+    /// For a rule of an ARP table: the kernel's struct.
     Arp(arpt_arp),
 }
 
 impl HeaderBuf {
-    /// The family of the tables that the rule can be in.
+    /// Returns the family of the tables that can contain the rule.
     #[must_use]
     pub const fn family(&self) -> Family {
         match self {
@@ -277,7 +277,7 @@ impl From<Header<'_>> for HeaderBuf {
 mod tests {
     use super::*;
 
-    /// The names and masks that `iptables-legacy -i` writes, seen with strace.
+    /// The names and masks that `iptables-legacy -i` writes, observed with strace.
     #[test]
     fn interfaces_as_iptables_writes_them() {
         for (pattern, name, mask) in [

@@ -1,4 +1,4 @@
-//! Sets that belong to one rule, and go with it: `{ 22, 80 }`.
+//! Sets and maps without a name, which belong to a single rule: `{ 22, 80 }`.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
 
@@ -9,11 +9,11 @@ use crate::nft::expr::{Data, Verdict};
 use crate::nft::userdata::{HOST_ENDIAN, SET_KEY_BYTE_ORDER, put};
 use crate::nft::{Bytes, DataType, Element, Family, Set, Transaction, concatenation};
 
-/// A set or map without a name of its own, with its elements, for one rule.
+/// An anonymous set or map with its elements, for one rule.
 ///
-/// It is put into a transaction ([`add_to`](Self::add_to)) before the rule that uses it; the kernel
-/// gives it a name, and takes it away with the rule. Until then the two know one another by
-/// a number, which no other set of the same transaction may have.
+/// Add it to a transaction with [`add_to`](Self::add_to) before the rule that uses it. The kernel names the set, and
+/// deletes it together with the rule. Within the transaction the rule refers to the set by an id, which must be unique
+/// among the sets of that transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Anonymous<'a> {
     set: Set<'a>,
@@ -24,8 +24,8 @@ const SET: &str = "__set%d";
 const MAP: &str = "__map%d";
 
 impl<'a> Anonymous<'a> {
-    /// A set of values, prefixes and ranges: what a [`Match`] can be made of but no sets, negations
-    /// and comparisons.
+    /// Creates a set of values, prefixes and ranges. Of the variants of [`Match`], sets, negations and comparisons are
+    /// not allowed.
     ///
     /// ```
     /// use std::net::Ipv4Addr;
@@ -41,8 +41,8 @@ impl<'a> Anonymous<'a> {
     /// ```
     ///
     /// # Errors
-    /// [`BuildError::Element`] for anything else and for none at all, [`BuildError::Range`] and [`BuildError::Prefix`] for
-    /// what is none.
+    /// [`BuildError::Element`] for other kinds of matches and if `elements` is empty, [`BuildError::Range`] and
+    /// [`BuildError::Prefix`] for invalid ranges and prefixes.
     pub fn of<T: Value>(
         family: Family,
         table: &'a str,
@@ -60,7 +60,7 @@ impl<'a> Anonymous<'a> {
         let (mut values, mut ranges) = (Vec::new(), false);
         for element in elements {
             let Match { test, not } = element.into();
-            // Flags are elements as they are.
+            // A set of flags is an element with exactly that value.
             let test = match test {
                 Test::Value(value) => Test::Exactly(value),
                 test => test,
@@ -122,7 +122,7 @@ impl<'a> Anonymous<'a> {
         values: impl IntoIterator<Item = T>,
     ) -> Self {
         let elements = values.into_iter().filter_map(|value| {
-            // Of these types no value is an error.
+            // No value of these types fails to encode.
             let encoded = value.in_register(ByteOrder::Network).ok()?;
             Some(Element::new(encoded.as_bytes().to_vec()))
         });
@@ -131,7 +131,7 @@ impl<'a> Anonymous<'a> {
         Self::new(set, elements)
     }
 
-    /// A set of ports: `{ 22, 80 }`.
+    /// Creates a set of ports: `{ 22, 80 }`.
     pub fn ports(
         family: Family,
         table: &'a str,
@@ -141,7 +141,7 @@ impl<'a> Anonymous<'a> {
         Self::values(family, table, id, 2, ports)
     }
 
-    /// A set of IPv4 addresses.
+    /// Creates a set of IPv4 addresses.
     pub fn addresses(
         family: Family,
         table: &'a str,
@@ -151,7 +151,7 @@ impl<'a> Anonymous<'a> {
         Self::values(family, table, id, 4, addresses)
     }
 
-    /// A set of IPv6 addresses.
+    /// Creates a set of IPv6 addresses.
     pub fn addresses6(
         family: Family,
         table: &'a str,
@@ -161,7 +161,7 @@ impl<'a> Anonymous<'a> {
         Self::values(family, table, id, 16, addresses)
     }
 
-    /// A set of protocols: `{ tcp, udp }`.
+    /// Creates a set of protocols: `{ tcp, udp }`.
     pub fn protocols(
         family: Family,
         table: &'a str,
@@ -171,8 +171,8 @@ impl<'a> Anonymous<'a> {
         Self::values(family, table, id, 1, protocols)
     }
 
-    /// A set of concatenations, of fields of these types and lengths in bytes: `{ tcp . 22, udp . 53
-    /// }`. Of each element the fields' values are given.
+    /// Creates a set of concatenations: `{ tcp . 22, udp . 53 }`. `fields` has the type and the length in bytes of each
+    /// field; each element lists the values of its fields.
     pub fn concatenations<'f>(
         family: Family,
         table: &'a str,
@@ -187,10 +187,10 @@ impl<'a> Anonymous<'a> {
         Self::new(set, elements)
     }
 
-    /// A map from values of one type to verdicts: `{ 22 : accept, 80 : jump web }`.
+    /// Creates a map from values to verdicts: `{ 22 : accept, 80 : jump web }`.
     ///
     /// # Errors
-    /// Those of a value.
+    /// The error of a value that cannot be encoded.
     pub fn verdicts<T: Value>(
         family: Family,
         table: &'a str,
@@ -209,8 +209,8 @@ impl<'a> Anonymous<'a> {
         Ok(Self::new(set, made))
     }
 
-    /// A map from numbers, `first` and up, to verdicts, for numbers that the kernel makes: `{ 0 : goto
-    /// a, 1 : goto b }`.
+    /// Creates a map from the numbers `first`, `first + 1`, … to verdicts, for lookups of generated numbers:
+    /// `{ 0 : goto a, 1 : goto b }`.
     pub fn numbered_verdicts(
         family: Family,
         table: &'a str,
@@ -223,7 +223,7 @@ impl<'a> Anonymous<'a> {
         Self::new(set, numbers(first, verdicts))
     }
 
-    /// A map from numbers, `first` and up, to IPv4 addresses.
+    /// Creates a map from the numbers `first`, `first + 1`, … to IPv4 addresses.
     pub fn numbered_addresses(
         family: Family,
         table: &'a str,
@@ -236,7 +236,7 @@ impl<'a> Anonymous<'a> {
         Self::new(set, numbers(first, addresses))
     }
 
-    /// A map from numbers, `first` and up, to IPv6 addresses.
+    /// Creates a map from the numbers `first`, `first + 1`, … to IPv6 addresses.
     pub fn numbered_addresses6(
         family: Family,
         table: &'a str,
@@ -249,7 +249,7 @@ impl<'a> Anonymous<'a> {
         Self::new(set, numbers(first, addresses))
     }
 
-    /// A map from numbers, `first` and up, to IPv4 addresses with ports: `{ 0 : 10.0.0.4 . 8080 }`.
+    /// Creates a map from the numbers `first`, `first + 1`, … to IPv4 addresses with ports: `{ 0 : 10.0.0.4 . 8080 }`.
     pub fn numbered_v4(
         family: Family,
         table: &'a str,
@@ -267,7 +267,7 @@ impl<'a> Anonymous<'a> {
         Self::new(set, numbers(first, to))
     }
 
-    /// A map from numbers, `first` and up, to IPv6 addresses with ports.
+    /// Creates a map from the numbers `first`, `first + 1`, … to IPv6 addresses with ports.
     pub fn numbered_v6(
         family: Family,
         table: &'a str,
@@ -285,28 +285,28 @@ impl<'a> Anonymous<'a> {
         Self::new(set, numbers(first, to))
     }
 
-    /// Any set or map, [`Set::anonymous`], with its elements.
+    /// Combines any set or map created by [`Set::anonymous`] with its elements.
     pub fn with_elements(set: Set<'a>, elements: impl IntoIterator<Item = Element<'a>>) -> Self {
         let elements = elements.into_iter().collect();
         Self { set, elements }
     }
 
-    /// The set.
+    /// Returns the set.
     #[must_use]
     pub const fn set(&self) -> &Set<'a> {
         &self.set
     }
 
-    /// Its elements.
+    /// Returns the elements.
     #[must_use]
     pub fn elements(&self) -> &[Element<'a>] {
         &self.elements
     }
 
-    /// Adds the set and its elements; the rule that uses it must follow in the same transaction.
+    /// Adds the set and its elements to a transaction. The rule that uses the set must follow in the same transaction.
     ///
     /// # Errors
-    /// [`MessageError`] when a name does not fit into its attribute.
+    /// [`MessageError`] if a name does not fit into its attribute.
     pub fn add_to(&self, tx: &mut Transaction) -> Result<(), MessageError> {
         tx.add(&self.set)?;
         tx.add_elements(&self.set.set_id(), &self.elements)?;
@@ -314,7 +314,7 @@ impl<'a> Anonymous<'a> {
     }
 }
 
-/// A map whose keys are numbers that the kernel makes.
+/// Creates a map whose keys are numbers generated by the kernel.
 fn numbered<'a>(family: Family, table: &'a str, id: u32) -> Set<'a> {
     let mut set = Set::anonymous(family, table, MAP, id, DataType::INTEGER, 4);
     let order = HOST_ENDIAN.to_ne_bytes();
@@ -323,7 +323,7 @@ fn numbered<'a>(family: Family, table: &'a str, id: u32) -> Set<'a> {
 }
 
 fn numbers<'a>(first: u32, data: impl IntoIterator<Item = Data<'a>>) -> Vec<Element<'a>> {
-    // Numbers beyond 32 bits are none that the kernel makes.
+    // The kernel generates no numbers beyond 32 bits.
     (first..=u32::MAX)
         .zip(data)
         .map(|(number, data)| Element {
@@ -337,14 +337,14 @@ fn value<'a>(bytes: Vec<u8>) -> Data<'a> {
     Data::Value(Bytes::from(bytes))
 }
 
-/// Type and length of a concatenation of these fields.
+/// Returns the type and the length of a concatenation of these fields.
 fn types(fields: &[(DataType, u32)]) -> (DataType, u32) {
     let data_type = DataType::concatenation(fields.iter().map(|(data_type, _)| *data_type));
     let lengths = fields.iter().map(|(_, length)| length.next_multiple_of(4));
     (data_type, lengths.sum())
 }
 
-/// The number behind this one; `None` behind the last.
+/// Returns the big-endian number plus one, or `None` if it overflows.
 fn behind(number: &[u8]) -> Option<Vec<u8>> {
     let mut next = number.to_vec();
     for byte in next.iter_mut().rev() {

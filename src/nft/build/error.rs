@@ -1,20 +1,20 @@
-//! Why a rule cannot be what it was asked to be.
+//! Errors of the rule builder.
 
 use crate::nft::Family;
 use crate::nft::userdata::CommentError;
 
-/// A rule cannot be what it was asked to be: it would be refused by the kernel, or match other
-/// packets than those that were meant.
+/// An error in building a rule: the kernel would reject the rule, or it would match other packets
+/// than intended.
 ///
-/// What follows the first error in a [`Build`](super::Build) changes nothing any more, and the
-/// method that ends the rule gives the error.
+/// After the first error, further calls on the [`Build`](super::Build) have no effect, and the
+/// method that ends the rule returns that error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// A table of this family has no such packets, or the kernel does not do this there.
     #[error("`{what}` has no meaning in a table of the family {family}")]
     Family {
-        /// What was asked for, in nft's words.
+        /// The match or statement, in nft's syntax.
         what: &'static str,
         /// The table's family.
         family: Family,
@@ -24,9 +24,9 @@ pub enum BuildError {
         "`{what}` never holds: the rule is for packets of another protocol ({protocol}) already"
     )]
     Conflict {
-        /// What was asked for, in nft's words.
+        /// The match or statement, in nft's syntax.
         what: &'static str,
-        /// The protocol, in nft's words.
+        /// The protocol, in nft's syntax.
         protocol: &'static str,
     },
     /// Ports are to be looked at or changed of packets that need not have any.
@@ -34,13 +34,13 @@ pub enum BuildError {
         "the ports of `{what}` take, before them, a match of a transport protocol that has ports"
     )]
     NoTransport {
-        /// What was asked for, in nft's words.
+        /// The match or statement, in nft's syntax.
         what: &'static str,
     },
     /// A prefix is longer than the address.
     #[error("a prefix of {length} bits is longer than `{what}`, which has {max}")]
     Prefix {
-        /// What is compared, in nft's words.
+        /// The compared field, in nft's syntax.
         what: &'static str,
         /// Length of the prefix in bits.
         length: u8,
@@ -50,36 +50,36 @@ pub enum BuildError {
     /// The first value of a range is greater than the last.
     #[error("the range for `{what}` ends before it begins")]
     Range {
-        /// What is compared, in nft's words.
+        /// The compared field, in nft's syntax.
         what: &'static str,
     },
-    /// A value has bits that its mask takes away: it would never be equal, and `not` always hold.
+    /// A value has bits outside its mask: it would never match, and its negation always would.
     #[error("the value for `{what}` has bits outside its mask")]
     Mask {
-        /// What is compared, in nft's words.
+        /// The compared field, in nft's syntax.
         what: &'static str,
     },
     /// No flag at all is asked for: that never holds, and `not` always.
     #[error("`{what}` is compared with no flag at all")]
     NoFlags {
-        /// What is compared, in nft's words.
+        /// The compared field, in nft's syntax.
         what: &'static str,
     },
     /// A value is not as long as what it is compared with or put into.
     #[error("a value of {length} bytes does not go with `{what}`, which has {expected}")]
     ValueLength {
-        /// What is compared or set, in nft's words.
+        /// The compared or written field, in nft's syntax.
         what: &'static str,
         /// The value's length in bytes.
         length: u32,
-        /// Length in bytes that it must have.
+        /// The required length in bytes.
         expected: u32,
     },
     /// A concatenation can be looked up in a set, and not be compared with a value.
     #[error("several fields at once are looked up in a set and not compared with a value")]
     Concatenation,
     /// A key has no fields, or is longer than the registers.
-    #[error("a key of {length} bytes cannot be: it has 1 to 64")]
+    #[error("invalid key length {length}: a key has 1 to 64 bytes")]
     Key {
         /// The key's length in bytes.
         length: u32,
@@ -92,31 +92,30 @@ pub enum BuildError {
         /// Length of the set's keys in bytes.
         expected: u32,
     },
-    /// An interface has no such name: it has 1 to 15 bytes, and no NUL.
-    #[error("an interface's name has 1 to 15 bytes and no NUL; `*` alone is every interface")]
+    /// An interface name is invalid: it must have 1 to 15 bytes and no NUL.
+    #[error("an interface name has 1 to 15 bytes and no NUL; `*` alone matches every interface")]
     InterfaceName,
-    /// Numbers are made modulo 0, or are greater than 32 bits hold.
-    #[error("numbers modulo {modulus} from {offset} on cannot be made")]
+    /// A modulus is 0, or the generated numbers would exceed 32 bits.
+    #[error("invalid modulus {modulus} with offset {offset}")]
     Modulus {
-        /// How many numbers.
+        /// The modulus.
         modulus: u32,
-        /// The smallest.
+        /// The smallest number.
         offset: u32,
     },
-    /// A log line either has a level and flags, or goes to a group with a snap length.
-    #[error("a log line goes to a group, or has a level or flags, but not both")]
+    /// A log statement has both a group or snap length and a level or flags.
+    #[error("a log statement has either a group, or a level or flags")]
     LogGroup,
-    /// The start of a log line is longer than 127 bytes, or holds a NUL.
-    #[error("a log line's prefix has at most 127 bytes and no NUL")]
+    /// A log prefix is longer than 127 bytes, or contains a NUL.
+    #[error("a log prefix has at most 127 bytes and no NUL")]
     LogPrefix,
-    /// A rate is none in no time or of nothing.
-    #[error("a rate of 0")]
+    /// A rate has an amount or a period of 0.
+    #[error("the rate must not be 0")]
     Rate,
-    /// An anonymous set is to have no elements, or something as an element that is no value, prefix
-    /// or range.
-    #[error("an anonymous set has values, prefixes and ranges as its elements, at least one")]
+    /// An anonymous set is empty, or one of its elements is neither a value, a prefix nor a range.
+    #[error("an anonymous set needs at least one element, each a value, prefix or range")]
     Element,
-    /// The comment cannot be kept.
+    /// The comment cannot be stored.
     #[error(transparent)]
     Comment(#[from] CommentError),
 }

@@ -1,4 +1,4 @@
-//! Matches of single fields: a method for each that is written every day.
+//! Matches of single fields: methods for the common ones.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -22,8 +22,8 @@ macro_rules! matches {
 }
 
 matches! {
-    /// Goes on if the packet came in by an interface of this name: `"eth0"`, or `"eth*"` for all
-    /// whose names begin so.
+    /// Matches packets received on an interface with this name: `"eth0"`, or `"eth*"` for all names that begin
+    /// with `eth`.
     ///
     /// ```
     /// use chainwright::nft::build::{Build, not};
@@ -33,11 +33,11 @@ matches! {
     /// # Ok::<(), chainwright::nft::build::BuildError>(())
     /// ```
     iifname: meta::IIFNAME, Interface<'m>;
-    /// Goes on if the packet leaves by an interface of this name.
+    /// Matches packets sent out of an interface with this name.
     oifname: meta::OIFNAME, Interface<'m>;
-    /// Goes on if the packet came in by the interface with this number.
+    /// Matches packets received on the interface with this index.
     iif: meta::IIF, u32;
-    /// Goes on if the packet leaves by the interface with this number.
+    /// Matches packets sent out of the interface with this index.
     oif: meta::OIF, u32;
 
     /// `ether saddr`
@@ -47,7 +47,7 @@ matches! {
     /// `ether type`
     ether_type: ether::TYPE, EtherType;
 
-    /// `ip saddr`: an IPv4 packet's source.
+    /// `ip saddr`: the source address of an IPv4 packet.
     ///
     /// ```
     /// use std::net::Ipv4Addr;
@@ -65,31 +65,31 @@ matches! {
     /// # Ok::<(), chainwright::nft::build::BuildError>(())
     /// ```
     ip_saddr: ip::SADDR, Ipv4Addr;
-    /// `ip daddr`: an IPv4 packet's destination.
+    /// `ip daddr`: the destination address of an IPv4 packet.
     ip_daddr: ip::DADDR, Ipv4Addr;
-    /// `ip protocol`: what an IPv4 packet carries.
+    /// `ip protocol`: the protocol carried by an IPv4 packet.
     ip_protocol: ip::PROTOCOL, Protocol;
     /// `ip ttl`
     ip_ttl: ip::TTL, u8;
-    /// `ip length`: of the packet in bytes.
+    /// `ip length`: the length of the packet in bytes.
     ip_length: ip::LENGTH, u16;
-    /// `ip6 saddr`: an IPv6 packet's source.
+    /// `ip6 saddr`: the source address of an IPv6 packet.
     ip6_saddr: ip6::SADDR, Ipv6Addr;
-    /// `ip6 daddr`: an IPv6 packet's destination.
+    /// `ip6 daddr`: the destination address of an IPv6 packet.
     ip6_daddr: ip6::DADDR, Ipv6Addr;
-    /// `ip6 nexthdr`: what the header behind the first one is. With extension headers it is one of
-    /// these and not the protocol, which is [`meta_l4proto`](Self::meta_l4proto).
+    /// `ip6 nexthdr`: the type of the header after the first one. If the packet has extension headers, this is the
+    /// type of an extension header; [`meta_l4proto`](Self::meta_l4proto) matches the protocol.
     ip6_nexthdr: ip6::NEXTHDR, Protocol;
     /// `ip6 hoplimit`
     ip6_hoplimit: ip6::HOPLIMIT, u8;
 
-    /// `th sport`: the source port, whatever the transport protocol is. Before it must be a match of
-    /// one that has ports, or of a set of them: else the rule ends in
-    /// [`BuildError::NoTransport`](super::BuildError::NoTransport), as packets of other protocols have
-    /// something else there.
+    /// `th sport`: the source port, for any transport protocol. The rule must already match a protocol that has
+    /// ports, or a set of such protocols; otherwise it ends with
+    /// [`BuildError::NoTransport`](super::BuildError::NoTransport), because packets of other protocols have other
+    /// data there.
     th_sport: th::SPORT, u16;
-    /// `th dport`: the destination port, whatever the transport protocol is. Before it must be a
-    /// match of one that has ports, as for [`th_sport`](Self::th_sport).
+    /// `th dport`: the destination port, for any transport protocol. The rule must already match a protocol that
+    /// has ports, as for [`th_sport`](Self::th_sport).
     th_dport: th::DPORT, u16;
     /// `tcp sport`
     tcp_sport: tcp::SPORT, u16;
@@ -143,16 +143,16 @@ matches! {
     sctp_sport: sctp::SPORT, u16;
     /// `sctp dport`
     sctp_dport: sctp::DPORT, u16;
-    /// `icmp type`: of an IPv4 packet.
+    /// `icmp type`: the type of an ICMP message (IPv4).
     icmp_type: icmp::TYPE, IcmpType;
-    /// `icmp code`: what it means depends on the type.
+    /// `icmp code`: its meaning depends on the type.
     icmp_code: icmp::CODE, u8;
-    /// `icmpv6 type`: of an IPv6 packet.
+    /// `icmpv6 type`: the type of an ICMPv6 message.
     icmpv6_type: icmpv6::TYPE, Icmpv6Type;
-    /// `icmpv6 code`: what it means depends on the type.
+    /// `icmpv6 code`: its meaning depends on the type.
     icmpv6_code: icmpv6::CODE, u8;
 
-    /// `meta l4proto`: the protocol above IP, whatever extension headers there are.
+    /// `meta l4proto`: the protocol above IP, after any extension headers.
     ///
     /// ```
     /// use chainwright::nft::build::{Build, Protocol};
@@ -169,15 +169,15 @@ matches! {
     /// `meta nfproto`: the version of IP, [`Family::IP`] or [`Family::IP6`], in a table of the
     /// family inet.
     meta_nfproto: meta::NFPROTO, Family;
-    /// `meta protocol`: what the frame carries, for tables of the families bridge and netdev.
+    /// `meta protocol`: the protocol carried by the frame, for tables of the families bridge and netdev.
     meta_protocol: meta::PROTOCOL, EtherType;
-    /// `meta mark`: the packet's mark. Bits of it are compared by [`masked`](super::masked).
+    /// `meta mark`: the packet's mark. Use [`masked`](super::masked) to compare some of its bits.
     meta_mark: meta::MARK, u32;
     /// `meta pkttype`
     meta_pkttype: meta::PKTTYPE, PacketType;
-    /// `meta skuid`: the user whose socket the packet comes from.
+    /// `meta skuid`: the user that owns the socket which sent the packet.
     meta_skuid: meta::SKUID, u32;
-    /// `meta skgid`: the group whose socket the packet comes from.
+    /// `meta skgid`: the group that owns the socket which sent the packet.
     meta_skgid: meta::SKGID, u32;
 
     /// `ct state`
@@ -189,36 +189,36 @@ matches! {
     /// let rule = || Build::new(Family::INET, "filter", "input");
     /// // ct state established,related: any one of the two
     /// rule().ct_state(CtState::ESTABLISHED | CtState::RELATED).accept()?;
-    /// // ct state ! new: not that one
+    /// // ct state ! new: any state but new
     /// rule().ct_state(not(CtState::NEW)).accept()?;
     /// # Ok::<(), chainwright::nft::build::BuildError>(())
     /// ```
     ct_state: ct::STATE, CtState;
-    /// `ct status`: `ct_status(CtStatus::DNAT)` is a connection whose destination is translated.
+    /// `ct status`: `ct_status(CtStatus::DNAT)` matches connections with a translated destination.
     ct_status: ct::STATUS, CtStatus;
     /// `ct mark`: the connection's mark.
     ct_mark: ct::MARK, u32;
     /// `ct direction`
     ct_direction: ct::DIRECTION, CtDirection;
-    /// `ct original ip saddr`: who began the connection.
+    /// `ct original ip saddr`: the initiator's address.
     ct_original_ip_saddr: ct::ORIGINAL_IP_SADDR, Ipv4Addr;
-    /// `ct original ip daddr`: whom the connection was begun with, before translation.
+    /// `ct original ip daddr`: the address that the initiator connected to, before translation.
     ct_original_ip_daddr: ct::ORIGINAL_IP_DADDR, Ipv4Addr;
-    /// `ct reply ip saddr`: who replies.
+    /// `ct reply ip saddr`: the source address of replies.
     ct_reply_ip_saddr: ct::REPLY_IP_SADDR, Ipv4Addr;
-    /// `ct reply ip daddr`: whom replies go to.
+    /// `ct reply ip daddr`: the destination address of replies.
     ct_reply_ip_daddr: ct::REPLY_IP_DADDR, Ipv4Addr;
-    /// `ct original ip6 saddr`: who began the connection.
+    /// `ct original ip6 saddr`: the initiator's address.
     ct_original_ip6_saddr: ct::ORIGINAL_IP6_SADDR, Ipv6Addr;
-    /// `ct original ip6 daddr`: whom the connection was begun with, before translation.
+    /// `ct original ip6 daddr`: the address that the initiator connected to, before translation.
     ct_original_ip6_daddr: ct::ORIGINAL_IP6_DADDR, Ipv6Addr;
-    /// `ct reply ip6 saddr`: who replies.
+    /// `ct reply ip6 saddr`: the source address of replies.
     ct_reply_ip6_saddr: ct::REPLY_IP6_SADDR, Ipv6Addr;
-    /// `ct reply ip6 daddr`: whom replies go to.
+    /// `ct reply ip6 daddr`: the destination address of replies.
     ct_reply_ip6_daddr: ct::REPLY_IP6_DADDR, Ipv6Addr;
-    /// `fib saddr type`: what the packet's source is to this machine.
+    /// `fib saddr type`: the type of the packet's source address for this machine.
     fib_saddr_type: Selector::fib(FibFlags::SADDR, FibResult::ADDRTYPE), AddressType;
-    /// `fib daddr type`: what the packet's destination is to this machine.
+    /// `fib daddr type`: the type of the packet's destination address for this machine.
     ///
     /// ```
     /// use chainwright::nft::build::{AddressType, Build};
@@ -231,13 +231,13 @@ matches! {
 }
 
 impl Build<'_> {
-    /// Goes on if there is a route: `fib … oif exists`.
+    /// Matches if a route exists: `fib … oif exists`.
     pub fn fib_exists(self, of: FibFlags) -> Self {
         self.fib(of, true)
     }
 
-    /// Goes on if there is no route: `fib saddr . iif oif missing` is a packet that came in where no
-    /// answer to it would leave.
+    /// Matches if no route exists. `fib saddr . iif oif missing` matches packets received on an interface through
+    /// which replies would not leave.
     ///
     /// ```
     /// use chainwright::nft::build::Build;
@@ -259,7 +259,7 @@ impl Build<'_> {
             return self;
         }
         self.push(&Fib::new(of, FibResult::OIF, Register::R1));
-        // One byte is stored, and the rest of the word cleared: as nft compares it.
+        // The kernel stores one byte and clears the rest of the word; nft compares the whole word.
         self.push(&Cmp::eq(Register::R1, &[exists.into(), 0, 0, 0]));
         self
     }

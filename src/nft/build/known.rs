@@ -1,23 +1,25 @@
-//! What is known of the packets that a rule has left, and what a match rests upon.
+//! Knowledge about the packets that can still match, and the implicit matches that a field
+//! depends on.
 
 use super::select::{ARPHRD_ETHER, IIFTYPE, Needs, Selector, Source};
 use super::{Build, BuildError, EtherType, Protocol, Version};
 use crate::nft::Family;
 use crate::nft::expr::{Cmp, Meta, MetaKey, Payload, PayloadBase, Register};
 
-/// What is known of the packets that pass the matches so far.
+/// The transport protocols of the packets that pass the matches so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Transport {
     Any,
     One(u8),
-    /// One of several: of a set that does not change.
+    /// One of several, from a set that cannot change.
     Several,
-    /// One of a set that may change: whether all in it have ports is for its keeper to see to.
+    /// One of a set that can change. The owner of the set must ensure that all its protocols
+    /// have ports.
     OfSet,
 }
 
 impl Build<'_> {
-    /// Sees to it that packets have this field; whether they can.
+    /// Ensures that all packets have this field; returns false if they cannot.
     pub(super) fn require(&mut self, selector: &Selector) -> bool {
         let (what, family) = (selector.name, self.rule.family);
         let sees_ip = matches!(
@@ -50,7 +52,7 @@ impl Build<'_> {
                     return true;
                 }
                 let known = if family == Family::BRIDGE && self.network.is_none() {
-                    // As nft does: by the frame and not by what the kernel says of it.
+                    // nft also checks the frame's type here, not the kernel's `meta protocol`.
                     self.limit_ether_type(version);
                     true
                 } else {
@@ -80,7 +82,7 @@ impl Build<'_> {
         false
     }
 
-    /// Another version of IP is known.
+    /// Fails because the rule is limited to another version of IP.
     pub(super) fn conflict(&mut self, what: &'static str) -> bool {
         if matches!(self.rule.family, Family::IP | Family::IP6) {
             return self.no_family(what);
@@ -141,7 +143,7 @@ impl Build<'_> {
         }
     }
 
-    /// What a field's value says of the packets that are left.
+    /// Records what a field's value implies about the remaining packets.
     pub(super) fn learn(&mut self, selector: &Selector, value: &[u8]) {
         let family = self.rule.family;
         match (selector.source, value) {
@@ -201,7 +203,7 @@ impl Build<'_> {
     }
 }
 
-/// What the header of this version needs.
+/// Returns the requirement of a header of this version.
 const fn needs(version: Version) -> Needs {
     Needs::Network(version)
 }

@@ -1,13 +1,12 @@
-//! Rules in nft's words: a layer above the expressions that knows what goes with what.
+//! Rules in nft's terms: a builder above the expressions that tracks protocol dependencies.
 //!
-//! [`Build`] makes a [`Rule`] of matches and statements, and of each the expressions that `nft`
-//! 1.0.6 makes of the same words: the same registers, the same order, and before a match what
-//! it rests upon (`meta l4proto tcp` before `tcp dport`, `meta nfproto ipv4` before `ip saddr` in
-//! an `inet` table), once in a rule and where the family needs it. What cannot be right in a table of
-//! the rule's family is a [`BuildError`].
+//! [`Build`] makes a [`Rule`] of matches and statements. It encodes each as the expressions that `nft` 1.0.6
+//! generates for the same syntax: the same registers, the same order, and before a match its dependencies
+//! (`meta l4proto tcp` before `tcp dport`, `meta nfproto ipv4` before `ip saddr` in an `inet` table), once per
+//! rule and only where the family requires them. Combinations that cannot be right in a table of the rule's
+//! family are a [`BuildError`].
 //!
-//! A method's name is what nft's user writes, with `_` for blanks: `tcp dport 22` is
-//! `.tcp_dport(22)`.
+//! Methods are named after nft's syntax, with `_` for blanks: `tcp dport 22` is `.tcp_dport(22)`.
 //!
 //! ```
 //! use chainwright::nft::build::{Build, CtState, Rate};
@@ -34,25 +33,25 @@
 //! # }
 //! ```
 //!
-//! | to | see |
+//! | task | see |
 //! |---|---|
-//! | say what a field must be: a value, a range, a prefix, in a set, not so | [`Match`] |
+//! | compare a field with a value, a range, a prefix, a set, or negate that | [`Match`] |
 //! | match headers, interfaces, marks, states of connections, routes | the methods of [`Build`] |
 //! | match any other field | [`Build::matches`], [`Selector`] |
-//! | look several fields up at once, in sets and maps | [`Build::lookup`], [`Build::vmap`], [`Key`] |
-//! | use a set that belongs to one rule: `{ 22, 80 }` | [`Anonymous`] |
+//! | look up several fields at once, in sets and maps | [`Build::lookup`], [`Build::vmap`], [`Key`] |
+//! | use an anonymous set: `{ 22, 80 }` | [`Anonymous`] |
 //! | translate addresses and ports | [`Build::dnat`], [`NatTo`], [`Build::masquerade`] |
 //! | add to a set from a rule | [`Build::update_element`], [`SetElement`] |
 //! | put any other expression into the rule | [`Build::expression`] |
 //!
-//! Where it departs from nft 1.0.6:
-//! - nft joins `tcp sport 1 tcp dport 2` into one comparison of four bytes; so does this where they
-//!   follow one another. nft does it across what stands between as well, a counter, say, which then
-//!   counts less; and it joins `!=` and `!=`, which lets more packets pass than both. Neither is
-//!   done here.
-//! - [`not`] of several flags is nft's `!`, not its `!=`: see there.
-//! - After an `ether` match nft asks for `ether type` instead of `meta nfproto`, and joins it with
-//!   fields beside it; here it is the same as without.
+//! Differences from nft 1.0.6:
+//! - nft joins `tcp sport 1 tcp dport 2` into one comparison of four bytes; so does this builder if the two
+//!   matches are adjacent. nft also joins them across statements in between, such as a counter, which then
+//!   counts fewer packets; and it joins two `!=` matches, which lets through more packets than both together.
+//!   This builder does neither.
+//! - [`not`] of several flags is nft's `!`, not its `!=`: see [`not`].
+//! - After an `ether` match nft uses `ether type` instead of `meta nfproto`, and joins it with adjacent
+//!   fields; this builder makes no such exception.
 
 mod anonymous;
 mod error;
@@ -95,7 +94,7 @@ use super::name::Name;
 use super::userdata::{RULE_COMMENT, put_comment};
 use super::{Family, Rule};
 
-/// A comparison of packet bytes that the next one may be joined with.
+/// A comparison of packet bytes that may be joined with the next one.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     base: PayloadBase,
@@ -104,15 +103,15 @@ struct Pending {
     length: usize,
 }
 
-/// A rule that is being made: see the [module](self).
+/// A builder of a rule: see the [module](self).
 ///
-/// The expressions are encoded one behind the other as the methods are called; nothing is allocated
-/// for one but the rule's buffer's growth. [`Build::again`] uses that buffer for another rule.
+/// Each method appends its encoded expressions to the rule's buffer; nothing else is allocated for them.
+/// [`Build::again`] reuses that buffer for another rule.
 ///
-/// An error is kept until the end: what follows it changes nothing any more, and the method that
-/// ends the rule, [`accept`](Self::accept), say, or [`finish`](Self::finish), gives the first one.
+/// After the first error, further calls have no effect, and the method that ends the rule, such as
+/// [`accept`](Self::accept) or [`finish`](Self::finish), returns that error.
 #[derive(Debug, Clone)]
-#[must_use = "a method that ends the rule, `finish` or a verdict, gives it"]
+#[must_use = "call a method that ends the rule, `finish` or a verdict"]
 pub struct Build<'a> {
     rule: Rule<'a>,
     network: Option<Version>,
@@ -123,12 +122,13 @@ pub struct Build<'a> {
 }
 
 impl<'a> Build<'a> {
-    /// A rule for this chain, without anything so far.
+    /// Starts an empty rule for this chain.
     pub fn new(family: Family, table: impl Into<Name<'a>>, chain: impl Into<Name<'a>>) -> Self {
         Self::with_rule(Rule::new(family, table, chain))
     }
 
-    /// Another rule for the same chain as this one, in its memory. Nothing else of it stays.
+    /// Starts another rule for the same chain, in the memory of `rule`. Everything else in `rule` is
+    /// discarded.
     ///
     /// ```
     /// use chainwright::nft::build::Build;
@@ -169,10 +169,10 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Ends a rule that gives no verdict, or has given one by a map.
+    /// Ends a rule that has no final verdict, or takes it from a map.
     ///
     /// # Errors
-    /// The first of the rule's.
+    /// The first error of the rule.
     pub fn finish(mut self) -> Result<Rule<'a>, BuildError> {
         self.flush();
         self.rule.expressions.get_or_insert_default();
@@ -182,13 +182,13 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Appends an expression of any kind, as it is.
+    /// Appends an expression unchanged.
     pub fn expression(mut self, expression: &impl Expression) -> Self {
         self.push(expression);
         self
     }
 
-    /// Gives the rule a comment.
+    /// Sets the rule's comment.
     pub fn comment(mut self, comment: &str) -> Self {
         if let Err(error) = put_comment(&mut self.rule.userdata, RULE_COMMENT, comment) {
             self.fail(error.into());
@@ -196,7 +196,7 @@ impl<'a> Build<'a> {
         self
     }
 
-    /// Goes on if a field, or a number made of the packet, is what it must be.
+    /// Matches if a field, or a number generated for the packet, satisfies `is`.
     ///
     /// ```
     /// use chainwright::nft::build::{Build, greater_than, meta, numgen_random, less_than, udp};
@@ -243,7 +243,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Writes a comparison that waited for one to be joined with.
+    /// Writes the pending comparison.
     fn flush(&mut self) {
         if let Some(Pending {
             base,
@@ -259,7 +259,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Puts expressions before all others.
+    /// Inserts expressions before all others.
     fn prepend(&mut self, put: impl FnOnce(&mut Self)) {
         self.flush();
         let behind = mem::take(self.expressions());
@@ -271,7 +271,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Puts a field, or its first bytes, into a register.
+    /// Loads a field, or its first bytes, into a register.
     fn load(&mut self, selector: &Selector, length: Option<u32>, register: Register) {
         match selector.source {
             Source::Payload(base, offset) => {
@@ -287,7 +287,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Goes on if what the key says is what it must be.
+    /// Compares the key, or looks it up in a set.
     fn compare(&mut self, key: &Key<'_>, is: Match<'_, Encoded>) {
         const R1: Register = Register::R1;
         if self.error.is_some() || !self.require_key(key) {
@@ -317,7 +317,7 @@ impl<'a> Build<'a> {
             Test::Masked(_, value) | Test::Range(_, value) => *value,
             _ => first,
         };
-        // The start of a name can be equal and nothing else.
+        // The start of a name can only be compared for equality.
         let partial = first.partial && matches!(test, Test::Value(_) | Test::Exactly(_));
         for value in [first, second] {
             let given = value.as_bytes().len() as u32; // at most 16
@@ -331,7 +331,7 @@ impl<'a> Build<'a> {
         }
         let equal = if not { CmpOp::NEQ } else { CmpOp::EQ };
         let network = |this: &mut Self| {
-            // Numbers are ordered by their bytes, from the first on.
+            // The kernel compares numbers by their bytes, so they must be big-endian.
             if order == ByteOrder::Host && length > 1 {
                 this.push(&Byteorder::hton(R1, R1, length, length));
             }
@@ -416,8 +416,8 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Keeps a comparison of packet bytes back, to be joined with the next one as nft does, or
-    /// joins it with the last; whether it is one of these.
+    /// Defers a comparison of packet bytes, to join it with the next one as nft does, or joins it with the
+    /// deferred one. Returns false if the field cannot be deferred.
     fn join(&mut self, selector: Option<&Selector>, value: &[u8]) -> bool {
         let Some(Selector {
             source: Source::Payload(base, offset),
@@ -426,7 +426,7 @@ impl<'a> Build<'a> {
         else {
             return false;
         };
-        // More than four bytes the kernel does not compare at once, so neither does nft.
+        // nft joins only up to four bytes, the most that the kernel compares in one go.
         if value.len() > 4 {
             return false;
         }
@@ -457,7 +457,7 @@ impl<'a> Build<'a> {
         true
     }
 
-    /// Looks a key up in a set or map, whose value goes into `dreg`.
+    /// Looks up a key in a set, or in a map, whose value is written to `dreg`.
     fn look_up(
         &mut self,
         key: &Key<'_>,
@@ -478,7 +478,7 @@ impl<'a> Build<'a> {
         {
             self.transport = match set.id {
                 Some(_) => Transport::Several,
-                // What is in another set may change.
+                // The contents of a named set can change.
                 None => Transport::OfSet,
             };
         }
@@ -492,10 +492,10 @@ impl<'a> Build<'a> {
         });
     }
 
-    /// Gives a verdict, and ends the rule.
+    /// Ends the rule with a verdict.
     ///
     /// # Errors
-    /// The first of the rule's.
+    /// The first error of the rule.
     pub fn verdict(mut self, verdict: Verdict<'_>) -> Result<Rule<'a>, BuildError> {
         self.push(&Immediate::verdict(verdict));
         self.finish()
@@ -504,7 +504,7 @@ impl<'a> Build<'a> {
     /// Accepts the packet.
     ///
     /// # Errors
-    /// The first of the rule's.
+    /// The first error of the rule.
     pub fn accept(self) -> Result<Rule<'a>, BuildError> {
         self.verdict(Verdict::Accept)
     }
@@ -512,46 +512,46 @@ impl<'a> Build<'a> {
     /// Drops the packet.
     ///
     /// # Errors
-    /// The first of the rule's.
+    /// The first error of the rule.
     pub fn drop(self) -> Result<Rule<'a>, BuildError> {
         self.verdict(Verdict::Drop)
     }
 
-    /// Goes on with the next rule.
+    /// Continues with the next rule.
     ///
     /// # Errors
-    /// The first of the rule's.
+    /// The first error of the rule.
     pub fn continue_(self) -> Result<Rule<'a>, BuildError> {
         self.verdict(Verdict::Continue)
     }
 
-    /// Goes back to the chain that jumped here; in a base chain, to its policy.
+    /// Returns to the calling chain; in a base chain, applies its policy.
     ///
     /// # Errors
-    /// The first of the rule's.
+    /// The first error of the rule.
     pub fn return_(self) -> Result<Rule<'a>, BuildError> {
         self.verdict(Verdict::Return)
     }
 
-    /// Goes on in this chain, and comes back at its end.
+    /// Jumps to this chain, which returns at its end.
     ///
     /// # Errors
-    /// The first of the rule's.
+    /// The first error of the rule.
     pub fn jump<'n>(self, chain: impl Into<Name<'n>>) -> Result<Rule<'a>, BuildError> {
         self.verdict(Verdict::Jump(chain.into()))
     }
 
-    /// Goes on in this chain, and does not come back.
+    /// Goes to this chain without returning.
     ///
     /// # Errors
-    /// The first of the rule's.
+    /// The first error of the rule.
     pub fn goto<'n>(self, chain: impl Into<Name<'n>>) -> Result<Rule<'a>, BuildError> {
         self.verdict(Verdict::Goto(chain.into()))
     }
 }
 
-/// And and exclusive or of the first register, as nft writes it for flags and prefixes: without an
-/// operation, which is this one then.
+/// Masks and XORs the first register. Like nft for flags and prefixes, it omits the operation attribute, which
+/// defaults to this operation.
 fn mask_xor<'b>(mask: &'b [u8], xor: &'b [u8]) -> Bitwise<'b> {
     Bitwise {
         op: None,

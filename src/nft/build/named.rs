@@ -1,4 +1,4 @@
-//! Values that have names, and flags: protocols, types and codes, states.
+//! Named values and flags: protocols, types and codes, states.
 
 use crate::nft::declare::{flags, values};
 
@@ -35,13 +35,13 @@ values! {
 }
 
 values! {
-    /// What an Ethernet frame carries (`ETH_P_*`, `linux/if_ether.h`).
+    /// The protocol carried by an Ethernet frame (`ETH_P_*`, `linux/if_ether.h`).
     pub struct EtherType: u16 {
         /// IPv4.
         IP = libc::ETH_P_IP as u16 => "ip",
         /// ARP.
         ARP = libc::ETH_P_ARP as u16 => "arp",
-        /// A VLAN's tag.
+        /// A VLAN tag.
         VLAN = libc::ETH_P_8021Q as u16 => "vlan",
         /// IPv6.
         IP6 = libc::ETH_P_IPV6 as u16 => "ip6",
@@ -49,82 +49,81 @@ values! {
 }
 
 values! {
-    /// A type of ICMP (`ICMP_*`, `linux/icmp.h`).
+    /// The type of an ICMP message (`ICMP_*`, `linux/icmp.h`).
     pub struct IcmpType: u8 {
-        /// Answer to an echo request.
+        /// A reply to an echo request.
         ECHO_REPLY = 0 => "echo-reply",
         /// The destination cannot be reached.
         DESTINATION_UNREACHABLE = 3 => "destination-unreachable",
-        /// Send less.
+        /// A request to slow down.
         SOURCE_QUENCH = 4 => "source-quench",
-        /// There is a better route.
+        /// A better route exists.
         REDIRECT = 5 => "redirect",
-        /// A ping.
+        /// An echo request (ping).
         ECHO_REQUEST = 8 => "echo-request",
-        /// A router is here.
+        /// The advertisement of a router.
         ROUTER_ADVERTISEMENT = 9 => "router-advertisement",
-        /// Which routers are there?
+        /// A request for router advertisements.
         ROUTER_SOLICITATION = 10 => "router-solicitation",
-        /// The packet was on its way for too long.
+        /// The packet's time to live expired.
         TIME_EXCEEDED = 11 => "time-exceeded",
-        /// A header is wrong.
+        /// A header is invalid.
         PARAMETER_PROBLEM = 12 => "parameter-problem",
-        /// What time is it?
+        /// A request for a timestamp.
         TIMESTAMP_REQUEST = 13 => "timestamp-request",
-        /// It is that late.
+        /// A reply to a timestamp request.
         TIMESTAMP_REPLY = 14 => "timestamp-reply",
     }
 }
 
 values! {
-    /// A type of ICMPv6 (`ICMPV6_*`, `linux/icmpv6.h`).
+    /// The type of an ICMPv6 message (`ICMPV6_*`, `linux/icmpv6.h`).
     pub struct Icmpv6Type: u8 {
         /// The destination cannot be reached.
         DESTINATION_UNREACHABLE = 1 => "destination-unreachable",
-        /// The packet does not fit the path.
+        /// The packet exceeds the MTU of the path.
         PACKET_TOO_BIG = 2 => "packet-too-big",
-        /// The packet was on its way for too long.
+        /// The packet's hop limit expired.
         TIME_EXCEEDED = 3 => "time-exceeded",
-        /// A header is wrong.
+        /// A header is invalid.
         PARAMETER_PROBLEM = 4 => "parameter-problem",
-        /// A ping.
+        /// An echo request (ping).
         ECHO_REQUEST = 128 => "echo-request",
-        /// Answer to an echo request.
+        /// A reply to an echo request.
         ECHO_REPLY = 129 => "echo-reply",
-        /// Which groups are listened to?
+        /// A query for multicast listeners.
         MLD_LISTENER_QUERY = 130 => "mld-listener-query",
-        /// This group is listened to.
+        /// A report of a multicast listener.
         MLD_LISTENER_REPORT = 131 => "mld-listener-report",
-        /// This group is listened to no more.
+        /// A listener left a multicast group.
         MLD_LISTENER_DONE = 132 => "mld-listener-done",
-        /// Which routers are there?
+        /// A request for router advertisements.
         ND_ROUTER_SOLICIT = 133 => "nd-router-solicit",
-        /// A router is here.
+        /// The advertisement of a router.
         ND_ROUTER_ADVERT = 134 => "nd-router-advert",
-        /// Who has this address?
+        /// A request for the link-layer address of a neighbor.
         ND_NEIGHBOR_SOLICIT = 135 => "nd-neighbor-solicit",
-        /// I have this address.
+        /// The advertisement of a neighbor's link-layer address.
         ND_NEIGHBOR_ADVERT = 136 => "nd-neighbor-advert",
-        /// There is a better route.
+        /// A better route exists.
         ND_REDIRECT = 137 => "nd-redirect",
-        /// This group is listened to (version 2).
+        /// A report of a multicast listener (version 2).
         MLD2_LISTENER_REPORT = 143 => "mld2-listener-report",
     }
 }
 
 values! {
-    /// Code of an ICMP message that the destination cannot be reached (`ICMP_*`,
-    /// `linux/icmp.h`).
+    /// The code of an ICMP message of type destination unreachable (`ICMP_*`, `linux/icmp.h`).
     pub struct IcmpCode: u8 {
         /// No route to the network.
         NET_UNREACHABLE = 0 => "net-unreachable",
         /// The host does not answer.
         HOST_UNREACHABLE = 1 => "host-unreachable",
-        /// The protocol is not spoken there.
+        /// The protocol is not supported by the host.
         PROT_UNREACHABLE = 2 => "prot-unreachable",
-        /// Nobody listens on the port.
+        /// No process listens on the port.
         PORT_UNREACHABLE = 3 => "port-unreachable",
-        /// The packet does not fit the path and must not be cut.
+        /// The packet exceeds the MTU of the path and must not be fragmented.
         FRAG_NEEDED = 4 => "frag-needed",
         /// The network is prohibited.
         NET_PROHIBITED = 9 => "net-prohibited",
@@ -136,7 +135,7 @@ values! {
 }
 
 values! {
-    /// Code of an ICMPv6 message that the destination cannot be reached (`ICMPV6_*`,
+    /// The code of an ICMPv6 message of type destination unreachable (`ICMPV6_*`,
     /// `linux/icmpv6.h`).
     pub struct Icmpv6Code: u8 {
         /// No route.
@@ -145,23 +144,23 @@ values! {
         ADMIN_PROHIBITED = 1 => "admin-prohibited",
         /// The host does not answer.
         ADDR_UNREACHABLE = 3 => "addr-unreachable",
-        /// Nobody listens on the port.
+        /// No process listens on the port.
         PORT_UNREACHABLE = 4 => "port-unreachable",
-        /// The source address is refused.
+        /// The source address is rejected by policy.
         POLICY_FAIL = 5 => "policy-fail",
-        /// The route is refused.
+        /// The route is rejected.
         REJECT_ROUTE = 6 => "reject-route",
     }
 }
 
 values! {
-    /// Whom a packet was sent to, as its device tells (`PACKET_*`, `linux/if_packet.h`).
+    /// The kind of destination of a packet at the link layer (`PACKET_*`, `linux/if_packet.h`).
     pub struct PacketType: u8 {
         /// This machine.
         HOST = libc::PACKET_HOST => "host",
-        /// All.
+        /// All machines.
         BROADCAST = libc::PACKET_BROADCAST => "broadcast",
-        /// A group.
+        /// A multicast group.
         MULTICAST = libc::PACKET_MULTICAST => "multicast",
         /// Another machine.
         OTHER = libc::PACKET_OTHERHOST => "other",
@@ -169,23 +168,23 @@ values! {
 }
 
 values! {
-    /// What an address is to this machine, by its routes (`RTN_*`, `linux/rtnetlink.h`).
+    /// The type of an address according to this machine's routes (`RTN_*`, `linux/rtnetlink.h`).
     pub struct AddressType: u32 {
-        /// There is a way to it.
+        /// It is reachable.
         UNICAST = libc::RTN_UNICAST as u32 => "unicast",
-        /// It is one of this machine.
+        /// It belongs to this machine.
         LOCAL = libc::RTN_LOCAL as u32 => "local",
-        /// It is that of all in a network.
+        /// It is a broadcast address.
         BROADCAST = libc::RTN_BROADCAST as u32 => "broadcast",
-        /// It is that of any of several machines.
+        /// It is an anycast address.
         ANYCAST = libc::RTN_ANYCAST as u32 => "anycast",
-        /// It is a group's.
+        /// It is a multicast address.
         MULTICAST = libc::RTN_MULTICAST as u32 => "multicast",
-        /// What is sent to it is dropped.
+        /// Packets to it are dropped.
         BLACKHOLE = libc::RTN_BLACKHOLE as u32 => "blackhole",
-        /// There is no way to it.
+        /// It is unreachable.
         UNREACHABLE = libc::RTN_UNREACHABLE as u32 => "unreachable",
-        /// The way to it is prohibited.
+        /// It is prohibited.
         PROHIBIT = libc::RTN_PROHIBIT as u32 => "prohibit",
     }
 }
@@ -197,17 +196,17 @@ flags! {
         const FIN = 0x01,
         /// The first segment.
         const SYN = 0x02,
-        /// The connection is broken off.
+        /// The connection is reset.
         const RST = 0x04,
-        /// Data to be handed on at once.
+        /// Data to be delivered to the application immediately.
         const PSH = 0x08,
-        /// The acknowledgement number counts.
+        /// The acknowledgement number is valid.
         const ACK = 0x10,
-        /// The urgent pointer counts.
+        /// The urgent pointer is valid.
         const URG = 0x20,
-        /// Congestion was noticed.
+        /// Congestion was noticed (ECE).
         const ECN = 0x40,
-        /// The window was made smaller.
+        /// The congestion window was reduced.
         const CWR = 0x80,
     }
 }
@@ -215,11 +214,12 @@ flags! {
 flags! {
     /// State of a connection as a bit (`NF_CT_STATE_*`, `linux/netfilter/nf_conntrack_common.h`).
     pub struct CtState: u32 {
-        /// The packet belongs to no connection and begins none.
+        /// The packet belongs to no connection and starts none.
         const INVALID = 0x01,
         /// Packets were seen in both directions.
         const ESTABLISHED = 0x02,
-        /// A connection that another one began, or an error about one.
+        /// The connection was started by another one, or the packet is an error message about
+        /// one.
         const RELATED = 0x04,
         /// The first packet.
         const NEW = 0x08,
@@ -229,14 +229,14 @@ flags! {
 }
 
 flags! {
-    /// What became of a connection (`enum ip_conntrack_status`,
+    /// Status of a connection (`enum ip_conntrack_status`,
     /// `linux/netfilter/nf_conntrack_common.h`).
     pub struct CtStatus: u32 {
         /// It was expected by a helper.
         const EXPECTED = 0x001,
         /// There was a reply.
         const SEEN_REPLY = 0x002,
-        /// It is not the first to go if there is no room.
+        /// The entry is not evicted early when the table is full.
         const ASSURED = 0x004,
         /// Its first packet has left.
         const CONFIRMED = 0x008,
@@ -244,7 +244,7 @@ flags! {
         const SNAT = 0x010,
         /// Its destination is translated.
         const DNAT = 0x020,
-        /// It is being taken away.
+        /// It is being removed.
         const DYING = 0x200,
     }
 }

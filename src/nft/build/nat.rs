@@ -1,4 +1,4 @@
-//! Translation of addresses and ports.
+//! Network address and port translation.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::ops::RangeInclusive;
@@ -35,9 +35,9 @@ impl From<RangeInclusive<u16>> for Ports {
     }
 }
 
-/// What an end of a connection becomes.
+/// The new address and ports of one end of a connection.
 ///
-/// | written | in nft's words |
+/// | Rust | nft |
 /// |---|---|
 /// | `Ipv4Addr::new(10, 0, 0, 1)` | `10.0.0.1` |
 /// | a range of addresses | `10.0.0.1-10.0.0.9` |
@@ -46,7 +46,7 @@ impl From<RangeInclusive<u16>> for Ports {
 /// | [`NatTo::map`] | `ip to numgen random mod 2 map @addresses` |
 /// | [`NatTo::map_with_port`] | `ip addr . port to ip daddr . th dport map @backends` |
 ///
-/// The version of IP is that of the addresses, so that it needs no saying.
+/// The version of IP follows from the addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NatTo<'a> {
     address: Address<'a>,
@@ -76,12 +76,12 @@ impl<'a> NatTo<'a> {
         }
     }
 
-    /// These ports, and the address that the packet has.
+    /// Keeps the packet's address and changes the port to one of these.
     pub fn ports(ports: impl Into<Ports>) -> Self {
         Self::to(Address::None).with_ports(ports)
     }
 
-    /// The address of this version that a map has for a key.
+    /// Uses the address, of this version of IP, that a map has for a key.
     pub fn map(version: Version, key: impl Into<Key<'a>>, map: impl Into<SetName<'a>>) -> Self {
         Self::to(Address::Map {
             version,
@@ -91,8 +91,7 @@ impl<'a> NatTo<'a> {
         })
     }
 
-    /// The address of this version and the port that a map has for a key, as the concatenation of
-    /// both.
+    /// Uses the address, of this version of IP, and the port that a map has for a key, as a concatenation of both.
     pub fn map_with_port(
         version: Version,
         key: impl Into<Key<'a>>,
@@ -106,14 +105,14 @@ impl<'a> NatTo<'a> {
         })
     }
 
-    /// And these ports.
+    /// Adds these ports.
     #[must_use]
     pub fn with_ports(mut self, ports: impl Into<Ports>) -> Self {
         self.ports = Some(ports.into());
         self
     }
 
-    /// With these flags: `random`, `fully-random`, `persistent`.
+    /// Adds these flags: `random`, `fully-random`, `persistent`.
     #[must_use]
     pub fn with_flags(mut self, flags: NatRangeFlags) -> Self {
         self.flags |= flags;
@@ -213,8 +212,7 @@ impl<'a> Build<'a> {
     /// ```
     ///
     /// # Errors
-    /// The first of the rule's; [`BuildError::NoTransport`] for ports of packets that need not have
-    /// any.
+    /// The first error of the rule; [`BuildError::NoTransport`] for ports of packets that may have none.
     pub fn dnat<'m>(self, to: impl Into<NatTo<'m>>) -> Result<Rule<'a>, BuildError> {
         self.nat(NatType::DNAT, "dnat", to.into())
     }
@@ -223,7 +221,7 @@ impl<'a> Build<'a> {
     /// `input`.
     ///
     /// # Errors
-    /// As [`dnat`](Self::dnat).
+    /// Same as [`dnat`](Self::dnat).
     pub fn snat<'m>(self, to: impl Into<NatTo<'m>>) -> Result<Rule<'a>, BuildError> {
         self.nat(NatType::SNAT, "snat", to.into())
     }
@@ -293,7 +291,7 @@ impl<'a> Build<'a> {
                 self.map_into(&key, &map, Register::R1);
                 nat.addr_min = Some(Register::R1);
                 if port {
-                    // Behind the address, where the map's value has it.
+                    // The map's value has the port after the address.
                     let behind = match version {
                         Version::V4 => 1,
                         Version::V6 => 4,
@@ -316,7 +314,7 @@ impl<'a> Build<'a> {
         self.finish()
     }
 
-    /// Whether connections are translated in a table of this family.
+    /// Whether the kernel supports NAT in tables of this family; if not, records the error.
     fn has_nat(&mut self, what: &'static str) -> bool {
         match self.rule.family {
             Family::IP | Family::IP6 | Family::INET => true,
@@ -324,7 +322,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Whether all packets that are left have ports.
+    /// Whether all packets that can still match have ports.
     pub(super) fn has_ports(&self) -> bool {
         match self.transport {
             Transport::Any | Transport::OfSet => false,
@@ -336,7 +334,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Puts a value into a register of 16 bytes, and steps to the next one.
+    /// Writes a value to a 16-byte register and advances to the next one.
     fn immediate(&mut self, word: &mut u32, value: &[u8]) -> Register {
         let into = register(*word);
         self.push(&Immediate::value(into, value));
@@ -361,9 +359,9 @@ impl<'a> Build<'a> {
         (Some(min), max)
     }
 
-    /// Changes the connection's source to the address of the interface that it leaves by. Flags are
+    /// Changes the connection's source to the address of the outgoing interface. `flags` is
     /// [`NatRangeFlags::PROTO_RANDOM`], [`PROTO_RANDOM_FULLY`](NatRangeFlags::PROTO_RANDOM_FULLY),
-    /// [`PERSISTENT`](NatRangeFlags::PERSISTENT), or none.
+    /// [`PERSISTENT`](NatRangeFlags::PERSISTENT), or empty.
     ///
     /// ```
     /// use chainwright::nft::build::Build;
@@ -378,7 +376,7 @@ impl<'a> Build<'a> {
     /// ```
     ///
     /// # Errors
-    /// The first of the rule's.
+    /// The first error of the rule.
     pub fn masquerade(mut self, flags: NatRangeFlags) -> Result<Rule<'a>, BuildError> {
         self.has_nat("masquerade");
         self.push(&Masq {
@@ -388,10 +386,10 @@ impl<'a> Build<'a> {
         self.finish()
     }
 
-    /// As [`masquerade`](Self::masquerade), with ports: `masquerade to :1024-65535`.
+    /// Like [`masquerade`](Self::masquerade), with ports: `masquerade to :1024-65535`.
     ///
     /// # Errors
-    /// As [`dnat`](Self::dnat).
+    /// Same as [`dnat`](Self::dnat).
     pub fn masquerade_to(
         mut self,
         ports: impl Into<Ports>,
@@ -408,10 +406,10 @@ impl<'a> Build<'a> {
         self.finish()
     }
 
-    /// Changes the connection's destination to this machine, with the port that it has.
+    /// Changes the connection's destination to this machine and keeps the port.
     ///
     /// # Errors
-    /// The first of the rule's.
+    /// The first error of the rule.
     pub fn redirect(mut self, flags: NatRangeFlags) -> Result<Rule<'a>, BuildError> {
         self.has_nat("redirect");
         self.push(&Redir {
@@ -421,10 +419,10 @@ impl<'a> Build<'a> {
         self.finish()
     }
 
-    /// Changes the connection's destination to ports of this machine: `redirect to :8080`.
+    /// Changes the connection's destination to this machine and these ports: `redirect to :8080`.
     ///
     /// # Errors
-    /// As [`dnat`](Self::dnat).
+    /// Same as [`dnat`](Self::dnat).
     pub fn redirect_to(
         mut self,
         ports: impl Into<Ports>,

@@ -1,7 +1,8 @@
-//! Selectors: what of a packet, its connection or its circumstances is looked at.
+//! Selectors: fields of a packet, its connection or its metadata.
 //!
-//! The constants here are for concatenations, maps and hashes, and for
-//! [`Build::matches`](super::Build::matches); what is compared every day has a method of its own.
+//! The constants are for concatenations, maps and hashes, and for
+//! [`Build::matches`](super::Build::matches); [`Build`](super::Build) has methods for the common
+//! fields.
 
 use super::value::ByteOrder;
 use crate::nft::expr::{CtDirection, CtKey, FibFlags, FibResult, MetaKey, PayloadBase};
@@ -15,12 +16,12 @@ pub enum Version {
     V6,
 }
 
-/// A field: where it is found, how long it is, and what packets have it.
+/// A field: its source, its length, and the packets that have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Selector {
     pub(super) name: &'static str,
     pub(super) source: Source,
-    /// In bytes.
+    /// Length in bytes.
     pub(super) length: u8,
     pub(super) order: ByteOrder,
     pub(super) needs: Needs,
@@ -34,22 +35,22 @@ pub(super) enum Source {
     Fib(FibFlags, FibResult),
 }
 
-/// What packets a field is in.
+/// The condition under which packets have a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needs {
     Nothing,
-    /// A table that sees IP.
+    /// A table that sees IP packets.
     Ip,
     /// A table whose packets belong to connections.
     Tracked,
     /// A table whose packets are routed.
     Routed,
-    /// A version of IP, which nft asks for in tables of several.
+    /// A version of IP, which nft matches explicitly in tables of several versions.
     Network(Version),
-    /// A version of IP, which the kernel looks at itself.
+    /// A version of IP, which the kernel checks itself.
     Unasked(Version),
     Transport(u8),
-    /// A transport protocol that has ports, whichever it is.
+    /// Any transport protocol that has ports.
     Ports,
     Icmp(Version, u8),
     Ethernet,
@@ -122,7 +123,7 @@ impl Selector {
         }
     }
 
-    /// What the routing tables know of an address: see [`FibFlags`].
+    /// Selects a result of a route lookup for an address: see [`FibFlags`].
     #[must_use]
     pub const fn fib(flags: FibFlags, result: FibResult) -> Self {
         let length = match result {
@@ -139,27 +140,27 @@ impl Selector {
         }
     }
 
-    /// Bytes of the packet, 1 to 16, from an offset in bytes on: what the others here do not have
-    /// (`@nh,96,32` in nft, in bits). Numbers there are taken for big-endian. The rule must limit
-    /// itself to packets that have them.
+    /// Selects 1 to 16 bytes of the packet from an offset in bytes, for fields without a constant here
+    /// (`@nh,96,32` in nft, in bits). Numbers are big-endian. The rule must match only packets that
+    /// have these bytes.
     #[must_use]
     pub const fn raw(base: PayloadBase, offset: u32, length: u8) -> Self {
         Self::payload("raw payload", base, offset, length, Needs::Nothing)
     }
 
-    /// Its name in nft's words, as errors give it.
+    /// Returns the name in nft's syntax, as used in errors.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub const fn length(&self) -> u32 {
         self.length as u32
     }
 
-    /// Whether it says which transport protocol a packet is of.
+    /// Whether this field contains the transport protocol.
     pub(super) fn is_protocol(&self) -> bool {
         matches!(
             self.source,
@@ -200,7 +201,7 @@ fields! {
         DADDR = Selector::payload("ether daddr", LINK, 0, 6, Needs::Ethernet);
         /// Source, 6 bytes.
         SADDR = Selector::payload("ether saddr", LINK, 6, 6, Needs::Ethernet);
-        /// What the frame carries ([`EtherType`](super::super::EtherType)), 2 bytes.
+        /// The protocol carried by the frame ([`EtherType`](super::super::EtherType)), 2 bytes.
         TYPE = Selector::payload("ether type", LINK, 12, 2, Needs::Ethernet);
     }
     /// The IPv4 header.
@@ -209,7 +210,7 @@ fields! {
         LENGTH = Selector::payload("ip length", NETWORK, 2, 2, V4);
         /// Time to live, 1 byte.
         TTL = Selector::payload("ip ttl", NETWORK, 8, 1, V4);
-        /// Protocol of what it carries, 1 byte.
+        /// Protocol of the payload, 1 byte.
         PROTOCOL = Selector::payload("ip protocol", NETWORK, 9, 1, V4);
         /// Source, 4 bytes.
         SADDR = Selector::payload("ip saddr", NETWORK, 12, 4, V4);
@@ -218,17 +219,17 @@ fields! {
     }
     /// The IPv6 header.
     ip6 {
-        /// What the header that follows is, 1 byte.
+        /// Type of the next header, 1 byte.
         NEXTHDR = Selector::payload("ip6 nexthdr", NETWORK, 6, 1, V6);
-        /// How many hops are left, 1 byte.
+        /// Remaining hops, 1 byte.
         HOPLIMIT = Selector::payload("ip6 hoplimit", NETWORK, 7, 1, V6);
         /// Source, 16 bytes.
         SADDR = Selector::payload("ip6 saddr", NETWORK, 8, 16, V6);
         /// Destination, 16 bytes.
         DADDR = Selector::payload("ip6 daddr", NETWORK, 24, 16, V6);
     }
-    /// The header of a transport protocol that has ports, whichever it is: with them it begins. Before
-    /// them in the rule, or beside them in the key, must be a match of the protocol.
+    /// The ports at the start of the header of any transport protocol that has ports. The rule or the
+    /// key must also match the protocol.
     th {
         /// Source port, 2 bytes.
         SPORT = Selector::payload("th sport", TRANSPORT, 0, 2, Needs::Ports);
@@ -250,7 +251,7 @@ fields! {
         SPORT = Selector::payload("udp sport", TRANSPORT, 0, 2, UDP);
         /// Destination port, 2 bytes.
         DPORT = Selector::payload("udp dport", TRANSPORT, 2, 2, UDP);
-        /// Length with this header, 2 bytes.
+        /// Length including this header, 2 bytes.
         LENGTH = Selector::payload("udp length", TRANSPORT, 4, 2, UDP);
     }
     /// The SCTP header.
@@ -274,23 +275,23 @@ fields! {
         /// Code, 1 byte.
         CODE = Selector::payload("icmpv6 code", TRANSPORT, 1, 1, ICMPV6);
     }
-    /// What the kernel knows of the packet.
+    /// Packet metadata.
     meta {
         /// Length of the packet in bytes, u32.
         LENGTH = Selector::meta("meta length", MetaKey::LEN, 4);
-        /// What the frame carries, be16.
+        /// The protocol carried by the frame, be16.
         PROTOCOL = Selector { order: ByteOrder::Network, ..Selector::meta("meta protocol", MetaKey::PROTOCOL, 2) };
         /// Priority, u32.
         PRIORITY = Selector::meta("meta priority", MetaKey::PRIORITY, 4);
         /// Mark, u32.
         MARK = Selector::meta("meta mark", MetaKey::MARK, 4);
-        /// Number of the interface that it came in by, u32.
+        /// Index of the incoming interface, u32.
         IIF = Selector::meta("iif", MetaKey::IIF, 4);
-        /// Number of the interface that it leaves by, u32.
+        /// Index of the outgoing interface, u32.
         OIF = Selector::meta("oif", MetaKey::OIF, 4);
-        /// Name of the interface that it came in by, 16 bytes.
+        /// Name of the incoming interface, 16 bytes.
         IIFNAME = Selector { order: ByteOrder::Network, ..Selector::meta("iifname", MetaKey::IIFNAME, 16) };
-        /// Name of the interface that it leaves by, 16 bytes.
+        /// Name of the outgoing interface, 16 bytes.
         OIFNAME = Selector { order: ByteOrder::Network, ..Selector::meta("oifname", MetaKey::OIFNAME, 16) };
         /// User of the socket, u32.
         SKUID = Selector::meta("meta skuid", MetaKey::SKUID, 4);
@@ -300,18 +301,18 @@ fields! {
         NFPROTO = Selector { needs: Needs::Inet, ..Selector::meta("meta nfproto", MetaKey::NFPROTO, 1) };
         /// Protocol above IP, 1 byte.
         L4PROTO = Selector { needs: Needs::Ip, ..Selector::meta("meta l4proto", MetaKey::L4PROTO, 1) };
-        /// Whom it was sent to, 1 byte.
+        /// Link-layer packet type, 1 byte.
         PKTTYPE = Selector::meta("meta pkttype", MetaKey::PKTTYPE, 1);
         /// Number of the processor, u32.
         CPU = Selector::meta("meta cpu", MetaKey::CPU, 4);
-        /// Group of the interface that it came in by, u32.
+        /// Group of the incoming interface, u32.
         IIFGROUP = Selector::meta("meta iifgroup", MetaKey::IIFGROUP, 4);
-        /// Group of the interface that it leaves by, u32.
+        /// Group of the outgoing interface, u32.
         OIFGROUP = Selector::meta("meta oifgroup", MetaKey::OIFGROUP, 4);
         /// Control group of the socket (version 1), u32.
         CGROUP = Selector::meta("meta cgroup", MetaKey::CGROUP, 4);
     }
-    /// What connection tracking knows of the packet's connection.
+    /// State of the packet's connection (conntrack).
     ct {
         /// State as a bit, u32.
         STATE = Selector::ct("ct state", CtKey::STATE, 4);
@@ -321,7 +322,7 @@ fields! {
         STATUS = Selector::ct("ct status", CtKey::STATUS, 4);
         /// Mark, u32.
         MARK = Selector::ct("ct mark", CtKey::MARK, 4);
-        /// Milliseconds until it is forgotten, u32.
+        /// Milliseconds until the entry expires, u32.
         EXPIRATION = Selector::ct("ct expiration", CtKey::EXPIRATION, 4);
         /// Version of IP, 1 byte.
         L3PROTO = Selector::ct("ct l3proto", CtKey::L3PROTOCOL, 1);
@@ -331,37 +332,37 @@ fields! {
         BYTES = Selector::ct("ct bytes", CtKey::BYTES, 8);
         /// Packets so far in both directions, u64.
         PACKETS = Selector::ct("ct packets", CtKey::PKTS, 8);
-        /// Zone, u16 in host byte order: a set of ports is none for it.
+        /// Zone, u16 in host byte order: a set of ports cannot hold it.
         ZONE = Selector::ct("ct zone", CtKey::ZONE, 2);
-        /// Who began it, IPv4.
+        /// Address of the initiator, IPv4.
         ORIGINAL_IP_SADDR = Selector::ct_address("ct original ip saddr", CtKey::SRC_IP, CtDirection::ORIGINAL, Version::V4);
-        /// Whom it was begun with, IPv4.
+        /// Original destination address, IPv4.
         ORIGINAL_IP_DADDR = Selector::ct_address("ct original ip daddr", CtKey::DST_IP, CtDirection::ORIGINAL, Version::V4);
-        /// Who replies, IPv4.
+        /// Source address of replies, IPv4.
         REPLY_IP_SADDR = Selector::ct_address("ct reply ip saddr", CtKey::SRC_IP, CtDirection::REPLY, Version::V4);
-        /// Whom replies go to, IPv4.
+        /// Destination address of replies, IPv4.
         REPLY_IP_DADDR = Selector::ct_address("ct reply ip daddr", CtKey::DST_IP, CtDirection::REPLY, Version::V4);
-        /// Who began it, IPv6.
+        /// Address of the initiator, IPv6.
         ORIGINAL_IP6_SADDR = Selector::ct_address("ct original ip6 saddr", CtKey::SRC_IP6, CtDirection::ORIGINAL, Version::V6);
-        /// Whom it was begun with, IPv6.
+        /// Original destination address, IPv6.
         ORIGINAL_IP6_DADDR = Selector::ct_address("ct original ip6 daddr", CtKey::DST_IP6, CtDirection::ORIGINAL, Version::V6);
-        /// Who replies, IPv6.
+        /// Source address of replies, IPv6.
         REPLY_IP6_SADDR = Selector::ct_address("ct reply ip6 saddr", CtKey::SRC_IP6, CtDirection::REPLY, Version::V6);
-        /// Whom replies go to, IPv6.
+        /// Destination address of replies, IPv6.
         REPLY_IP6_DADDR = Selector::ct_address("ct reply ip6 daddr", CtKey::DST_IP6, CtDirection::REPLY, Version::V6);
-        /// The port that it was begun from, be16.
+        /// Source port of the initiator, be16.
         ORIGINAL_PROTO_SRC = Selector::ct_port("ct original proto-src", CtKey::PROTO_SRC, CtDirection::ORIGINAL);
-        /// The port that it was begun with, be16.
+        /// Original destination port, be16.
         ORIGINAL_PROTO_DST = Selector::ct_port("ct original proto-dst", CtKey::PROTO_DST, CtDirection::ORIGINAL);
-        /// The port that replies come from, be16.
+        /// Source port of replies, be16.
         REPLY_PROTO_SRC = Selector::ct_port("ct reply proto-src", CtKey::PROTO_SRC, CtDirection::REPLY);
-        /// The port that replies go to, be16.
+        /// Destination port of replies, be16.
         REPLY_PROTO_DST = Selector::ct_port("ct reply proto-dst", CtKey::PROTO_DST, CtDirection::REPLY);
     }
 }
 
-/// `ARPHRD_ETHER`, as `meta iiftype` has it.
+/// The hardware type of the incoming interface (`meta iiftype`).
 pub(super) const IIFTYPE: Selector = Selector::meta("meta iiftype", MetaKey::IIFTYPE, 2);
 
-/// `IIFTYPE` must be this for a packet to have an Ethernet header.
+/// The `IIFTYPE` of interfaces whose packets have an Ethernet header.
 pub(super) const ARPHRD_ETHER: u16 = libc::ARPHRD_ETHER;

@@ -1,4 +1,4 @@
-//! Look-ups in sets and maps, and changes to them.
+//! Lookups in sets and maps, and updates of sets from rules.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::nft::Set;
 use crate::nft::expr::{Dynset, DynsetOp, Expression, Expressions, NestedExpression, Register};
 use crate::nft::name::Name;
 
-/// A set or map: by its name, or as the [`Set`] or [`Anonymous`] that was put into the same
-/// transaction; of these it is known how long the keys are.
+/// A reference to a set or map: a name, or a [`Set`] or [`Anonymous`] of the same transaction. For
+/// the latter two the builder checks the length of the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetName<'a> {
     pub(super) name: Name<'a>,
@@ -56,17 +56,17 @@ impl<'a> From<&'a Anonymous<'_>> for SetName<'a> {
     }
 }
 
-/// An element that a rule adds to a set: see [`element`].
+/// An element that a rule adds to, updates in or deletes from a set: see [`element`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetElement<'k> {
     key: Key<'k>,
     data: Option<Key<'k>>,
     timeout: Option<Duration>,
-    /// The first expression, and all of them.
+    /// The first expression, the list of all, and their number.
     expressions: Option<(NestedExpression<'static>, Expressions<'static>, u32)>,
 }
 
-/// The element with this key.
+/// Creates an element with this key.
 pub fn element<'k>(key: impl Into<Key<'k>>) -> SetElement<'k> {
     SetElement {
         key: key.into(),
@@ -89,21 +89,21 @@ impl<'k, const N: usize> From<&'k [Selector; N]> for SetElement<'k> {
 }
 
 impl<'k> SetElement<'k> {
-    /// What a map has for the key.
+    /// Sets the data of a map's element.
     #[must_use]
     pub fn data(mut self, data: impl Into<Key<'k>>) -> Self {
         self.data = Some(data.into());
         self
     }
 
-    /// How long it stays, to the millisecond; as long as the set says if this is not given.
+    /// Sets the timeout, with millisecond resolution. The default is the set's timeout.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// One more expression that is made with the element: a counter, a limit.
+    /// Adds an expression to the element, such as a counter or a limit.
     #[must_use]
     pub fn with(mut self, expression: &impl Expression) -> Self {
         let (_, all, number) = self.expressions.get_or_insert_with(|| {
@@ -117,8 +117,8 @@ impl<'k> SetElement<'k> {
 }
 
 impl Build<'_> {
-    /// Goes on if a key is in a set: `ip saddr . tcp dport @set`. A single field is compared by its
-    /// own method with [`in_set`](super::in_set).
+    /// Matches if a key is in a set: `ip saddr . tcp dport @set`. For a single field, pass
+    /// [`in_set`](super::in_set) to the field's own method.
     ///
     /// ```
     /// use chainwright::nft::build::{Build, ip, meta, th, CtStatus};
@@ -144,7 +144,7 @@ impl Build<'_> {
         self
     }
 
-    /// Goes on if a key is not in a set: `ip saddr . tcp dport != @set`.
+    /// Matches if a key is not in a set: `ip saddr . tcp dport != @set`.
     pub fn lookup_not<'m>(mut self, key: impl Into<Key<'m>>, set: impl Into<SetName<'m>>) -> Self {
         self.compare(
             &key.into(),
@@ -156,8 +156,9 @@ impl Build<'_> {
         self
     }
 
-    /// Does what a map of verdicts has for a key: `… vmap @map`; what follows in the rule is for
-    /// verdicts that come back, and for no packets whose key the map does not have.
+    /// Applies the verdict that a map has for a key: `… vmap @map`. The rest of the rule is
+    /// evaluated only if that verdict continues or its chain returns, and not for packets whose key
+    /// is not in the map.
     ///
     /// ```
     /// use chainwright::nft::build::{Build, ip, meta, numgen_random, th};
@@ -178,14 +179,14 @@ impl Build<'_> {
         self
     }
 
-    /// Puts what a map has for a key into a register.
+    /// Loads the value that a map has for a key into a register.
     pub(super) fn map_into(&mut self, key: &Key<'_>, map: &SetName<'_>, dreg: Register) {
         if self.error.is_none() && self.require_key(key) {
             self.look_up(key, map, Some(dreg), None);
         }
     }
 
-    /// Adds an element to a set: `add @set { … }`. One that is there already stays as it is.
+    /// Adds an element to a set: `add @set { … }`. An existing element is not changed.
     pub fn add_element<'m>(
         self,
         set: impl Into<SetName<'m>>,
@@ -194,7 +195,7 @@ impl Build<'_> {
         self.dynset(DynsetOp::ADD, set.into(), element.into())
     }
 
-    /// Adds an element to a set, or lets its time start anew: `update @set { … }`.
+    /// Adds an element to a set, or restarts the timeout of an existing one: `update @set { … }`.
     ///
     /// ```
     /// use std::time::Duration;

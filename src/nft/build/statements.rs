@@ -1,4 +1,4 @@
-//! What a rule does besides matching: counters, limits, log lines, marks, rejections.
+//! Statements other than matches: counters, limits, logging, marks, rejections.
 
 use super::sets::SetName;
 use super::value::ByteOrder;
@@ -18,7 +18,7 @@ use crate::nft::{Family, Rule};
 pub struct Rate {
     rate: u64,
     unit: u64,
-    /// Where it is not nft's: 5 packets, no bytes.
+    /// `None` is nft's default: 5 packets, or no bytes.
     burst: Option<u32>,
     bytes: bool,
     over: bool,
@@ -35,52 +35,52 @@ impl Rate {
         }
     }
 
-    /// So many packets a second.
+    /// Creates a rate in packets per second.
     #[must_use]
     pub const fn per_second(rate: u64) -> Self {
         Self::new(rate, 1)
     }
 
-    /// So many packets a minute.
+    /// Creates a rate in packets per minute.
     #[must_use]
     pub const fn per_minute(rate: u64) -> Self {
         Self::new(rate, 60)
     }
 
-    /// So many packets an hour.
+    /// Creates a rate in packets per hour.
     #[must_use]
     pub const fn per_hour(rate: u64) -> Self {
         Self::new(rate, 3_600)
     }
 
-    /// So many packets a day.
+    /// Creates a rate in packets per day.
     #[must_use]
     pub const fn per_day(rate: u64) -> Self {
         Self::new(rate, 86_400)
     }
 
-    /// So many packets a week.
+    /// Creates a rate in packets per week.
     #[must_use]
     pub const fn per_week(rate: u64) -> Self {
         Self::new(rate, 604_800)
     }
 
-    /// Bytes are counted instead of packets.
+    /// Counts bytes instead of packets.
     #[must_use]
     pub const fn bytes(mut self) -> Self {
         self.bytes = true;
         self
     }
 
-    /// So many packets, or bytes, may come at once beyond the rate; 5 packets, or no bytes, if this
-    /// is not given.
+    /// Sets how many packets or bytes may exceed the rate at once. The default is 5 packets, or no
+    /// bytes.
     #[must_use]
     pub const fn burst(mut self, burst: u32) -> Self {
         self.burst = Some(burst);
         self
     }
 
-    /// The rule goes on when the rate is exceeded: `over`.
+    /// Matches when the rate is exceeded: `over`.
     #[must_use]
     pub const fn over(mut self) -> Self {
         self.over = true;
@@ -107,14 +107,14 @@ impl From<Rate> for Limit {
     }
 }
 
-/// What becomes of some bits: see [`or`], [`and`], [`xor`].
+/// A bitwise operation on a number: see [`or`], [`and`], [`xor`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bits {
     mask: u32,
     xor: u32,
 }
 
-/// These bits are set and the others stay: `meta mark set meta mark | bits`.
+/// Sets these bits: `meta mark set meta mark | bits`.
 #[must_use]
 pub const fn or(bits: u32) -> Bits {
     Bits {
@@ -123,13 +123,13 @@ pub const fn or(bits: u32) -> Bits {
     }
 }
 
-/// These bits stay and the others are cleared: `meta mark set meta mark & bits`.
+/// Clears all bits but these: `meta mark set meta mark & bits`.
 #[must_use]
 pub const fn and(bits: u32) -> Bits {
     Bits { mask: bits, xor: 0 }
 }
 
-/// These bits change and the others stay: `meta mark set meta mark ^ bits`.
+/// Inverts these bits: `meta mark set meta mark ^ bits`.
 #[must_use]
 pub const fn xor(bits: u32) -> Bits {
     Bits {
@@ -138,16 +138,16 @@ pub const fn xor(bits: u32) -> Bits {
     }
 }
 
-/// First [`and`], then [`xor`]: `meta mark set meta mark & mask ^ bits`. With bits that the mask
-/// clears it sets them.
+/// Applies [`and`], then [`xor`]: `meta mark set meta mark & mask ^ bits`. If the mask clears
+/// `bits`, this sets them.
 #[must_use]
 pub const fn and_xor(mask: u32, bits: u32) -> Bits {
     Bits { mask, xor: bits }
 }
 
-/// What a mark is set to. It is made of a number (`7`), of what becomes of the mark's own bits
-/// ([`or`], [`and`], [`xor`]), of another field ([`copy`]), of a number that the kernel makes
-/// ([`jhash`](super::jhash), say), or of what a map has for a key ([`map`]).
+/// The new value of a mark: a constant (`7`), a change of the mark's own bits ([`or`], [`and`],
+/// [`xor`]), another field ([`copy`]), a generated number (such as [`jhash`](super::jhash)), or the
+/// value that a map has for a key ([`map`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Number<'a>(Kind<'a>);
 
@@ -183,19 +183,19 @@ impl<'a> From<Jhash<'a>> for Number<'a> {
     }
 }
 
-/// What a field holds, a mark, say: `meta mark set ct mark`.
+/// The value of a field, such as a mark: `meta mark set ct mark`.
 #[must_use]
 pub fn copy<'a>(field: Selector) -> Number<'a> {
     Number(Kind::Key(field.into(), None))
 }
 
-/// What a map has for a key: `meta mark set ip saddr map @marks`.
+/// The value that a map has for a key: `meta mark set ip saddr map @marks`.
 pub fn map<'a>(key: impl Into<Key<'a>>, map: impl Into<SetName<'a>>) -> Number<'a> {
     Number(Kind::Map(key.into(), map.into(), None))
 }
 
 impl Bits {
-    /// First this and then the other: `(x & mask ^ xor) & other.mask ^ other.xor`.
+    /// Combines two operations, this one first: `(x & mask ^ xor) & other.mask ^ other.xor`.
     const fn then(self, other: Self) -> Self {
         Self {
             mask: self.mask & other.mask,
@@ -205,7 +205,7 @@ impl Bits {
 }
 
 impl Number<'_> {
-    /// With some bits changed: `copy(ct::MARK).with(and(0xff))`; after those of an earlier call.
+    /// Changes some bits, after the changes of earlier calls: `copy(ct::MARK).with(and(0xff))`.
     #[must_use]
     pub fn with(mut self, bits: Bits) -> Self {
         match &mut self.0 {
@@ -219,16 +219,16 @@ impl Number<'_> {
     }
 }
 
-/// How the sender is told that its packet was dropped.
+/// How a rejection is reported to the sender of the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectWith {
-    /// By ICMP: of IPv4 packets only.
+    /// ICMP; only for IPv4 packets.
     Icmp(IcmpCode),
-    /// By ICMPv6: of IPv6 packets only.
+    /// ICMPv6; only for IPv6 packets.
     Icmpv6(Icmpv6Code),
-    /// By ICMP or ICMPv6, whichever the packet calls for: in tables of both.
+    /// ICMP or ICMPv6, depending on the packet; only in tables of both versions.
     Icmpx(RejectIcmpxCode),
-    /// By a TCP reset: of TCP packets only.
+    /// A TCP reset; only for TCP packets.
     TcpReset,
 }
 
@@ -238,18 +238,17 @@ impl<'a> Build<'a> {
         self.expression(&Counter::default())
     }
 
-    /// Counts packets and bytes from here on: `counter packets 5 bytes 420`.
+    /// Counts packets and bytes, starting from these numbers: `counter packets 5 bytes 420`.
     pub fn counter_from(self, packets: u64, bytes: u64) -> Self {
         self.expression(&Counter::new(packets, bytes))
     }
 
-    /// Lets the packet pass by an object of the table: `counter name "web"`, `quota name …`, `limit
-    /// name …`.
+    /// Applies a stateful object of the table: `counter name "web"`, `quota name …`, `limit name …`.
     pub fn object<'n>(self, object_type: ObjectType, name: impl Into<Name<'n>>) -> Self {
         self.expression(&Objref::named(object_type, name))
     }
 
-    /// Goes on as long as a rate is kept, or when it is exceeded.
+    /// Matches while a rate is not exceeded, or, with [`Rate::over`], when it is exceeded.
     pub fn limit(mut self, limit: impl Into<Limit>) -> Self {
         let limit = limit.into();
         if limit.rate == Some(0) || limit.unit == Some(0) {
@@ -259,13 +258,13 @@ impl<'a> Build<'a> {
         self
     }
 
-    /// Goes on until a number of bytes has passed, or after that: [`Quota::until`],
-    /// [`Quota::over`].
+    /// Matches until a number of bytes has passed ([`Quota::until`]), or after that
+    /// ([`Quota::over`]).
     pub fn quota(self, quota: &Quota) -> Self {
         self.expression(quota)
     }
 
-    /// Goes on when there are more connections than this: `ct count over`.
+    /// Matches when there are more connections than this: `ct count over`.
     pub fn ct_count_over(self, connections: u32) -> Self {
         self.expression(&Connlimit::over(connections))
     }
@@ -275,12 +274,12 @@ impl<'a> Build<'a> {
         self.expression(&Notrack::new())
     }
 
-    /// Writes a line to the kernel's log that starts with this prefix.
+    /// Logs the packet to the kernel log with this prefix.
     pub fn log_prefix(self, prefix: &str) -> Self {
         self.log(&Log::prefix(prefix))
     }
 
-    /// Writes a line to the kernel's log, or hands the packet to a group of listeners.
+    /// Logs the packet to the kernel log, or passes it to a log group.
     ///
     /// ```
     /// use chainwright::nft::build::Build;
@@ -333,7 +332,7 @@ impl<'a> Build<'a> {
         self
     }
 
-    /// Sets the packet's priority, a class of traffic control: `0x1_0005` is `1:5`.
+    /// Sets the packet's priority, a traffic control class: `0x1_0005` is `1:5`.
     pub fn meta_priority_set<'m>(mut self, number: impl Into<Number<'m>>) -> Self {
         if self.number(&meta::PRIORITY, number.into()) {
             self.push(&Meta::set(MetaKey::PRIORITY, Register::R1));
@@ -341,7 +340,8 @@ impl<'a> Build<'a> {
         self
     }
 
-    /// Sets the connection's mark, as [`meta_mark_set`](Self::meta_mark_set) sets the packet's.
+    /// Sets the connection's mark, like [`meta_mark_set`](Self::meta_mark_set) for the packet's
+    /// mark.
     pub fn ct_mark_set<'m>(mut self, number: impl Into<Number<'m>>) -> Self {
         if self.number(&ct::MARK, number.into()) {
             self.push(&Ct::set(CtKey::MARK, Register::R1));
@@ -349,14 +349,14 @@ impl<'a> Build<'a> {
         self
     }
 
-    /// Lets the packet's way through the rules be traced: `meta nftrace set 1`.
+    /// Enables or disables tracing of the packet: `meta nftrace set 1`.
     pub fn meta_nftrace_set(mut self, traced: bool) -> Self {
         self.push(&Immediate::value(Register::R1, &[traced.into()]));
         self.push(&Meta::set(MetaKey::NFTRACE, Register::R1));
         self
     }
 
-    /// Puts a number of four bytes into the first register.
+    /// Loads a number of four bytes into the first register; returns false on an error.
     fn number(&mut self, own: &Selector, number: Number<'_>) -> bool {
         let (key, bits) = match number.0 {
             Kind::Constant(number) => {
@@ -388,7 +388,7 @@ impl<'a> Build<'a> {
         true
     }
 
-    /// Changes some bits of the first register.
+    /// Applies a bitwise operation to the first register.
     fn change(&mut self, bits: Option<Bits>) {
         if let Some(Bits { mask, xor }) = bits {
             let (mask, xor) = (mask.to_ne_bytes(), xor.to_ne_bytes());
@@ -396,11 +396,12 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Drops the packet and tells its sender that the port cannot be reached: by ICMP in an `ip`
-    /// table or behind a match of IPv4, by ICMPv6 likewise, by whichever it calls for elsewhere.
+    /// Rejects the packet with port unreachable: by ICMP in an `ip` table or after a match of IPv4,
+    /// by ICMPv6 in an `ip6` table or after a match of IPv6, otherwise by either, depending on the
+    /// packet.
     ///
     /// # Errors
-    /// The first of the rule's.
+    /// The first error of the rule.
     pub fn reject(mut self) -> Result<Rule<'a>, BuildError> {
         let reject = match (self.rule.family, self.network) {
             (_, Some(Version::V4)) => Reject::icmp(IcmpCode::PORT_UNREACHABLE.0),
@@ -417,10 +418,10 @@ impl<'a> Build<'a> {
         self.finish()
     }
 
-    /// Drops the packet and tells its sender.
+    /// Rejects the packet.
     ///
-    /// As nft does, this limits the whole rule to packets that can be answered so, from before its
-    /// first match on.
+    /// Like nft, this limits the whole rule to packets that this rejection applies to, by a match
+    /// inserted before the rule's first one.
     ///
     /// ```
     /// use chainwright::nft::build::{Build, Icmpv6Code, RejectWith};
@@ -428,7 +429,7 @@ impl<'a> Build<'a> {
     ///
     /// // tcp dport 22 reject with tcp reset
     /// Build::new(Family::INET, "filter", "input").tcp_dport(22).reject_with(RejectWith::TcpReset)?;
-    /// // An IPv4 packet has no answer by ICMPv6.
+    /// // ICMPv6 cannot reject an IPv4 packet.
     /// let mistaken = Build::new(Family::IP, "filter", "input")
     ///     .reject_with(RejectWith::Icmpv6(Icmpv6Code::NO_ROUTE));
     /// assert!(mistaken.is_err());
@@ -436,7 +437,7 @@ impl<'a> Build<'a> {
     /// ```
     ///
     /// # Errors
-    /// The first of the rule's.
+    /// The first error of the rule.
     pub fn reject_with(mut self, with: RejectWith) -> Result<Rule<'a>, BuildError> {
         let reject = match with {
             RejectWith::Icmp(code) => {
@@ -468,7 +469,7 @@ impl<'a> Build<'a> {
                     });
                 }
                 Reject {
-                    icmp_code: Some(0), // without meaning, but nft writes it
+                    icmp_code: Some(0), // without effect, but nft writes it
                     ..Reject::tcp_reset()
                 }
             }

@@ -1,5 +1,5 @@
-//! What is refused, and what is not kept from one rule to the next. That the rules themselves are
-//! nft's is for `tests/nft/build.rs`, with the kernel.
+//! Rejected rules, and reuse of a rule's memory. `tests/nft/build.rs` compares rules with nft's,
+//! in the kernel.
 
 #[cfg(target_endian = "little")]
 mod bytes;
@@ -21,7 +21,7 @@ fn error(build: Build<'_>) -> BuildError {
     build.finish().unwrap_err()
 }
 
-/// The families in which a rule cannot be.
+/// Asserts that a rule can be built in these families only.
 #[track_caller]
 fn only_in(
     families: &[Family],
@@ -147,7 +147,7 @@ fn one_rule_is_for_one_protocol() {
             .unwrap_err(),
         conflict("reject with icmpv6", "ip")
     );
-    // What is not so limits nothing.
+    // A negated match implies no protocol.
     let rule = inet().meta_l4proto(not(Protocol::UDP)).udp_dport(1);
     assert!(rule.finish().is_ok());
 }
@@ -177,7 +177,7 @@ fn ports_of_what_has_none_are_not_looked_at() {
     let not_these = ip().meta_l4proto(not(in_set("protocols")));
     refused(not_these.th_dport(53).finish(), "th dport");
 
-    // The protocol before it, of a set before it, or in the same key.
+    // The protocol is matched before, by a set before, or in the same key.
     let taken = [
         ip().meta_l4proto(Protocol::UDP).th_dport(53),
         ip().ip_protocol(Protocol::TCP).th_dport(53),
@@ -241,7 +241,7 @@ fn values_that_compare_with_something_else() {
     let backwards = 2..=1;
     let what = "meta mark";
     assert_eq!(error(ip().meta_mark(backwards)), BuildError::Range { what });
-    // 256 is after 255 on every machine.
+    // 256 is after 255 in either byte order.
     assert!(ip().meta_mark(255..=256).finish().is_ok());
     assert_eq!(
         error(ip().meta_mark(masked(0x100, 0xff))),
@@ -285,7 +285,7 @@ fn values_that_compare_with_something_else() {
     ] {
         assert!(ip().iifname(name).finish().is_ok(), "{name:?}");
     }
-    // A name and no other kind of value may be the start of what is compared.
+    // Only names may be shorter than the compared field.
     let what = "iifname";
     assert_eq!(
         error(ip().matches(meta::IIFNAME, 5u32)),
@@ -301,7 +301,7 @@ fn values_that_compare_with_something_else() {
 fn keys_that_cannot_be() {
     let ip = || build(Family::IP);
     assert_eq!(error(ip().lookup(&[], "s")), BuildError::Key { length: 0 });
-    // Four times 16 bytes is all there is.
+    // All registers have four times 16 bytes.
     let most = [ip6::SADDR; 4];
     assert!(build(Family::IP6).lookup(&most, "s").finish().is_ok());
     let more = [ip6::SADDR, ip6::SADDR, ip6::SADDR, ip6::SADDR, tcp::DPORT];
@@ -309,7 +309,7 @@ fn keys_that_cannot_be() {
         error(build(Family::IP6).lookup(&more, "s")),
         BuildError::Key { length: 68 }
     );
-    // Of a hash one of them is the number's.
+    // A hash uses one register for its result.
     let hashed = build(Family::IP6).vmap(jhash(&most, 2), "m");
     assert_eq!(error(hashed), BuildError::Key { length: 64 });
     assert!(
@@ -332,7 +332,7 @@ fn keys_that_cannot_be() {
         error(ip().matches(raw, 1u32)),
         BuildError::Key { length: 255 }
     );
-    // The start of a name, wherever names are; it is in no order, and has no mask.
+    // The start of a name can be compared with any field, but not ordered or masked.
     let raw = Selector::raw(PayloadBase::INNER, 0, 64);
     let (start, what) = (Interface("eth*"), "raw payload");
     assert!(ip().matches(raw, start).finish().is_ok());
@@ -375,7 +375,7 @@ fn keys_that_cannot_be() {
             .finish()
             .is_ok()
     );
-    // A set that was given whole has keys of a length that is known.
+    // The builder knows the key length of a set that it was given.
     let set = Anonymous::ports(Family::IP, "t", 1, [22]);
     let (length, expected) = (4, 2);
     assert_eq!(
@@ -465,18 +465,18 @@ fn the_first_error_is_the_one() {
     assert_eq!(error, BuildError::Family { what, family });
     assert_eq!(
         error.to_string(),
-        "`ip6 saddr` has no meaning in a table of the family ip"
+        "`ip6 saddr` is not supported in a table of family ip"
     );
 }
 
-/// nft has no words for it; the expressions are those of a field's bits.
+/// nft has no syntax for it; the expressions are the same as for a field's bits.
 #[test]
 fn bits_of_what_a_map_has_are_changed() {
     let number = map(ip::SADDR, "marks").with(and(0xff)).with(or(0x101));
     let rule = build(Family::IP).ct_mark_set(number).finish().unwrap();
     let mask = Number::from(0x1234).with(and_xor(0xff, 1));
     assert_eq!(mask, 0x35.into());
-    // Whatever the bits are, both changes are made.
+    // The changes combine for any bits.
     let both = [or(0x0f0), xor(0xff), and(0x3c)].into_iter();
     let value = both.fold(Number::from(0x1204), Number::with);
     assert_eq!(value, (((0x1204 | 0x0f0) ^ 0xff) & 0x3c).into());

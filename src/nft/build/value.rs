@@ -1,4 +1,4 @@
-//! What a field is compared with.
+//! Values that fields are compared with.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
@@ -14,18 +14,18 @@ use crate::nft::{DataType, Family, Set};
 /// Byte order of a field in a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteOrder {
-    /// That of the machine: metadata and what connection tracking knows.
+    /// The machine's byte order: metadata and connection tracking.
     Host,
-    /// Network byte order: what stands in packets.
+    /// Network byte order: packet headers.
     Network,
 }
 
-/// A value as it stands in a register.
+/// A value as encoded in a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Encoded {
     bytes: [u8; 16],
     length: u8,
-    /// Only the first bytes of what is compared.
+    /// Whether the value is shorter than the compared field and matches its start.
     pub(super) partial: bool,
 }
 
@@ -44,7 +44,8 @@ impl Encoded {
         &self.bytes[..usize::from(self.length)]
     }
 
-    /// The mask of a prefix of so many bits, at most all; what is behind it is taken away.
+    /// Returns the mask of a prefix of `bits` bits, at most all, and clears the bits of `self`
+    /// outside it.
     pub(super) fn mask(&mut self, bits: u8) -> Self {
         let mut mask = Self { ..*self };
         let mut left = bits;
@@ -57,7 +58,7 @@ impl Encoded {
         mask
     }
 
-    /// The same with all bits set that the mask does not have: the last address of a prefix.
+    /// Sets all bits outside the mask: the last address of a prefix.
     pub(super) fn with_ones(mut self, mask: &Self) -> Self {
         for index in 0..usize::from(self.length) {
             self.bytes[index] |= !mask.bytes[index];
@@ -70,7 +71,7 @@ mod sealed {
     use super::{BuildError, ByteOrder, Encoded};
 
     pub trait Encode {
-        /// The value as it stands in a register.
+        /// Encodes the value as stored in a register.
         fn in_register(self, order: ByteOrder) -> Result<Encoded, BuildError>;
     }
 }
@@ -78,15 +79,15 @@ pub(super) use sealed::Encode;
 
 /// A value that a field can be compared with: an address, a port, a number, a set of flags.
 pub trait Value: Copy + Encode {
-    /// What a set of such values consists of.
+    /// Data type of a set of such values.
     const TYPE: DataType;
-    /// Whether it is a set of flags: then a field is compared for any one of them.
+    /// Whether it is a set of flags, of which any one matches.
     const FLAGS: bool = false;
 }
 
-/// What a field must be for the rule to go on. It is rarely written out:
+/// A condition on a field. It is usually converted from a value:
 ///
-/// | written | in nft's words |
+/// | Rust | nft |
 /// |---|---|
 /// | `22` | `22` |
 /// | `22..=80` | `22-80` |
@@ -125,8 +126,8 @@ impl<'a, T> Match<'a, T> {
 }
 
 impl<'a, T: Value> Match<'a, T> {
-    /// The same in bytes, for a field of this byte order. Numbers that are ordered must be in
-    /// network order.
+    /// Encodes the values for a field of this byte order. Values of ranges and ordered
+    /// comparisons are always encoded in network byte order.
     pub(super) fn encode(self, order: ByteOrder) -> Result<Match<'a, Encoded>, BuildError> {
         let here = |value: T| value.in_register(order);
         let ordered = |value: T| value.in_register(ByteOrder::Network);
@@ -145,13 +146,13 @@ impl<'a, T: Value> Match<'a, T> {
     }
 }
 
-/// The opposite of a match: see [`not`].
+/// A negated match: see [`not`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Not<M>(M);
 
-/// What is not so: `!=`. Of a set of flags, that none of them is set (nft's `!`; its `!=` asks
-/// for any other combination, which several states of a connection always are:
-/// [`not`]`(`[`exactly`]`(…))`).
+/// Negates a match: `!=`. For a set of flags, matches if none of them is set (nft's `!`). nft's
+/// `!=` matches every other combination of flags, and several connection states are always
+/// another one: [`not`]`(`[`exactly`]`(…))`.
 pub const fn not<M>(what: M) -> Not<M> {
     Not(what)
 }
@@ -174,11 +175,11 @@ impl<'a, T, M: Into<Match<'a, T>>> From<Not<M>> for Match<'a, T> {
     }
 }
 
-/// A value and what is looked at of it: see [`masked`].
+/// A value and a mask: see [`masked`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Masked<T>(T, T);
 
-/// Of the bits in `mask` those in `value` are set and the others are not: `& mask == value`.
+/// Matches if, of the bits in `mask`, exactly those in `value` are set: `& mask == value`.
 pub const fn masked<T>(value: T, mask: T) -> Masked<T> {
     Masked(value, mask)
 }
@@ -193,7 +194,7 @@ impl<T> From<Masked<T>> for Match<'_, T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exactly<T>(T);
 
-/// These flags are set and no others: `==`.
+/// Matches if these flags are set and no others: `==`.
 pub const fn exactly<T>(flags: T) -> Exactly<T> {
     Exactly(flags)
 }
@@ -204,7 +205,7 @@ impl<T> From<Exactly<T>> for Match<'_, T> {
     }
 }
 
-/// A value and on which side of it: see [`less_than`] and the like.
+/// An ordered comparison: see [`less_than`], [`at_most`], [`greater_than`], [`at_least`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compared<T>(CmpOp, T);
 
@@ -241,11 +242,11 @@ impl<T> From<RangeInclusive<T>> for Match<'_, T> {
     }
 }
 
-/// A set by its name: see [`in_set`].
+/// A lookup in a set: see [`in_set`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InSet<'a>(SetName<'a>);
 
-/// In this set, by its name, or as it was put into the same transaction: `@set`.
+/// Matches if the field is in a set, given by name or as a set of the same transaction: `@set`.
 pub fn in_set<'a>(set: impl Into<SetName<'a>>) -> InSet<'a> {
     InSet(set.into())
 }
@@ -268,7 +269,7 @@ impl<'a, T> From<&'a super::Anonymous<'_>> for Match<'a, T> {
     }
 }
 
-/// Values of one type: how they are encoded, and what sets of them consist of.
+/// Implements the encoding and the set type of value types.
 macro_rules! value {
     ($($Type:ty: $DATA:ident $(, $flags:literal)?, |$value:ident, $order:ident| $encode:expr;)*) => {$(
         impl Encode for $Type {
@@ -347,8 +348,8 @@ impl From<(Ipv6Addr, u8)> for Match<'_, Ipv6Addr> {
     }
 }
 
-/// An interface's name, or the start of several ones': `eth*`. A `\\` before the `*` at the end
-/// makes it a part of the name.
+/// An interface name, or the common start of several: `eth*`. A `\\` before a trailing `*`
+/// makes the `*` part of the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interface<'n>(pub &'n str);
 

@@ -1,4 +1,4 @@
-//! What becomes of a commit of which the kernel's messages are lost, cut or no messages at all.
+//! Results of commits whose echo is lost, truncated or malformed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,7 +16,7 @@ use crate::netlink::replay::{Replay, Reply};
 use crate::netlink::{MessageWriter, NfGenMsg, Socket};
 use crate::nft::{CommitError, Connection, Family, Outcome, Rule, Table};
 
-/// The generation before the commit, and the one that it makes.
+/// The generation before the commit, and the generation created by it.
 const BEFORE: u32 = 0x1_fffd;
 const MADE: u32 = 0x2_0001;
 
@@ -70,7 +70,7 @@ fn acknowledgement(sequence: u32) -> Vec<u8> {
     bytes
 }
 
-/// A table and two rules, and the replies that a kernel gives to it.
+/// A table and two rules; `replies` has the kernel's replies to it.
 fn transaction() -> Transaction {
     let mut tx = Transaction::new();
     tx.add(&Table::new(Family::IP, "t")).unwrap();
@@ -89,7 +89,7 @@ fn replies() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Commits to a kernel that answers with these; how many batches were sent.
+/// Commits to a kernel with these replies; returns the number of batches sent too.
 fn commit(replies: Vec<Reply>) -> (Result<Committed, CommitError>, u32) {
     let batches = Arc::new(AtomicU32::new(0));
     let sent = Arc::clone(&batches);
@@ -125,7 +125,8 @@ fn all_of_it_comes() {
     assert!(committed.is_whole());
 }
 
-/// The first part of it came: the commit is known to be done, and which handles are missing.
+/// The first part of the echo arrived: the commit is known to be applied, and which handles are
+/// missing.
 #[test]
 fn what_was_dropped_is_said_to_be_missing() {
     let came = vec![table(1, 10), rule(2, 20)];
@@ -138,7 +139,7 @@ fn what_was_dropped_is_said_to_be_missing() {
     assert_eq!(handles, [Some(10), Some(20), None]);
     assert_eq!(committed.missing(), [2]);
     assert!(!committed.is_whole());
-    // By what every message has of it.
+    // From the low 16 bits that every message contains.
     assert_eq!(number(&committed), Some(MADE));
 }
 
@@ -147,7 +148,7 @@ fn where_nothing_came_the_outcome_is_as_without() {
     let (committed, batches) = commit(vec![Reply::Error(libc::ENOBUFS)]);
     assert_eq!(committed.unwrap_err().outcome, Outcome::Unknown);
     assert_eq!(batches, 1);
-    // The end was acknowledged alone.
+    // Only the acknowledgement of the end arrived.
     let mut acknowledged = vec![Reply::Error(libc::ENOBUFS)];
     acknowledged.push(Reply::Datagram(acknowledgement(4)));
     let committed = commit(acknowledged).0.unwrap();
@@ -155,14 +156,14 @@ fn where_nothing_came_the_outcome_is_as_without() {
     assert_eq!((number(&committed), committed.is_whole()), (None, false));
 }
 
-/// The kernel has no message for a large rule, and does not say so.
+/// The kernel sends no message for a large rule, and reports no error.
 #[test]
 fn a_rule_of_which_nothing_is_told_is_missing() {
     let mut replies = replies();
     replies[0] = [table(1, 10), rule(3, 30)].concat();
     let committed = commit(datagrams(replies.clone())).0.unwrap();
     assert_eq!(committed.missing(), [1]);
-    // A table that is there already is not told of.
+    // The kernel sends no message for a table that already exists.
     replies[0] = [rule(2, 20), rule(3, 30)].concat();
     let committed = commit(datagrams(replies)).0.unwrap();
     assert!(committed.is_whole() && committed.added(0).is_none());
@@ -179,7 +180,7 @@ fn what_is_told_of_others_proves_nothing() {
 }
 
 proptest! {
-    /// Whatever comes: no panic, and no handle that did not.
+    /// Any bytes: no panic, and no handle that was not received.
     #[test]
     fn any_bytes_are_taken_in(
         at in 0_usize..400,

@@ -1,7 +1,7 @@
-//! Owned builders: structs with one `Option` an attribute.
+//! Builders that own their data: structs with one `Option` per attribute.
 
-/// Declares such a struct: its fields, and how it is written, with the order in which it is if that is not
-/// the one in which they are declared. A family stands before the attributes of an object.
+/// Declares a builder: its fields, and how they are written, with the order of writing if it differs from
+/// that of the declaration. Objects have a family before the attributes.
 macro_rules! builder {
     (
         $(#[$meta:meta])*
@@ -58,17 +58,17 @@ macro_rules! builder {
                 #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
                 pub $field: Option<$Type $(<$of>)?>,
             )*
-            /// Attributes that this version of the crate does not know; written behind all others.
+            /// Attributes unknown to this version of the crate; written after all others.
             #[cfg_attr(feature = "serde", serde(skip_serializing_if = "crate::nft::UnknownAttributes::is_empty"))]
             pub unknown: $crate::nft::UnknownAttributes,
         }
 
         impl $(<$life>)? $Name $(<$life>)? {
-            /// The attributes' types and names.
+            /// Types and names of the attributes.
             pub const ATTRIBUTES: &'static [(u16, &'static str)] =
                 &[$(($KIND, stringify!($KIND)),)* $(($PAD, stringify!($PAD)),)?];
 
-            /// What is known of each.
+            /// The notes of each attribute.
             #[allow(dead_code, reason = "of what is not compared")]
             pub(crate) const KNOWN: &'static [$crate::nft::declare::Known] =
                 &[$(($KIND, &[
@@ -76,10 +76,10 @@ macro_rules! builder {
                     $($($crate::nft::declare::Note::$note),+)?
                 ]),)* $(($PAD, &[$crate::nft::declare::Note::padding]),)?];
 
-            /// Writes the attributes that are set, in the order in which nft does.
+            /// Writes the attributes that are set, in nft's order.
             #[inline]
             pub fn write_attributes(&self, writer: &mut $crate::netlink::MessageWriter<'_>) {
-                // The steps, to be taken in order.
+                // Expanded once per field, in order.
                 macro_rules! step {
                     () => {};
                     $(($field) => {
@@ -95,13 +95,13 @@ macro_rules! builder {
                 self.unknown.write(writer);
             }
 
-            /// Writes the attributes that say which one is meant.
+            /// Writes the attributes that identify the object.
             #[allow(dead_code, reason = "of what is not removed by itself")]
             pub(in crate::nft) fn write_named(
                 &self,
                 writer: &mut $crate::netlink::MessageWriter<'_>,
             ) {
-                // The steps, to be taken in order.
+                // Expanded once per field, in order.
                 macro_rules! step {
                     () => {};
                     $(($field) => {
@@ -116,7 +116,7 @@ macro_rules! builder {
                 }
                 $(step!($order);)*
                 step!();
-                let _ = writer; // of what has no identity
+                let _ = writer; // without an identity it is unused
             }
         }
 
@@ -126,7 +126,7 @@ macro_rules! builder {
         impl $(<$life>)? $crate::nft::properties::Arbitrary for $Name $(<$life>)? {
             type Value = $crate::nft::declare::builder!(@static $Name $($life)?);
             fn arbitrary(depth: u32) -> proptest::strategy::BoxedStrategy<Self::Value> {
-                let _ = depth; // of one without fields
+                let _ = depth; // unused without fields
                 let this = $crate::nft::declare::any_fields!(
                     $Name
                     $(, $family = <$crate::nft::Family as $crate::nft::properties::Arbitrary>::arbitrary(depth))?
@@ -184,7 +184,7 @@ macro_rules! builder {
     (@owned $Name:ident [] [] $fields:tt) => {};
     (@owned $Name:ident [$life:lifetime] [$($family:ident)?] { $($field:ident)* }) => {
         impl $Name<'_> {
-            /// The same with nothing borrowed.
+            /// Converts it into a value that borrows nothing.
             #[must_use]
             pub fn into_owned(self) -> $Name<'static> {
                 $Name {
@@ -198,10 +198,10 @@ macro_rules! builder {
 }
 pub(in crate::nft) use builder;
 
-/// Declares a group of attributes: a struct that is read from and written to bytes, itself the value of
-/// the attribute that they are nested in. If it is to have a view as well, what that is called and
-/// what it is of comes after the struct's name; the order in which the kernel lists the attributes
-/// after that, where it is not the one in which they are declared and written (`listed as`).
+/// Declares a group of attributes: a struct that is read from and written to bytes, and is itself the
+/// value of the attribute that contains them. If it also has a view, the view's name and its description
+/// follow the struct's name; after that comes the order in which the kernel lists the attributes, if it
+/// differs from the order in which they are declared and written (`listed as`).
 macro_rules! attributes {
     (
         $(#[$meta:meta])*
@@ -220,11 +220,11 @@ macro_rules! attributes {
         }
 
         impl<'a> $View<'a> {
-            /// Reads the attributes that `bytes` consists of; unknown ones are passed over.
+            /// Parses the attributes in `bytes`; skips unknown ones.
             ///
             /// # Errors
-            /// [`Malformed`](crate::netlink::Malformed) when an attribute does not fit or is not a
-            /// value of its type.
+            /// [`Malformed`](crate::netlink::Malformed) if an attribute does not fit or is not a value of
+            /// its type.
             #[inline(always)]
             pub fn parse(bytes: &'a [u8]) -> Result<Self, $crate::netlink::Malformed> {
                 Self::of_attributes((), bytes)
@@ -253,22 +253,22 @@ macro_rules! attributes {
         }
 
         impl $(<$life>)? $Name $(<$life>)? {
-            /// Reads the attributes that `bytes` consists of; unknown ones are kept.
+            /// Parses the attributes in `bytes`; keeps unknown ones.
             ///
             /// # Errors
-            /// [`Malformed`](crate::netlink::Malformed) when an attribute does not fit or is not a
-            /// value of its type.
+            /// [`Malformed`](crate::netlink::Malformed) if an attribute does not fit or is not a value of
+            /// its type.
             #[inline(always)]
             pub fn from_attributes(
                 bytes: & $($life)? [u8],
             ) -> Result<Self, $crate::netlink::Malformed> {
                 let mut attributes = $crate::netlink::Attributes::new(bytes);
-                // First where everything is, then every value straight into its place.
+                // Finds all attributes first, then decodes each value directly into its field.
                 $(let mut $field = None;)*
                 let mut others = false;
                 while !attributes.at_end() {
                     let (kind, payload) = attributes.advance()?;
-                    let _ = payload; // of an expression that knows no attributes
+                    let _ = payload; // unused for an expression without attributes
                     match kind {
                         $($KIND => $field = Some(payload),)*
                         $($PAD => {})?
@@ -337,10 +337,10 @@ macro_rules! attributes {
 }
 pub(in crate::nft) use attributes;
 
-/// Declares an object: an owned builder (a family and one `Option` an attribute) and a borrowed
-/// view with an accessor an attribute. The attributes are declared in the order in which the kernel
-/// sends them, so that a view is read in one straight pass; any other order is read as well. The order
-/// in which they are written comes after the view's name, where it is another (`written as`).
+/// Declares an object: a builder (a family and one `Option` per attribute) and a borrowed view with one
+/// accessor per attribute. The attributes are declared in the order in which the kernel sends them, so
+/// that a view is parsed in a single pass; any other order is parsed as well. If the attributes are
+/// written in another order, it follows the view's name (`written as`).
 macro_rules! object {
     (
         $(#[$meta:meta])*
@@ -361,8 +361,8 @@ macro_rules! object {
             #[doc = concat!("Reads a message of the kernel as ", $what, ".")]
             ///
             /// # Errors
-            /// [`Malformed`](crate::netlink::Malformed) when an attribute does not fit, is not a
-            /// value of its type, or is missing though the kernel always sends it.
+            /// [`Malformed`](crate::netlink::Malformed) if an attribute does not fit, is not a value of
+            /// its type, or is missing although the kernel always sends it.
             #[inline(always)]
             pub fn parse(
                 message: &$crate::netlink::Message<'a>,
@@ -370,7 +370,7 @@ macro_rules! object {
                 Self::of_payload(message.payload)
             }
 
-            /// As [`parse`](Self::parse), of what follows the message's header.
+            /// Like [`parse`](Self::parse), for the payload after the message's header.
             #[doc(hidden)]
             #[inline(always)]
             pub fn of_payload(
@@ -407,7 +407,7 @@ macro_rules! object {
                 let view = $View::of_payload(payload)?;
                 let _ = format!("{view:?} {view:#?}");
                 let this = view.to_builder().into_owned();
-                // The fast way and the slow way read the same.
+                // Both parsers return the same.
                 let slow = $View::in_any_order(view.head, view.all)?;
                 assert_eq!(slow.to_builder(), this);
                 Ok(this)
@@ -424,7 +424,7 @@ macro_rules! object {
 }
 pub(in crate::nft) use object;
 
-/// Any values of a field, given what is known of it.
+/// A strategy for a field, given its notes.
 #[cfg(any(test, feature = "testing"))]
 macro_rules! any_field {
     ([required $($note:ident)*] $Type:ty, $depth:ident) => {
@@ -437,7 +437,7 @@ macro_rules! any_field {
 #[cfg(any(test, feature = "testing"))]
 pub(in crate::nft) use any_field;
 
-/// Any values of a struct, given a strategy for each of its fields.
+/// A strategy for a struct, given a strategy for each of its fields.
 #[cfg(any(test, feature = "testing"))]
 macro_rules! any_fields {
     ($Name:ident $(, $field:ident = $strategy:expr)* $(,)?) => {{

@@ -1,25 +1,23 @@
-//! Declare once: from one table of (attribute, field, type, what is known of it) come an object's
-//! borrowed view, its owned builder, its Debug form, the names that errors use, and the lists by which
-//! snapshots are compared and written back.
+//! Declarations: one table of (attribute, field, type, notes) generates an object's borrowed view, its
+//! builder, its `Debug`, the names used in errors, and the lists that are used to compare and restore
+//! snapshots.
 //!
 //! - [`attributes!`](attributes) declares a group of attributes: an expression, an element, or a nested
 //!   attribute.
 //! - [`object!`](object) declares an object with its view.
-//! - [`values!`](values) declares a number whose values have names, [`flags!`](flags) a set of
-//!   flags.
+//! - [`values!`](values) declares a number with named values, [`flags!`](flags) a set of flags.
 //!
 //! A line of a declaration is
 //!
 //! ```text
-//! /// What it is.
+//! /// Handle of the chain.
 //! NFTA_CHAIN_HANDLE => handle: u64 [required, handle],
 //! ```
 //!
-//! and what stands in the brackets are [`Note`]s. A field's type implements [`Field`]: how its payload
-//! is read and written. What a view gives for it stands in [`plain!`](plain).
+//! The brackets contain [`Note`]s. A field's type implements [`Field`], which reads and writes its payload.
+//! [`plain!`](plain) defines the type that a view returns for it.
 //!
-//! A group with numbers of 64 bits declares last which attribute its padding is (`_ => NFTA_CHAIN_PAD,`): see
-//! [`padding`].
+//! A group with 64-bit numbers declares its padding attribute last (`_ => NFTA_CHAIN_PAD,`): see [`padding`].
 
 mod builder;
 mod padding;
@@ -37,7 +35,7 @@ pub(in crate::nft) use view::{plain, view};
 use super::name::{Bytes, Name};
 use crate::netlink::{AttributeCursor, FastPathMiss, Malformed, MessageWriter};
 
-/// What is known of an attribute, beside its type; the names are those that a declaration uses.
+/// Properties of an attribute, besides its type, named as in declarations.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[allow(non_camel_case_types, reason = "declarations write them so")]
 pub(crate) enum Note {
@@ -45,58 +43,58 @@ pub(crate) enum Note {
     required,
     /// Only ever sent to the kernel.
     written,
-    /// What it is in a listing is another thing than in a request, or nothing there: a builder does not
-    /// take it over.
+    /// Means something else in a listing than in a request, or is ignored there; builders made from a view
+    /// omit it.
     listed,
-    /// What it is depends on the other attributes: see [`Typed`].
+    /// Its meaning depends on the other attributes: see [`Typed`].
     typed,
-    /// Given by the kernel: it is neither compared nor written back.
+    /// Set by the kernel: neither compared nor restored.
     given,
-    /// Goes on by itself: it is written back, and not compared.
+    /// Changes over time: restored, but not compared.
     passing,
-    /// Counts packets: compared only if that is asked for.
+    /// Counts packets: compared only on request.
     counts,
-    /// The object's handle, which is given by the kernel and says which object is meant.
+    /// The object's handle, assigned by the kernel, which identifies the object.
     handle,
-    /// Name of the object's table: says which object is meant, and listings can be filtered by it.
+    /// Name of the object's table: identifies the object, and can filter listings.
     table,
-    /// Name of its chain, likewise.
+    /// Name of its chain, used in the same way.
     chain,
-    /// Name of its set, likewise.
+    /// Name of its set, used in the same way.
     set,
-    /// The object's own name: says which object is meant.
+    /// The object's own name, which identifies it.
     name,
-    /// Says, with others, which object is meant when it is to be removed.
+    /// Identifies, together with others, an object to be removed.
     identity,
-    /// The padding that some kernels put before a number of 64 bits: it is skipped everywhere.
+    /// The padding that some kernels put before a 64-bit number: always skipped.
     padding,
-    /// A name that nft writes without the NUL at its end; the kernel takes and lists both.
+    /// A name that nft writes without a trailing NUL; the kernel accepts and lists both.
     unended,
     /// The name of a network device.
     device,
-    /// The context of a secmark, without a NUL at its end.
+    /// The security context of a secmark, without a trailing NUL.
     context,
     /// User data.
     userdata,
-    // By its type:
-    /// Holds a list of expressions, which may have a state.
+    // // By type:
+    /// Holds a list of expressions, which may have state.
     expressions,
-    /// Holds one expression, which may have a state.
+    /// Holds one expression, which may have state.
     expression,
     /// Holds counters.
     counters,
     /// Holds a list of elements.
     elements,
-    /// Holds what an object of its type has.
+    /// Holds the data of a stateful object.
     object,
     /// Holds anything else.
     value,
 }
 
-/// An attribute's type, and what is known of it.
+/// The type of an attribute, and its notes.
 pub(crate) type Known = (u16, &'static [Note]);
 
-/// The one attribute with this note, if there is one.
+/// Returns the attribute with this note, if any.
 pub(crate) const fn noted(known: &[Known], note: Note) -> Option<u16> {
     let mut at = 0;
     while at < known.len() {
@@ -119,14 +117,14 @@ const fn has(notes: &[Note], note: Note) -> bool {
     false
 }
 
-/// A set of types of attributes. All of nf_tables' are below 64, as the compiler checks.
+/// A set of attribute types. All types of nf_tables are below 64, as the compiler checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kinds(u64);
 
 impl Kinds {
     pub(crate) const NONE: Self = Self(0);
 
-    /// Those that have any of these notes.
+    /// Returns the attributes that have any of these notes.
     pub(crate) const fn noted(known: &[Known], notes: &[Note]) -> Self {
         let mut these = Self::NONE;
         let mut at = 0;
@@ -143,18 +141,18 @@ impl Kinds {
         these
     }
 
-    /// What the kernel gives by itself and is not told.
+    /// Returns the attributes that the kernel sets and that are not sent to it.
     pub(crate) const fn given(known: &[Known]) -> Self {
         const GIVEN: &[Note] = &[Note::given, Note::handle, Note::listed, Note::padding];
         Self::noted(known, GIVEN)
     }
 
-    /// What says nothing of whether two objects are the same.
+    /// Returns the attributes that are ignored in comparisons of objects.
     pub(crate) const fn not_compared(known: &[Known]) -> Self {
         Self(Self::given(known).0 | Self::noted(known, &[Note::passing]).0)
     }
 
-    /// These and one more.
+    /// Adds one more.
     #[must_use]
     pub(crate) const fn and(self, kind: u16) -> Self {
         assert!(kind < 64, "invariant: nf_tables' attributes are fewer");
@@ -166,23 +164,22 @@ impl Kinds {
     }
 }
 
-/// One attribute's value: how it is read from, and written to, a payload.
+/// The value of an attribute: how it is read from and written to a payload.
 #[doc(hidden)]
 pub trait Field<'a>: Sized {
-    /// What a view keeps of the payload when it has checked it: the value of a plain number or
-    /// name, the bytes of anything that is nested.
+    /// The checked payload as stored in a view: the value of a plain number or name, the bytes of a nested
+    /// attribute.
     type Kept: Copy;
-    /// What a view gives for it: the value itself, or a borrow.
+    /// The type that a view returns: the value itself, or a borrow.
     type View;
-    /// The value with nothing borrowed.
+    /// The value without borrows.
     type Static: 'static;
-    /// Whether it is a number of 64 bits, before which the kernel may put padding.
+    /// Whether it is a 64-bit number, before which the kernel may put padding.
     const WIDE: bool = false;
 
-    /// Checks a payload; `None` if it is not such a value.
+    /// Checks a payload; returns `None` if it is not a value of this type.
     fn keep(payload: &'a [u8]) -> Option<Self::Kept>;
-    /// What a view keeps of the attribute that comes next, if it is of this type; none if anything else
-    /// does.
+    /// Reads the next attribute if it is of this kind; returns `None` otherwise.
     #[inline(always)]
     fn next(
         attributes: &mut AttributeCursor<'a>,
@@ -196,27 +193,27 @@ pub trait Field<'a>: Sized {
             },
         }
     }
-    /// The view of what was kept.
+    /// Returns the view of a checked payload.
     fn view(kept: Self::Kept) -> Self::View;
-    /// The value of what was kept.
+    /// Returns the value of a checked payload.
     fn value(kept: Self::Kept) -> Self;
-    /// The value of a payload, borrowing from it; `None` if it is not such a value.
+    /// Decodes a payload, borrowing from it; returns `None` if it is not a value of this type.
     fn decode(payload: &'a [u8]) -> Option<Self> {
         Self::keep(payload).map(Self::value)
     }
     /// Writes the attribute.
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16);
-    /// The value with nothing borrowed.
+    /// Converts it into a value that borrows nothing.
     fn into_static(self) -> Self::Static;
 }
 
-/// A value that its payload alone does not tell: what it is depends on the view that it stands in.
+/// A value that cannot be decoded from its payload alone, but depends on the view that contains it.
 pub(in crate::nft) trait Typed<'a, View>: Field<'a> {
-    /// The value of what this view kept.
+    /// Decodes a payload stored in this view.
     fn of(view: &View, kept: Self::Kept) -> Self;
 }
 
-/// The parts of [`Field`] that are alike for all values that borrow nothing.
+/// The items of [`Field`] shared by all values that borrow nothing.
 macro_rules! plain_field {
     () => {
         type Kept = Self;
@@ -322,8 +319,8 @@ impl<'a> Field<'a> for Bytes<'a> {
     }
 }
 
-/// The parts of [`Field`] that are alike for all nested values: the bytes are kept, and read when
-/// they are asked for. The first argument reads them.
+/// The items of [`Field`] shared by all nested values: a view stores the bytes and decodes them on access.
+/// The second argument decodes them.
 macro_rules! nested_field {
     ($life:lifetime, $read:expr) => {
         type Kept = &$life [u8];
@@ -335,7 +332,7 @@ macro_rules! nested_field {
         }
         fn decode(payload: &$life [u8]) -> Option<Self> {
             let read: fn(&$life [u8]) -> Option<Self> = $read;
-            read(payload) // once
+            read(payload) // decodes once
         }
         fn view(kept: &$life [u8]) -> Self {
             <Self as $crate::nft::declare::Field<$life>>::value(kept)
@@ -348,13 +345,13 @@ macro_rules! nested_field {
 }
 pub(in crate::nft) use nested_field;
 
-/// The payload of an attribute, somewhere in `bytes`, is not a value of its type.
+/// Returns the error for a payload, within `bytes`, that is not a value of its type.
 #[cold]
 pub(in crate::nft) fn no_value(what: &'static str, bytes: &[u8], payload: &[u8]) -> Malformed {
     let at = payload.as_ptr() as usize - bytes.as_ptr() as usize;
     Malformed {
         what,
-        offset: at.saturating_sub(4), // where its header is
+        offset: at.saturating_sub(4), // the offset of its header
         reason: "the payload is not a value of its type",
     }
 }

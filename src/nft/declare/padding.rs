@@ -1,9 +1,8 @@
-//! Padding before numbers of 64 bits.
+//! Padding before 64-bit numbers.
 //!
-//! A kernel for a machine that reads unaligned numbers slowly (without
-//! `CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS`) puts an empty attribute `NFTA_*_PAD` before a number of 64 bits that
-//! would not be aligned in its datagram otherwise (`nla_put_be64`). The padding depends on where the message starts
-//! and has no meaning.
+//! A kernel for a machine that reads unaligned numbers slowly (without `CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS`)
+//! puts an empty attribute `NFTA_*_PAD` before a 64-bit number that would otherwise be unaligned in its datagram
+//! (`nla_put_be64`). The padding depends on the message's offset and has no meaning.
 
 use bstr::BStr;
 use chainwright_sys::nf_tables::{NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_OBJ_TYPE};
@@ -13,7 +12,7 @@ use crate::netlink::{Attribute, AttributeCursor, Attributes, FastPathMiss};
 use crate::nft::expr::{DEEPEST, ExpressionRef, ObjectType};
 use crate::nft::{Counters, Element, Name, ObjectData};
 
-/// As [`Field::next`], behind padding of this type.
+/// Like [`Field::next`], but skips padding of this type before a 64-bit number.
 #[inline(always)]
 pub(in crate::nft) fn next_padded<'a, T: Field<'a>, const PADDING: u16>(
     attributes: &mut AttributeCursor<'a>,
@@ -25,20 +24,20 @@ pub(in crate::nft) fn next_padded<'a, T: Field<'a>, const PADDING: u16>(
     }
 }
 
-/// A list of attributes, by what can hold padding in it.
+/// The kinds of attribute lists, which determine the attributes that can contain padding.
 #[derive(Clone, Copy)]
 pub(in crate::nft) enum Padded {
     /// The attributes of a declared group.
     Group(&'static [Known]),
     /// Expressions.
     Expressions,
-    /// The name of an expression and its data.
+    /// The name and the data of an expression.
     Expression,
     /// Elements.
     Elements,
 }
 
-/// What an attribute is for [`Padded`].
+/// The classification of an attribute by [`Padded`].
 enum Part {
     Padding,
     Value,
@@ -76,14 +75,14 @@ impl Padded {
                 Part::Nested(inner) if depth > 0 => {
                     out.extend_from_slice(&attribute.raw[..4]);
                     inner.write(attribute.payload, depth - 1, out);
-                    let length = (out.len() - start) as u16; // not more than it was
+                    let length = (out.len() - start) as u16; // not longer than the original
                     out[start..start + 2].copy_from_slice(&length.to_ne_bytes());
                     out.resize(out.len().next_multiple_of(4), 0);
                 }
                 Part::Value | Part::Nested(_) => out.extend_from_slice(attribute.raw),
             }
         }
-        out.extend_from_slice(rest); // what is malformed stays
+        out.extend_from_slice(rest); // keep malformed attributes
     }
 
     fn part(self, all: &[u8], attribute: &Attribute<'_>) -> Part {

@@ -1,6 +1,6 @@
-//! Numbers whose values have names, and sets of flags.
+//! Numbers with named values, and sets of flags.
 
-/// How a [`Field`](super::Field) is read that is a number on the wire, and is made from it by `$of`.
+/// Implements reading a [`Field`](super::Field) as a number, which `$of` converts.
 macro_rules! read_as_number {
     ($life:lifetime, $number:ty, $of:expr) => {
         const WIDE: bool = size_of::<$number>() == 8;
@@ -20,8 +20,7 @@ macro_rules! read_as_number {
 }
 pub(in crate::nft) use read_as_number;
 
-/// Declares a number whose values have names. Values without a name pass through unchanged and
-/// show as numbers.
+/// Declares a number with named values. Values without a name are preserved and formatted as numbers.
 macro_rules! values {
     (
         $(#[$meta:meta])*
@@ -40,7 +39,7 @@ macro_rules! values {
                 pub const $CONSTANT: Self = Self($value);
             )*
 
-            /// The value's name, as `nft` writes it; `None` for a value that has none here.
+            /// Returns the value's name, as printed by `nft`; `None` if it has no name here.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 $(if self.0 == $value {
@@ -49,7 +48,7 @@ macro_rules! values {
                 None
             }
 
-            /// The value with this name.
+            /// Returns the value with this name.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 match name {
@@ -100,7 +99,7 @@ macro_rules! values {
 }
 pub(in crate::nft) use values;
 
-/// A number that has names is written as its name, or as the number if it has none; both are read.
+/// Serializes a number as its name, or as the number if it has none; deserializes both.
 macro_rules! named_in_serde {
     ($Name:ident: $number:ty) => {
         #[cfg(feature = "serde")]
@@ -126,7 +125,7 @@ macro_rules! named_in_serde {
                     Named::Number(number) => Ok(Self(number)),
                     Named::Name(name) => Self::from_name(&name).ok_or_else(|| {
                         serde::de::Error::custom(format_args!(
-                            concat!("`{}` is no ", stringify!($Name)),
+                            concat!("`{}` is not a valid ", stringify!($Name)),
                             name
                         ))
                     }),
@@ -155,14 +154,14 @@ macro_rules! flags {
                     #[doc = concat!("\n\n`", stringify!($value), "`")]
                     const $CONSTANT = $value;
                 )*
-                /// Bits that this version of the crate does not know are kept.
+                /// Preserves bits unknown to this version of the crate.
                 const _ = !0;
             }
         }
 
         #[allow(dead_code, reason = "of flags that the kernel does not look at")]
         impl $Name {
-            /// All flags that have names here.
+            /// Returns all flags named here.
             #[doc(hidden)]
             pub const fn all_named() -> Self {
                 Self::from_bits_retain(0 $(| $value)*)
@@ -194,8 +193,8 @@ macro_rules! flags {
 }
 pub(in crate::nft) use flags;
 
-/// Declares a time in milliseconds, as a number of this many bytes: a view gives a
-/// [`Duration`](std::time::Duration) for it.
+/// Declares a time in milliseconds, as a number of this type; a view returns it as a
+/// [`Duration`](std::time::Duration).
 macro_rules! milliseconds {
     ($(#[$meta:meta])* pub struct $Name:ident: $number:ty;) => {
         $(#[$meta])*
@@ -205,8 +204,8 @@ macro_rules! milliseconds {
         pub struct $Name(pub $number);
 
         impl From<std::time::Duration> for $Name {
-            /// What is less than a millisecond is one, for 0 often means none; what is longer than the
-            /// number can say is as long as that can say.
+            /// Rounds up to whole milliseconds, because 0 often means no timeout; saturates at the
+            /// maximum of the number.
             fn from(time: std::time::Duration) -> Self {
                 let milliseconds = time.as_nanos().div_ceil(1_000_000);
                 Self(milliseconds.try_into().unwrap_or(<$number>::MAX))

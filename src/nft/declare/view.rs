@@ -1,8 +1,8 @@
-//! Borrowed views: one accessor an attribute, over the bytes that the kernel sent.
+//! Borrowed views: one accessor per attribute, over the bytes received from the kernel.
 
-/// Declares a view, given the order in which the kernel lists the attributes, if that is not the one in
-/// which they are declared. What the attributes stand behind (the family of an object, nothing of any
-/// other group) is its head.
+/// Declares a view, given the order in which the kernel lists the attributes, if it differs from the
+/// order of declaration. The head of a view precedes the attributes: the family of an object, nothing
+/// for other groups.
 macro_rules! view {
     (
         #[doc = $doc:expr]
@@ -45,8 +45,7 @@ macro_rules! view {
     ) => {
         #[doc = $doc]
         ///
-        /// The attributes are found and checked in one pass; nested ones are read when they are
-        /// asked for.
+        /// All attributes are found and checked in one pass; nested ones are decoded on access.
         #[derive(Clone, Copy)]
         pub struct $View<'a> {
             head: $crate::nft::declare::view!(@head $($family)?),
@@ -64,14 +63,14 @@ macro_rules! view {
                 if let Some(this) = Self::in_order(head, bytes) {
                     return Ok(this);
                 }
-                // Taken over field by field, so that the values of the common case above can stay
-                // in registers.
+                // Moved field by field, so that the compiler can keep the values of the common case
+                // above in registers.
                 let Self { head, all, $($field,)* } = Self::in_any_order(head, bytes)?;
                 Ok(Self { head, all, $($field,)* })
             }
 
-            /// Reads the attributes in one straight pass, if they stand in the kernel's order; `None`
-            /// if anything is not so.
+            /// Parses the attributes in a single pass if they are in the kernel's order; otherwise
+            /// returns `None`.
             #[inline(always)]
             pub(in crate::nft) fn in_order(
                 head: $crate::nft::declare::view!(@head $($family)?),
@@ -83,11 +82,11 @@ macro_rules! view {
                 const {
                     assert!(
                         PADDING != 0 || !(false $(|| <$Type as $crate::nft::declare::Field<'_>>::WIDE)*),
-                        "the kernel pads numbers of 64 bits"
+                        "the kernel pads 64-bit numbers"
                     );
                 }
                 $(let $field;)*
-                // The steps, to be taken in order.
+                // Expanded once per field, in order.
                 macro_rules! step {
                     () => {};
                     $(($field) => {
@@ -103,9 +102,8 @@ macro_rules! view {
                     .then_some(Self { head, all: bytes, $($field,)* })
             }
 
-            /// Finds the attributes wherever they stand, as another kernel may send them, and says
-            /// what is malformed; of an attribute that stands twice the last one counts, as in the
-            /// kernel.
+            /// Parses the attributes in any order, as another kernel may send them, and reports
+            /// malformed ones. Of duplicate attributes the last one counts, as in the kernel.
             #[cold]
             pub(in crate::nft) fn in_any_order(
                 head: $crate::nft::declare::view!(@head $($family)?),
@@ -115,7 +113,7 @@ macro_rules! view {
                 $(let mut $field = None;)*
                 while !attributes.at_end() {
                     let (kind, payload) = attributes.advance()?;
-                    let _ = payload; // of an expression that knows no attributes
+                    let _ = payload; // unused for an expression without attributes
                     match kind {
                         $($KIND => {
                             $field = <$Type $(<$of>)? as $crate::nft::declare::Field<'a>>::keep(payload);
@@ -141,16 +139,15 @@ macro_rules! view {
                 $field $Type $(<$of>)?
             })*
 
-            /// All attributes as they came, those included that this version of the crate does
-            /// not know.
+            /// Returns all received attributes, including those unknown to this version of the crate.
             #[must_use]
             pub const fn attributes(&self) -> $crate::netlink::Attributes<'a> {
                 $crate::netlink::Attributes::new(self.all)
             }
 
-            /// The same as a struct that can be changed and written, borrowing from the same bytes.
-            /// An object keeps its handle in it, so that it can be replaced or deleted: leave that out
-            /// to add a copy.
+            /// Converts the view to a struct that can be changed and written, borrowing from the same
+            /// bytes. An object keeps its handle, so that it can be replaced or deleted; clear the
+            /// handle to add a copy.
             #[must_use]
             pub fn to_builder(&self) -> $crate::nft::declare::view!(@type $Name $($life)?) {
                 $Name {
@@ -174,7 +171,7 @@ macro_rules! view {
                 &self,
                 writer: &mut $crate::netlink::MessageWriter<'_>,
             ) {
-                // The steps, to be taken in order.
+                // Expanded once per field, in order.
                 macro_rules! step {
                     () => {};
                     $(($field) => {
@@ -185,7 +182,7 @@ macro_rules! view {
                 }
                 $(step!($order);)*
                 step!();
-                let _ = writer; // of an expression that knows no attributes
+                let _ = writer; // unused for an expression without attributes
             }
         }
 
@@ -201,7 +198,7 @@ macro_rules! view {
         #[cfg(any(test, feature = "testing"))]
         #[allow(dead_code, reason = "of what is no object")]
         impl $(<$life>)? $Name $(<$life>)? {
-            /// Without what means something else in a listing.
+            /// Clears attributes that mean something else in a listing.
             #[allow(unused_mut, reason = "of what lists nothing else than it is told")]
             fn without_listed(mut self) -> Self {
                 $($crate::nft::declare::view!(@clear [$($($note)+)?] self $field);)*
@@ -223,7 +220,7 @@ macro_rules! view {
         $field = $crate::nft::declare::next_padded::<$Type, PADDING>(&mut $attributes, $KIND).ok()??;
     };
     (@step [written $($note:ident)*] $KIND:ident $field:ident $Type:ty, $attributes:ident) => {
-        $field = None; // if it is there all the same, the pass in any order finds it
+        $field = None; // if present anyway, the pass in any order finds it
     };
     (@step [$($note:ident)*] $KIND:ident $field:ident $Type:ty, $attributes:ident) => {
         $field = $crate::nft::declare::next_padded::<$Type, PADDING>(&mut $attributes, $KIND).ok()?;
@@ -232,7 +229,7 @@ macro_rules! view {
         $field.ok_or($crate::netlink::Malformed {
             what: stringify!($KIND),
             offset: 0,
-            reason: "the attribute is missing though the kernel always sends it",
+            reason: "missing attribute that the kernel always sends",
         })?
     };
     (@found [$($note:ident)*] $KIND:ident $field:ident) => { $field };
@@ -281,7 +278,7 @@ macro_rules! view {
 }
 pub(in crate::nft) use view;
 
-/// What a view gives for a field of this type: itself, but for those that would own something.
+/// Maps a field's type to the type that a view returns: a borrow for types that own data.
 macro_rules! plain {
     (Name<$of:lifetime>) => { &$of bstr::BStr };
     (Bytes<$of:lifetime>) => { &$of [u8] };

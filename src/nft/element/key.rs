@@ -1,26 +1,27 @@
-//! What tells the elements of a set apart.
+//! Identities of the elements of a set.
 
 use super::ElementRef;
 use crate::netlink::Malformed;
 
-/// What tells the elements of a set apart: the key, the last one of a range, and whether it ends a range.
+/// The identity of an element within its set: the key, the last key of a range, and whether it ends a
+/// range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in crate::nft) struct ElementKey<B> {
-    /// The catch-all element has none.
+    /// `None` for the catch-all element.
     key: Option<B>,
     end: Option<B>,
     is_end: bool,
 }
 
 impl<'a> ElementKey<&'a [u8]> {
-    /// That of the element for all other keys.
+    /// The identity of the catch-all element.
     pub(in crate::nft) const CATCH_ALL: Self = Self {
         key: None,
         end: None,
         is_end: false,
     };
 
-    /// That of an element with these attributes.
+    /// Returns the identity of the element with these attributes.
     pub(in crate::nft) fn of(element: &'a [u8]) -> Result<Self, Malformed> {
         let element = ElementRef::parse(element)?;
         Ok(Self {
@@ -38,7 +39,7 @@ impl<'a> ElementKey<&'a [u8]> {
         }
     }
 
-    /// About how much memory it takes to keep it.
+    /// Estimates the memory needed to store it.
     pub(in crate::nft) fn memory(&self) -> usize {
         let length = |part: Option<&[u8]>| part.map_or(0, <[u8]>::len);
         2 * size_of::<ElementKey<Box<[u8]>>>() + length(self.key) + length(self.end)

@@ -1,4 +1,4 @@
-//! Elements as the kernel lists them, and as they are written.
+//! Elements as listed by the kernel and as sent to it.
 
 use super::*;
 use crate::nft::captured::hex;
@@ -13,20 +13,20 @@ fn written(element: &Element<'_>, kind: u16) -> Vec<u8> {
     bytes
 }
 
-/// `sent` is an element of the list that nft sends: it is read as `element`, and written again.
+/// Asserts that `sent`, an element in nft's list, is parsed as `element` and encoded back.
 #[track_caller]
 fn assert_sent(element: &Element<'_>, sent: &str) {
     let sent = hex(sent);
-    let kind = u16::from_ne_bytes([sent[2], sent[3]]) & 0x7fff; // nft numbers them
+    let kind = u16::from_ne_bytes([sent[2], sent[3]]) & 0x7fff; // nft numbers the elements
     assert_eq!(written(element, kind), sent, "{element:?}");
     assert_eq!(Element::decode(&sent[4..]).as_ref(), Some(element));
-    // A view reads them in any order.
+    // A view parses the attributes in any order.
     let view = ElementRef::parse(&sent[4..]).unwrap();
     assert_eq!(&view.to_builder(), element);
 }
 
-/// `listed` is an element of the list that the kernel sends: it is read as `element` in one pass,
-/// and printed as `line`.
+/// Asserts that `listed`, an element in the kernel's list, is parsed as `element` in one pass and
+/// printed as `line`.
 #[track_caller]
 fn assert_listed(element: &Element<'_>, listed: &str, line: &str) {
     let listed = hex(listed);
@@ -205,8 +205,8 @@ fn ranges() {
     );
 }
 
-/// nft 1.0.6: `add element ip t dyn { 10.0.0.1 counter packets 5 bytes 10 }`, and `… two` with
-/// `limit rate 5/second` behind it.
+/// nft 1.0.6: `add element ip t dyn { 10.0.0.1 counter packets 5 bytes 10 }`, and `… two`
+/// followed by `limit rate 5/second`.
 #[test]
 fn expressions() {
     let one = Element::new(&[10, 0, 0, 1]).with_expression(&Counter::new(5, 10));
@@ -251,8 +251,9 @@ fn expressions() {
     assert_eq!(view.expression(), None);
 }
 
-/// Listed after nft 1.0.6: `add element ip t v { 10.0.0.1 : jump c, * : drop }`: the catch-all
-/// element comes in a message of its own, and other sets end in one without elements.
+/// Listed after nft 1.0.6: `add element ip t v { 10.0.0.1 : jump c, * : drop }`. The catch-all
+/// element has a message of its own, and listings of other sets end with a message without
+/// elements.
 #[test]
 fn messages() {
     let message = hex("
@@ -285,7 +286,7 @@ fn messages() {
     assert_eq!(view.elements().unwrap().count(), 0);
     assert_eq!(span_of_list(&empty).unwrap().len(), 0);
 
-    // Without a list a deletion would stand for all elements.
+    // Without a list, a deletion would mean all elements.
     let none = Elements {
         table: Some("t".into()),
         set: Some("v".into()),
@@ -304,11 +305,11 @@ fn messages() {
 #[test]
 fn what_is_malformed_ends_a_list() {
     for bad in [
-        "0c000100 08000100 0a00",          // the key is cut
-        "08000100 0c000100 0a000001",      // its value is longer than it
+        "0c000100 08000100 0a00",          // the key is truncated
+        "08000100 0c000100 0a000001",      // its value is longer than the key
         "06000300 0001",                   // flags of two bytes
-        "0b000400 00000000 000075",        // a timeout of seven
-        "0c000100 08000100 0a000001 0100", // less than a header behind it
+        "0b000400 00000000 000075",        // a timeout of seven bytes
+        "0c000100 08000100 0a000001 0100", // a truncated header after it
     ] {
         let bad = hex(bad);
         assert!(ElementRef::parse(&bad).is_err(), "{bad:02x?}");
@@ -321,6 +322,6 @@ fn what_is_malformed_ends_a_list() {
         assert!(elements.next().unwrap().is_err());
         assert!(elements.next().is_none());
     }
-    // An element with nothing in it is one.
+    // An element without attributes is valid.
     assert!(ElementRef::parse(&[]).unwrap().key().is_none());
 }

@@ -1,4 +1,4 @@
-//! Operations in words, and the places that the kernel points at.
+//! Descriptions of operations, and paths of the attributes reported by the kernel.
 
 use super::*;
 use crate::nft::Transaction;
@@ -37,7 +37,7 @@ fn hints_are_for_the_place_that_the_kernel_points_at() {
             libc::ENOENT,
             &rule,
             Some("NFTA_RULE_EXPRESSIONS, expression 0 (lookup)"),
-            "what the expression refers to does not exist",
+            "that the expression refers to does not exist",
         ),
         (
             libc::ENOENT,
@@ -145,7 +145,7 @@ fn sets_elements_and_objects_are_named() {
     );
 }
 
-/// The names of all attributes of the first message of a transaction.
+/// Returns the paths of all attributes of a transaction's first message.
 fn named(tx: &Transaction) -> Vec<String> {
     let (message, _) = Message::split(tx.operations()).unwrap();
     (20..message.raw.len() as u32)

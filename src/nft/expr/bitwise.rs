@@ -1,4 +1,4 @@
-//! `bitwise`: works on the bits of a register.
+//! `bitwise`: bit operations on registers.
 //!
 //! ```text
 //! NFTA_BITWISE_SREG    be32
@@ -23,10 +23,9 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::values;
 
 values! {
-    /// What to do with the bits (`enum nft_bitwise_ops`).
+    /// The operation (`enum nft_bitwise_ops`).
     pub struct BitwiseOp: u32 {
-        /// And with a mask, then exclusive or with a value: what the kernel does when the
-        /// attribute is missing.
+        /// And with a mask, then exclusive or with a value: the kernel's default.
         MASK_XOR = NFT_BITWISE_MASK_XOR => "mask-xor",
         /// Shift left.
         LSHIFT = NFT_BITWISE_LSHIFT => "lshift",
@@ -46,19 +45,19 @@ expression! {
     /// `dreg = (sreg & mask) ^ xor`, or a shift (`enum nft_bitwise_attributes`).
     pub struct Bitwise<'a> viewed as BitwiseRef,
     listed as [sreg, dreg, len, op, mask, xor, sreg2, data] {
-        /// Where the value comes from.
+        /// Source register.
         NFTA_BITWISE_SREG => sreg: Register,
-        /// The second register of an operation on two (Linux 6.13).
+        /// Second source register of an operation on two registers (Linux 6.13).
         NFTA_BITWISE_SREG2 => sreg2: Register,
-        /// Where the result goes.
+        /// Destination register.
         NFTA_BITWISE_DREG => dreg: Register,
-        /// What to do.
+        /// Operation.
         NFTA_BITWISE_OP => op: BitwiseOp,
         /// Length of the value in bytes.
         NFTA_BITWISE_LEN => len: u32,
         /// Mask.
         NFTA_BITWISE_MASK => mask: Data<'a>,
-        /// Value of the exclusive or.
+        /// Operand of the exclusive or.
         NFTA_BITWISE_XOR => xor: Data<'a>,
         /// Number of bits of a shift.
         NFTA_BITWISE_DATA => data: Data<'a>,
@@ -66,7 +65,7 @@ expression! {
 }
 
 impl<'a> Bitwise<'a> {
-    /// And with a mask, then exclusive or with a value, both as long as the register's content.
+    /// Applies a mask, then an exclusive or with a value, both of the register value's length.
     #[must_use]
     pub const fn mask_xor(register: Register, mask: &'a [u8], xor: &'a [u8]) -> Self {
         Self {
@@ -84,7 +83,7 @@ impl<'a> Bitwise<'a> {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Bitwise<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (sreg, dreg) = (
@@ -102,7 +101,7 @@ impl std::fmt::Display for Bitwise<'_> {
             }
             BitwiseOp::LSHIFT => "<<",
             BitwiseOp::RSHIFT => ">>",
-            // libnftnl 1.2.4 knows none of these and prints `[ bitwise ]`; later versions print this.
+            // libnftnl 1.2.4 prints `[ bitwise ]` for these; later versions print this.
             BitwiseOp::AND => "&",
             BitwiseOp::OR => "|",
             BitwiseOp::XOR => "^",
@@ -141,8 +140,7 @@ mod tests {
         assert_layout::<Bitwise<'_>>(Bitwise::ATTRIBUTES, &layout);
     }
 
-    /// nft 1.0.6: `add rule ip t c ip saddr 10.0.0.0/12`. The operation is left out, and means a
-    /// mask.
+    /// nft 1.0.6: `add rule ip t c ip saddr 10.0.0.0/12`. The operation is absent, and defaults to a mask.
     #[test]
     fn the_mask_of_a_prefix() {
         assert_element(
@@ -239,8 +237,8 @@ mod tests {
         );
     }
 
-    /// Listed by Linux 6.18 after this crate wrote it: `meta mark` in the first register, `ct mark`
-    /// in the second, then this. (nft 1.0.6 cannot say it.)
+    /// Listed by Linux 6.18 after this crate wrote it: `meta mark` in the first register, `ct mark` in the second, then
+    /// this. (nft 1.0.6 has no syntax for it.)
     #[test]
     fn an_or_of_two_registers() {
         assert_listed(
@@ -260,11 +258,10 @@ mod tests {
         );
     }
 
-    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after
-    /// `ip saddr 10.0.0.0/12`, `tcp flags syn / syn,ack`, `ip dscp set 5`, `ct label 5` and shifts.
-    /// What nft 1.0.6 cannot say (a mask of six bytes, nothing at all) was printed by its libnftnl
-    /// from attributes made by hand. The operations of Linux 6.13 are as in the source of later
-    /// versions of libnftnl.
+    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after `ip saddr 10.0.0.0/12`,
+    /// `tcp flags syn / syn,ack`, `ip dscp set 5`, `ct label 5` and shifts. Cases without syntax in nft 1.0.6 (a mask
+    /// of six bytes, no attributes) were printed by its libnftnl from handmade attributes. The operations of Linux 6.13
+    /// follow the source of later versions of libnftnl.
     #[test]
     fn bytecode() {
         let (r1, r9) = (Some(Register::R1), Some(Register::word(1)));

@@ -8,7 +8,7 @@
 //! NFTA_BYTEORDER_SIZE   be32
 //! ```
 //!
-//! The kernel wants all of them.
+//! The kernel requires all of them.
 
 use chainwright_sys::nf_tables::{
     NFT_BYTEORDER_HTON, NFT_BYTEORDER_NTOH, NFTA_BYTEORDER_DREG, NFTA_BYTEORDER_LEN,
@@ -20,7 +20,7 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::values;
 
 values! {
-    /// Which way to convert (`enum nft_byteorder_ops`).
+    /// The direction of the conversion (`enum nft_byteorder_ops`).
     pub struct ByteorderOp: u32 {
         /// From network to host byte order.
         NTOH = NFT_BYTEORDER_NTOH => "ntoh",
@@ -33,13 +33,13 @@ expression! {
     "byteorder"
     /// Converts numbers between host and network byte order (`enum nft_byteorder_attributes`).
     pub struct Byteorder viewed as ByteorderRef {
-        /// Where the numbers come from.
+        /// Source register.
         NFTA_BYTEORDER_SREG => sreg: Register,
-        /// Where they go to; it may be the same register.
+        /// Destination register; may be the source register.
         NFTA_BYTEORDER_DREG => dreg: Register,
-        /// Which way to convert.
+        /// Direction of the conversion.
         NFTA_BYTEORDER_OP => op: ByteorderOp,
-        /// How many bytes to convert, at most 255: one number or several.
+        /// Number of bytes to convert, at most 255: one number or several.
         NFTA_BYTEORDER_LEN => len: u32,
         /// Size of a number in bytes: 2, 4 or 8.
         NFTA_BYTEORDER_SIZE => size: u32,
@@ -71,7 +71,7 @@ impl Byteorder {
     }
 }
 
-/// As `nft --debug=netlink` prints it; what is missing as 0.
+/// Formats like `nft --debug=netlink`; missing values as 0.
 impl std::fmt::Display for Byteorder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
@@ -154,9 +154,9 @@ mod tests {
         );
     }
 
-    /// Listed after nft 1.0.6: `add rule ip t c ct bytes 100-200`; and after these attributes were
-    /// sent by hand with the registers 8 and 9, of which the kernel names the first by its other
-    /// number: nft 1.0.6 has no rule that converts to host order.
+    /// Listed after nft 1.0.6: `add rule ip t c ct bytes 100-200`; and after handmade attributes
+    /// with the registers 8 and 9, the first of which the kernel lists by its other number: nft
+    /// 1.0.6 has no rule that converts to host order.
     #[test]
     fn listed() {
         assert_listed(
@@ -177,8 +177,8 @@ mod tests {
         );
     }
 
-    /// The rules above as nft 1.0.6 prints them; then what libnftnl 1.2.4 prints of attributes that
-    /// the kernel does not list.
+    /// The rules above as nft 1.0.6 prints them; then attributes that the kernel does not list, as
+    /// libnftnl 1.2.4 prints them.
     #[test]
     fn bytecode() {
         for (expression, line) in [

@@ -1,4 +1,4 @@
-//! `cmp`: compares a register with a value; the rule ends if the comparison does not hold.
+//! `cmp`: compares a register with a value; the rule doesn't match if the comparison fails.
 //!
 //! ```text
 //! NFTA_CMP_SREG   be32
@@ -17,7 +17,7 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::values;
 
 values! {
-    /// How to compare (`enum nft_cmp_ops`); the order is that of the bytes.
+    /// How to compare (`enum nft_cmp_ops`), in the order of the bytes.
     pub struct CmpOp: u32 {
         /// Equal.
         EQ = NFT_CMP_EQ => "eq",
@@ -59,13 +59,13 @@ impl<'a> Cmp<'a> {
         }
     }
 
-    /// Goes on if the register holds these bytes.
+    /// Matches if the register holds these bytes.
     #[must_use]
     pub const fn eq(sreg: Register, bytes: &'a [u8]) -> Self {
         Self::new(sreg, CmpOp::EQ, bytes)
     }
 
-    /// Goes on if the register does not hold these bytes.
+    /// Matches if the register does not hold these bytes.
     #[must_use]
     pub const fn neq(sreg: Register, bytes: &'a [u8]) -> Self {
         Self::new(sreg, CmpOp::NEQ, bytes)
@@ -73,14 +73,14 @@ impl<'a> Cmp<'a> {
 }
 
 impl<'a> CmpRef<'a> {
-    /// The bytes that the register is compared with.
+    /// Returns the bytes that the register is compared with.
     #[doc(hidden)]
     pub fn value_bytes(&self) -> Option<&'a [u8]> {
         self.data?.value()
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Cmp<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let op = self.op.unwrap_or_default().name().unwrap_or("unknown");
@@ -162,8 +162,8 @@ mod tests {
         }
     }
 
-    /// An interface's name is compared whole (nft 1.0.6: `iifname "lo"`), up to its NUL
-    /// (iptables-nft 1.8.9: `-i eth0`) or, for all names that start so, without one (nft 1.0.6:
+    /// The name of an interface is compared completely (nft 1.0.6: `iifname "lo"`), up to its NUL
+    /// (iptables-nft 1.8.9: `-i eth0`) or, for a prefix, without a NUL (nft 1.0.6:
     /// `oifname "veth*"`).
     #[test]
     fn names_of_interfaces() {
@@ -201,8 +201,8 @@ mod tests {
     }
 
     /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) of ports, of
-    /// interfaces' names, of a hardware address; without attributes, and with an operation that it
-    /// does not know, as its libnftnl printed attributes made by hand.
+    /// interface names, of a hardware address; without attributes, and with an unknown operation,
+    /// as its libnftnl printed handmade attributes.
     #[test]
     fn bytecode() {
         let lo = b"lo\0\0\0\0\0\0\0\0\0\0\0\0\0\0";

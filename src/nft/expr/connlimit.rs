@@ -1,11 +1,11 @@
-//! `connlimit`: counts the connections that come by and compares their number.
+//! `connlimit`: counts connections and compares their number.
 //!
 //! ```text
 //! NFTA_CONNLIMIT_COUNT   be32
 //! NFTA_CONNLIMIT_FLAGS   be32
 //! ```
 //!
-//! The kernel wants the count, and lists no flags if none is set.
+//! The kernel requires the count, and lists no flags if none is set.
 
 use chainwright_sys::nf_tables::{NFT_CONNLIMIT_F_INV, NFTA_CONNLIMIT_COUNT, NFTA_CONNLIMIT_FLAGS};
 
@@ -14,20 +14,20 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::flags;
 
 flags! {
-    /// Flags of a limit of connections (`enum nft_connlimit_flags`).
+    /// Flags of a connection limit (`enum nft_connlimit_flags`).
     pub struct ConnlimitFlags: u32 {
-        /// The rule goes on if there are *more* connections.
+        /// Matches if there are *more* connections.
         const INV = NFT_CONNLIMIT_F_INV,
     }
 }
 
 expression! {
     "connlimit"
-    /// Goes on as long as there are no more connections than a number
+    /// Matches while the number of connections does not exceed a limit
     /// (`enum nft_connlimit_attributes`).
     ///
-    /// It counts connections that exist: one that ends is taken off. In a set's elements
-    /// ([`Dynset`](super::Dynset)) each element counts its own.
+    /// It counts existing connections: closed ones are removed. In the elements of a set
+    /// ([`Dynset`](super::Dynset)) each element counts separately.
     pub struct Connlimit viewed as ConnlimitRef {
         /// Number of connections.
         NFTA_CONNLIMIT_COUNT => count: u32,
@@ -37,7 +37,7 @@ expression! {
 }
 
 impl Connlimit {
-    /// Goes on as long as there are at most so many connections.
+    /// Matches while there are at most this many connections.
     #[must_use]
     pub const fn at_most(count: u32) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl Connlimit {
         }
     }
 
-    /// Goes on when there are more connections than this.
+    /// Matches if there are more connections than this.
     #[must_use]
     pub const fn over(count: u32) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Connlimit {
     }
 }
 
-/// As `nft --debug=netlink` prints it; what is missing as 0.
+/// Formats like `nft --debug=netlink`; missing values as 0.
 impl std::fmt::Display for Connlimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
@@ -144,8 +144,8 @@ mod tests {
         );
     }
 
-    /// The rules above as nft 1.0.6 prints them; then what libnftnl 1.2.4 prints of attributes that
-    /// the kernel does not list.
+    /// The rules above as nft 1.0.6 prints them; then attributes that the kernel does not list, as
+    /// libnftnl 1.2.4 prints them.
     #[test]
     fn bytecode() {
         for (expression, line) in [

@@ -1,6 +1,6 @@
-//! `counter`: counts the packets that come by.
+//! `counter`: counts packets.
 //!
-//! Both attributes are be64, and both are always listed.
+//! Both attributes are be64 and always listed.
 
 use chainwright_sys::nf_tables::{NFTA_COUNTER_BYTES, NFTA_COUNTER_PACKETS, NFTA_COUNTER_PAD};
 
@@ -9,8 +9,8 @@ use crate::nft::UnknownAttributes;
 
 expression! {
     "counter"
-    /// Counts packets and bytes (`enum nft_counter_attributes`); what is written is where it
-    /// starts.
+    /// Counts packets and bytes (`enum nft_counter_attributes`); a request contains the start
+    /// values.
     pub struct Counter viewed as CounterRef {
         /// Number of bytes.
         NFTA_COUNTER_BYTES => bytes: u64,
@@ -21,7 +21,7 @@ expression! {
 }
 
 impl Counter {
-    /// A counter that starts here.
+    /// Creates a counter with these start values.
     #[must_use]
     pub const fn new(packets: u64, bytes: u64) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl Counter {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Counter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let packets = self.packets.unwrap_or_default();
@@ -79,7 +79,7 @@ mod tests {
         );
     }
 
-    /// nft 1.0.6 `counter` says no number, iptables-nft 1.8.9 always both.
+    /// nft 1.0.6 `counter` writes no numbers, iptables-nft 1.8.9 always both.
     #[test]
     fn from_zero() {
         assert_attributes(Decoded::Counter, Counter::default(), "");

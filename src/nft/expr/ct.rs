@@ -1,4 +1,4 @@
-//! `ct`: reads or sets what connection tracking knows of a packet.
+//! `ct`: reads or sets properties of the packet's conntrack entry.
 //!
 //! ```text
 //! NFTA_CT_KEY         be32
@@ -15,7 +15,7 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::values;
 
 values! {
-    /// What to read or set (`enum nft_ct_keys`). Numbers are in host byte order; addresses and
+    /// The key to read or set (`enum nft_ct_keys`). Numbers are in host byte order; addresses and
     /// ports in network order.
     pub struct CtKey: u32 {
         /// State as a bit (`NF_CT_STATE_*`), u32.
@@ -28,7 +28,7 @@ values! {
         MARK = sys::NFT_CT_MARK => "mark",
         /// Security mark of the connection, u32.
         SECMARK = sys::NFT_CT_SECMARK => "secmark",
-        /// Milliseconds until the connection expires, u32.
+        /// Milliseconds until the conntrack entry expires, u32.
         EXPIRATION = sys::NFT_CT_EXPIRATION => "expiration",
         /// Name of the helper, 16 bytes.
         HELPER = sys::NFT_CT_HELPER => "helper",
@@ -46,15 +46,15 @@ values! {
         PROTO_DST = sys::NFT_CT_PROTO_DST => "proto_dst",
         /// Labels, 16 bytes.
         LABELS = sys::NFT_CT_LABELS => "label",
-        /// Packets so far, u64.
+        /// Number of packets so far, u64.
         PKTS = sys::NFT_CT_PKTS => "packets",
-        /// Bytes so far, u64.
+        /// Number of bytes so far, u64.
         BYTES = sys::NFT_CT_BYTES => "bytes",
-        /// Average bytes a packet, u64.
+        /// Average bytes per packet, u64.
         AVGPKT = sys::NFT_CT_AVGPKT => "avgpkt",
         /// Zone, u16.
         ZONE = sys::NFT_CT_ZONE => "zone",
-        /// Mask of the events to be told of (`1 << IPCT_*`), u32.
+        /// Mask of the events to report (`1 << IPCT_*`), u32.
         EVENTMASK = sys::NFT_CT_EVENTMASK => "event",
         /// IPv4 source address in a direction.
         SRC_IP = sys::NFT_CT_SRC_IP => "src_ip",
@@ -64,7 +64,7 @@ values! {
         SRC_IP6 = sys::NFT_CT_SRC_IP6 => "src_ip6",
         /// IPv6 destination address in a direction.
         DST_IP6 = sys::NFT_CT_DST_IP6 => "dst_ip6",
-        /// Number of the connection, u32.
+        /// ID of the conntrack entry, u32.
         ID = sys::NFT_CT_ID => "id",
     }
 }
@@ -72,9 +72,9 @@ values! {
 values! {
     /// Direction of a connection (`enum ip_conntrack_dir`).
     pub struct CtDirection: u8 {
-        /// As the first packet went.
+        /// The direction of the first packet.
         ORIGINAL = 0 => "original",
-        /// As the replies go.
+        /// The direction of the replies.
         REPLY = 1 => "reply",
     }
 }
@@ -85,13 +85,13 @@ expression! {
     /// (`enum nft_ct_attributes`).
     pub struct Ct viewed as CtRef,
     listed as [dreg, sreg, key, direction] {
-        /// What to read or set.
+        /// Key to read or set.
         NFTA_CT_KEY => key: CtKey,
-        /// Where what was read goes.
+        /// Destination register of a read.
         NFTA_CT_DREG => dreg: Register,
         /// Direction, for the keys that depend on it.
         NFTA_CT_DIRECTION => direction: CtDirection,
-        /// Where what is set comes from.
+        /// Source register of a write.
         NFTA_CT_SREG => sreg: Register,
     }
 }
@@ -122,11 +122,11 @@ impl Ct {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Ct {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let key = match self.key.unwrap_or_default() {
-            CtKey::ID => "unknown", // libnftnl 1.2.4 does not know it
+            CtKey::ID => "unknown", // unknown to libnftnl 1.2.4
             key => key.name().unwrap_or("unknown"),
         };
         match (self.dreg, self.sreg) {
@@ -233,10 +233,10 @@ mod tests {
         );
     }
 
-    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after
-    /// `ct mark`, `ct original saddr`, `ct original ip saddr`, `ct original packets`, `ct label`,
-    /// `ct id` (for which it has no word), `ct mark set`, `ct event set`. What nft 1.0.6 cannot
-    /// say, the last five, was printed by its libnftnl from attributes made by hand.
+    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after `ct mark`,
+    /// `ct original saddr`, `ct original ip saddr`, `ct original packets`, `ct label`, `ct id`
+    /// (which it prints as unknown), `ct mark set`, `ct event set`. The last five, which have no
+    /// syntax in nft 1.0.6, were printed by its libnftnl from handmade attributes.
     #[test]
     fn bytecode() {
         let original = |key| Ct {
@@ -300,7 +300,7 @@ mod tests {
         ] {
             assert_eq!(ct.to_string(), line);
         }
-        // All keys' names, in order of number.
+        // The names of all keys, ordered by number.
         let names: Vec<_> = (0..23).map(|key| CtKey(key).name().unwrap()).collect();
         assert_eq!(
             names.join(" "),

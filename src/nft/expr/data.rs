@@ -1,7 +1,7 @@
-//! What a register is loaded with or compared to: a value or a verdict
-//! (`enum nft_data_attributes`, `enum nft_verdict_attributes`).
+//! The content of a register: a value or a verdict (`enum nft_data_attributes`,
+//! `enum nft_verdict_attributes`).
 //!
-//! An attribute of this kind holds one of two:
+//! An attribute of this type contains one of the two:
 //!
 //! ```text
 //! NFTA_DATA_VALUE         1 to 64 bytes, as they stand in the register
@@ -25,7 +25,7 @@ use crate::netlink::{AttributeCursor, Attributes, MessageWriter};
 use crate::nft::declare::Field;
 use crate::nft::name::{Bytes, Name};
 
-/// A verdict: what becomes of the packet.
+/// A verdict: the decision about the packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
@@ -37,22 +37,22 @@ pub enum Verdict<'a> {
     Accept,
     /// The packet is dropped.
     Drop,
-    /// The next rule.
+    /// Continues with the next rule.
     Continue,
-    /// The rest of this rule is passed over.
+    /// Skips the rest of this rule.
     Break,
-    /// Back to the chain that jumped here; in a base chain, to its policy.
+    /// Returns to the calling chain; in a base chain, to its policy.
     Return,
-    /// On in this chain, and back at its end.
+    /// Continues in this chain, and returns at its end.
     Jump(Name<'a>),
-    /// On in this chain, and not back.
+    /// Continues in this chain, without returning.
     Goto(Name<'a>),
-    /// As `Jump`, to the chain with this `NFTA_CHAIN_ID` of the same batch; only written, as a
-    /// chain that nobody named yet has nothing else.
+    /// As `Jump`, to the chain with this `NFTA_CHAIN_ID` of the same batch; only in requests, for a
+    /// chain that has no name yet.
     JumpId(u32),
     /// As `Goto`, to the chain with this `NFTA_CHAIN_ID` of the same batch.
     GotoId(u32),
-    /// Any other code: kept as it is.
+    /// Any other code, preserved unchanged.
     Other {
         /// `NFTA_VERDICT_CODE`.
         code: i32,
@@ -73,7 +73,7 @@ impl Verdict<'_> {
         }
     }
 
-    /// The verdict with nothing borrowed.
+    /// Converts the verdict into one without borrowed data.
     #[must_use]
     pub fn into_owned(self) -> Verdict<'static> {
         match self {
@@ -91,7 +91,7 @@ impl Verdict<'_> {
     }
 }
 
-/// As `nft --debug=netlink` prints it; chains and codes that have no name there are numbers.
+/// Formats like `nft --debug=netlink`; chains and codes without a name are numbers.
 impl fmt::Display for Verdict<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -110,7 +110,7 @@ impl fmt::Display for Verdict<'_> {
     }
 }
 
-/// As the kernel tells it of a packet: the attributes `NFTA_VERDICT_*` by themselves.
+/// The encoding of trace messages: the attributes `NFTA_VERDICT_*` without a parent.
 impl<'a> Field<'a> for Verdict<'a> {
     type Kept = KeptData<'a>;
     type View = Self;
@@ -170,18 +170,18 @@ pub enum Data<'a> {
     Value(Bytes<'a>),
     /// A verdict.
     Verdict(Verdict<'a>),
-    /// Neither, as far as this version of the crate knows: the attributes as they came.
+    /// Neither, as far as this version of the crate knows: the unchanged attributes.
     Opaque(Bytes<'a>),
 }
 
 impl<'a> Data<'a> {
-    /// A value, borrowed.
+    /// Creates a borrowed value.
     #[must_use]
     pub const fn value(bytes: &'a [u8]) -> Self {
         Self::Value(Bytes::borrowed(bytes))
     }
 
-    /// The bytes, if this is a value.
+    /// Returns the bytes, if this is a value.
     #[must_use]
     pub fn as_value(&self) -> Option<&[u8]> {
         match self {
@@ -191,8 +191,8 @@ impl<'a> Data<'a> {
     }
 }
 
-/// As `nft --debug=netlink` prints it: a value as 32-bit words in host byte order, one blank
-/// between them; what lacks of the last word is 0.
+/// Formats like `nft --debug=netlink`: a value as 32-bit words in host byte order, separated by
+/// blanks; missing bytes of the last word are 0.
 impl fmt::Display for Data<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -212,7 +212,7 @@ impl fmt::Display for Data<'_> {
     }
 }
 
-/// A value or verdict with a blank behind it; if there is none, nothing.
+/// Formats a value or verdict followed by a blank; nothing if there is none.
 pub(super) struct Spaced<'d, 'a>(pub(super) &'d Option<Data<'a>>);
 
 impl fmt::Display for Spaced<'_, '_> {
@@ -224,7 +224,7 @@ impl fmt::Display for Spaced<'_, '_> {
     }
 }
 
-/// What is kept of a [`Data`] that was read.
+/// The stored form of a parsed [`Data`].
 #[derive(Debug, Clone, Copy)]
 #[doc(hidden)]
 pub enum KeptData<'a> {
@@ -234,14 +234,14 @@ pub enum KeptData<'a> {
     Verdict(i32),
     /// A jump or goto to the chain with this name.
     Chain(i32, &'a BStr),
-    /// A jump or goto to the chain with this number.
+    /// A jump or goto to the chain with this ID.
     ChainId(i32, u32),
     /// Neither, as far as this version of the crate knows.
     Opaque(&'a [u8]),
 }
 
 impl<'a> KeptData<'a> {
-    /// The bytes, if this is a value.
+    /// Returns the bytes, if this is a value.
     #[inline(always)]
     pub(crate) const fn value(self) -> Option<&'a [u8]> {
         match self {
@@ -251,8 +251,8 @@ impl<'a> KeptData<'a> {
     }
 }
 
-/// Reads what a value or verdict is nested in; `None` if it does not consist of attributes, at least
-/// one.
+/// Parses the payload of a value or verdict; `None` if it does not consist of at least one
+/// attribute.
 #[inline(always)]
 fn read(payload: &[u8]) -> Option<KeptData<'_>> {
     let mut attributes = AttributeCursor::new(payload);
@@ -262,12 +262,12 @@ fn read(payload: &[u8]) -> Option<KeptData<'_>> {
     }
 }
 
-/// What is no value.
+/// Parses anything but a value.
 #[inline(never)]
 fn read_other(payload: &[u8]) -> Option<KeptData<'_>> {
     let attributes = AttributeCursor::new(payload);
     if let Some(verdict) = attributes.last(NFTA_DATA_VERDICT) {
-        // As the kernel writes it.
+        // The kernel's form.
         let mut parts = AttributeCursor::new(verdict);
         if let Some(code) = parts
             .number::<4, 8>(NFTA_VERDICT_CODE)
@@ -304,8 +304,7 @@ fn read_in_any_order(payload: &[u8]) -> Option<KeptData<'_>> {
     well_formed.then_some(KeptData::Opaque(payload))
 }
 
-/// Reads a verdict: `None` for what is malformed, `Some(None)` for what has another shape than those
-/// known here.
+/// Parses a verdict: `None` for a malformed one, `Some(None)` for an unknown form.
 fn read_verdict(payload: &[u8]) -> Option<Option<KeptData<'_>>> {
     let mut attributes = Attributes::new(payload);
     let (mut code, mut chain, mut id) = (None, None, None);
@@ -351,7 +350,7 @@ impl<'a> Field<'a> for Data<'a> {
 
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
         if let Self::Opaque(attributes) = self {
-            // As they came: the padding of the last one may be missing.
+            // Unchanged: the last attribute may lack its padding.
             writer.bytes(kind | NLA_F_NESTED, attributes);
             return;
         }
@@ -381,7 +380,7 @@ mod tests {
     use super::*;
     use crate::nft::expr::tests::captured::hex;
 
-    /// The attribute `NFTA_IMMEDIATE_DATA` with this content.
+    /// Encodes the attribute `NFTA_IMMEDIATE_DATA` with this content.
     fn written(data: &Data<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut writer = MessageWriter::bare(&mut bytes);
@@ -390,14 +389,14 @@ mod tests {
         bytes
     }
 
-    /// `sent` is the attribute `NFTA_IMMEDIATE_DATA`: it is read as `data`, and written again.
+    /// Asserts that the attribute `NFTA_IMMEDIATE_DATA` in `sent` decodes to `data`, and back.
     fn assert_data(data: Data<'_>, sent: &str) {
         let sent = hex(sent);
         assert_eq!(Data::decode(&sent[4..]).as_ref(), Some(&data));
         assert_eq!(written(&data), sent, "{data:?}");
         assert_eq!(data.clone().into_static(), data);
         for end in 4..sent.len() {
-            // What is cut may be padding.
+            // Only padding may be missing.
             let cut = Data::decode(&sent[4..end]);
             assert!(cut.is_none() || cut.as_ref() == Some(&data));
         }
@@ -422,7 +421,7 @@ mod tests {
         ] {
             assert_data(Data::Verdict(verdict), sent);
         }
-        // No tool at hand says these.
+        // No tool at hand writes these.
         for (verdict, bytes) in [
             (Verdict::Break, "0c000280 08000100 fffffffe"),
             (Verdict::Other { code: 3 }, "0c000280 08000100 00000003"),
@@ -448,8 +447,8 @@ mod tests {
         assert_eq!(Data::Verdict(Verdict::Accept).as_value(), None);
     }
 
-    /// nft 1.0.6 `jump { drop; }` says `NFTA_VERDICT_CHAIN_ID`, which holds within its batch only
-    /// (the kernel lists a name).
+    /// nft 1.0.6 `jump { drop; }` sends `NFTA_VERDICT_CHAIN_ID`, which is valid only within its
+    /// batch (the kernel lists a name).
     #[test]
     fn a_chain_without_a_name_has_a_number() {
         let sent = "18000280 14000280 08000100 fffffffd 08000300 00000001";
@@ -458,11 +457,11 @@ mod tests {
         assert_data(Data::Verdict(Verdict::GotoId(2)), sent);
     }
 
-    /// What is well-formed and means nothing here is kept as it is.
+    /// Well-formed but unknown content is preserved unchanged.
     #[test]
     fn of_another_shape() {
         for bytes in [
-            // Another attribute, and one more than there may be.
+            // Another attribute, and a surplus one.
             "08000300 00000001",
             "05000100 07000000 05000100 07000000",
             // A verdict without attributes or without a code.
@@ -495,9 +494,8 @@ mod tests {
         }
     }
 
-    /// As they stand in lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4);
-    /// `break` and `queue` as its libnftnl printed attributes made by hand. It refuses what comes
-    /// behind those.
+    /// The form in lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4); `break`
+    /// and `queue` as its libnftnl printed handmade attributes. It refuses the later cases.
     #[test]
     fn bytecode() {
         for (bytes, words) in [

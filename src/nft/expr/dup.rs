@@ -1,11 +1,11 @@
-//! `dup`: sends a copy of the packet elsewhere; the packet itself goes on.
+//! `dup`: sends a copy of the packet elsewhere; the packet itself continues.
 //!
 //! ```text
 //! NFTA_DUP_SREG_ADDR   be32
 //! NFTA_DUP_SREG_DEV    be32
 //! ```
 //!
-//! In the families `ip` and `ip6` the address must be there, in `netdev` the device, alone.
+//! The families `ip` and `ip6` require the address, `netdev` only the device.
 
 use chainwright_sys::nf_tables::{NFTA_DUP_SREG_ADDR, NFTA_DUP_SREG_DEV};
 
@@ -17,10 +17,9 @@ expression! {
     /// Sends a copy of the packet to another host or out of another device
     /// (`enum nft_dup_attributes`).
     pub struct Dup viewed as DupRef {
-        /// Register with the address of the gateway that the copy goes to, 4 or 16 bytes in network
-        /// order.
+        /// Register with the address of the gateway for the copy, 4 or 16 bytes in network order.
         NFTA_DUP_SREG_ADDR => sreg_addr: Register,
-        /// Register with the index of the device that the copy leaves by, u32 in host byte order.
+        /// Register with the index of the output device of the copy, u32 in host byte order.
         NFTA_DUP_SREG_DEV => sreg_dev: Register,
     }
 }
@@ -36,7 +35,7 @@ impl Dup {
         }
     }
 
-    /// Sends the copy to the address in the first register by the device in the second one
+    /// Sends the copy to the address in the first register through the device in the second one
     /// (families `ip` and `ip6`).
     #[must_use]
     pub const fn to_address_by_device(sreg_addr: Register, sreg_dev: Register) -> Self {
@@ -58,7 +57,7 @@ impl Dup {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Dup {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("[ dup ")?;
@@ -146,7 +145,7 @@ mod tests {
         );
     }
 
-    /// The rules above as nft 1.0.6 prints them; then what libnftnl 1.2.4 prints of no attributes.
+    /// The rules above as nft 1.0.6 prints them; then libnftnl 1.2.4 without attributes.
     #[test]
     fn bytecode() {
         for (expression, line) in [

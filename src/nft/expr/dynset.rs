@@ -1,4 +1,4 @@
-//! `dynset`: adds an element to a set, renews it or deletes it as a packet comes by.
+//! `dynset`: adds an element to a set, refreshes it or deletes it when a packet matches.
 //!
 //! ```text
 //! NFTA_DYNSET_SREG_KEY      be32
@@ -16,7 +16,7 @@
 //! NFTA_DYNSET_FLAGS         be32
 //! ```
 //!
-//! The kernel wants key, operation and name, and lists timeout and flags even if they are 0.
+//! The kernel requires key, operation and name, and lists timeout and flags even if they are 0.
 
 use chainwright_sys::nf_tables::{
     NFT_DYNSET_F_EXPR, NFT_DYNSET_F_INV, NFT_DYNSET_OP_ADD, NFT_DYNSET_OP_DELETE,
@@ -32,53 +32,51 @@ use crate::nft::declare::{flags, values};
 use crate::nft::name::Name;
 
 values! {
-    /// What becomes of the element (`enum nft_dynset_ops`).
+    /// The operation on the element (`enum nft_dynset_ops`).
     pub struct DynsetOp: u32 {
-        /// It is added; one that exists stays as it is.
+        /// Adds the element; an existing one is unchanged.
         ADD = NFT_DYNSET_OP_ADD => "add",
-        /// It is added; the time of one that exists starts anew. For sets with timeouts.
+        /// Adds the element; restarts the timeout of an existing one. For sets with timeouts.
         UPDATE = NFT_DYNSET_OP_UPDATE => "update",
-        /// It is deleted.
+        /// Deletes the element.
         DELETE = NFT_DYNSET_OP_DELETE => "delete",
     }
 }
 
 flags! {
-    /// Flags of a change to a set (`enum nft_dynset_flags`).
+    /// Flags of the operation (`enum nft_dynset_flags`).
     pub struct DynsetFlags: u32 {
-        /// The rule goes on if the element could *not* be added.
+        /// Matches if the element could *not* be added.
         const INV = NFT_DYNSET_F_INV,
-        /// `expressions` is there. The kernel wants it then, but does not list it.
+        /// `expressions` is present. The kernel then requires the flag, but does not list it.
         const EXPR = NFT_DYNSET_F_EXPR,
     }
 }
 
 expression! {
     "dynset"
-    /// Changes a set as a packet comes by (`enum nft_dynset_attributes`).
+    /// Changes a set when a packet matches (`enum nft_dynset_attributes`).
     ///
-    /// The rule goes on if the element is there afterwards, unless one of its expressions says
-    /// otherwise, and always if it was to be deleted. Expressions are for sets with the flag
-    /// `NFT_SET_EVAL` (`dynamic` in `nft`); they are applied to this packet, and to each that this
-    /// rule or a look-up in the set finds the element for.
+    /// The rule matches if the element exists afterwards, unless one of its expressions doesn't match; a deletion
+    /// always matches. Expressions require a set with the flag `NFT_SET_EVAL` (`dynamic` in `nft`); they are evaluated
+    /// for this packet, and for each packet for which this rule or a look-up in the set finds the element.
     pub struct Dynset<'a> viewed as DynsetRef,
     listed as [sreg_key, sreg_data, op, set_name, timeout, expr, expressions, flags, set_id] {
         /// Register with the element's key.
         NFTA_DYNSET_SREG_KEY => sreg_key: Register,
         /// Register with the element's data, for maps.
         NFTA_DYNSET_SREG_DATA => sreg_data: Register,
-        /// What becomes of the element.
+        /// Operation on the element.
         NFTA_DYNSET_OP => op: DynsetOp,
-        /// How long the element stays; as long as the set says if this is missing or 0.
+        /// Timeout of the element; the set's if absent or 0.
         NFTA_DYNSET_TIMEOUT => timeout: Milliseconds,
         /// Name of the set.
         NFTA_DYNSET_SET_NAME => set_name: Name<'a>,
-        /// The same as the number that the set was given in the same batch.
+        /// ID of the set in the same batch.
         NFTA_DYNSET_SET_ID => set_id: u32,
-        /// The element's only expression: a counter, a limit, a quota, a `connlimit` or a `last`.
+        /// The only expression of the element: a counter, a limit, a quota, a `connlimit` or a `last`.
         NFTA_DYNSET_EXPR => expr: NestedExpression<'a>,
-        /// The element's expressions, two at most; goes with [`DynsetFlags::EXPR`] and without
-        /// `expr`.
+        /// The expressions of the element, at most two; requires [`DynsetFlags::EXPR`] and excludes `expr`.
         NFTA_DYNSET_EXPRESSIONS => expressions: Expressions<'a>,
         /// Flags.
         NFTA_DYNSET_FLAGS => flags: DynsetFlags,
@@ -92,7 +90,7 @@ impl<'a> Dynset<'a> {
         Self::new(DynsetOp::ADD, set_name.into(), sreg_key)
     }
 
-    /// Adds an element with the key in this register to a set, or lets its time start anew.
+    /// Adds an element with the key in this register to a set, or restarts its timeout.
     pub fn update(set_name: impl Into<Name<'a>>, sreg_key: Register) -> Self {
         Self::new(DynsetOp::UPDATE, set_name.into(), sreg_key)
     }
@@ -111,7 +109,7 @@ impl<'a> Dynset<'a> {
         }
     }
 
-    /// The same for an element with one expression.
+    /// Adds one expression to the element.
     #[must_use]
     pub fn with_expression<E: Expression>(self, expression: &E) -> Self {
         Self {
@@ -120,7 +118,7 @@ impl<'a> Dynset<'a> {
         }
     }
 
-    /// The same for an element with several expressions.
+    /// Adds several expressions to the element.
     #[must_use]
     pub fn with_expressions(self, expressions: Expressions<'a>) -> Self {
         Self {
@@ -130,10 +128,10 @@ impl<'a> Dynset<'a> {
         }
     }
 
-    /// The expression as the kernel takes it: with [`DynsetFlags::EXPR`] if there are
-    /// `expressions`. The kernel does not list that flag, and without it refuses them with
-    /// `EINVAL`. It lists a timeout of 0 where there is none, and refuses any with `EOPNOTSUPP` where
-    /// the set has no timeouts. So one that was listed cannot be sent as it is.
+    /// Converts a listed expression to the form that the kernel accepts: with [`DynsetFlags::EXPR`] if there are
+    /// `expressions`. The kernel does not list that flag, and refuses `expressions` without it (`EINVAL`). It lists a
+    /// timeout of 0 if there is none, and refuses any timeout if the set has no timeouts (`EOPNOTSUPP`). So a listed
+    /// expression cannot be sent unchanged.
     #[must_use]
     pub fn into_request(mut self) -> Self {
         if self.expressions.is_some() {
@@ -146,8 +144,7 @@ impl<'a> Dynset<'a> {
     }
 }
 
-/// As `nft --debug=netlink` prints it, without identifier and flags; what is missing as 0, and an
-/// expression that is malformed as `[ ]`.
+/// Formats like `nft --debug=netlink`, without ID and flags; missing values as 0, and a malformed expression as `[ ]`.
 impl std::fmt::Display for Dynset<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let op = self.op.unwrap_or_default().name().unwrap_or("unknown");
@@ -314,8 +311,8 @@ mod tests {
     }
 
     /// Listed after nft 1.0.6: `add rule ip t c update @m { ip saddr timeout 10s : tcp dport }` and
-    /// `… delete @s { ip saddr }`; and after `… add @s2 { ip saddr }` was sent with `INV`, for which
-    /// nft 1.0.6 has no word.
+    /// `… delete @s { ip saddr }`; and after `… add @s2 { ip saddr }` was sent with `INV`, for which nft 1.0.6 has no
+    /// syntax.
     #[test]
     fn listed() {
         assert_listed(
@@ -359,8 +356,8 @@ mod tests {
     }
 
     /// Listed after nft 1.0.6: `add rule ip t c add @s2 { ip saddr ct count over 3 }` and
-    /// `… add @s2 { ip saddr counter limit rate 10/second }`: inside, too, without `NLA_F_NESTED`.
-    /// Linux 6.18 refuses to take the latter as it listed it.
+    /// `… add @s2 { ip saddr counter limit rate 10/second }`: inside, too, without `NLA_F_NESTED`. Linux 6.18 refuses
+    /// the latter in the form in which it listed it.
     #[test]
     fn listed_with_expressions() {
         let listed = || Dynset {
@@ -435,8 +432,7 @@ mod tests {
         );
     }
 
-    /// The rules above as nft 1.0.6 prints them, and after `add` of a counter and a `last` was sent
-    /// by hand.
+    /// The rules above as nft 1.0.6 prints them, and after handmade attributes with `add` of a counter and a `last`.
     #[test]
     fn bytecode() {
         let add = || Dynset {
@@ -485,7 +481,7 @@ mod tests {
         }
     }
 
-    /// What libnftnl 1.2.4 prints of attributes that the kernel does not list.
+    /// Attributes that the kernel does not list, as libnftnl 1.2.4 prints them.
     #[test]
     fn bytecode_of_what_the_kernel_does_not_list() {
         for (expression, line) in [
@@ -501,7 +497,7 @@ mod tests {
         ] {
             assert_eq!(expression.to_string(), line);
         }
-        // Of the crate's own making: an expression whose attribute is too short.
+        // This crate's own output for an expression whose attribute is too short.
         let short = hex("0e000100 636f6e6e 6c696d69 74000000 0c000280 06000100 00000000");
         let malformed = Dynset {
             expr: Field::decode(&short),

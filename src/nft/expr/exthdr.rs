@@ -11,7 +11,7 @@
 //! NFTA_EXTHDR_FLAGS    be32
 //! ```
 //!
-//! With `dreg` it reads, with `sreg` it writes, with neither it removes.
+//! It reads with `dreg`, writes with `sreg`, and removes with neither.
 
 use chainwright_sys::nf_tables::{
     NFT_EXTHDR_F_PRESENT, NFT_EXTHDR_OP_DCCP, NFT_EXTHDR_OP_IPV4, NFT_EXTHDR_OP_IPV6,
@@ -24,7 +24,7 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::{flags, values};
 
 values! {
-    /// What kind of header or option it is (`enum nft_exthdr_op`).
+    /// The kind of header or option (`enum nft_exthdr_op`).
     pub struct ExthdrOp: u32 {
         /// An IPv6 extension header; its type is the protocol number (43 for routing, 44 for
         /// fragment, …).
@@ -35,7 +35,7 @@ values! {
         IPV4 = NFT_EXTHDR_OP_IPV4 => "ipv4",
         /// An SCTP chunk; its type is the chunk's.
         SCTP = NFT_EXTHDR_OP_SCTP => "sctp",
-        /// A DCCP option, of which one can only ask whether it is there; its type is the option's.
+        /// A DCCP option, which supports only a check for presence; its type is the option's.
         DCCP = NFT_EXTHDR_OP_DCCP => "dccp",
     }
 }
@@ -43,7 +43,7 @@ values! {
 flags! {
     /// Flags of a read (`enum nft_exthdr_flags`).
     pub struct ExthdrFlags: u32 {
-        /// Only whether it is there: the register is given one byte, 0 or 1.
+        /// Only whether it is present: stores one byte, 0 or 1.
         const PRESENT = NFT_EXTHDR_F_PRESENT,
     }
 }
@@ -54,19 +54,19 @@ expression! {
     /// (`enum nft_exthdr_attributes`).
     pub struct Exthdr viewed as ExthdrRef,
     listed as [dreg, sreg, header_type, offset, len, flags, op] {
-        /// Where what was read goes, in network order.
+        /// Destination register of a read, in network order.
         NFTA_EXTHDR_DREG => dreg: Register,
-        /// Where comes from what is written, in network order.
+        /// Source register of a write, in network order.
         NFTA_EXTHDR_SREG => sreg: Register,
-        /// Which header, option or chunk; what the number means, `op` says.
+        /// Type of the header, option or chunk; `op` determines the meaning of the number.
         NFTA_EXTHDR_TYPE => header_type: u8,
-        /// Where in the header, in bytes from its start, at most 255; at least 2 to write.
+        /// Offset in the header in bytes, at most 255; for writes at least 2.
         NFTA_EXTHDR_OFFSET => offset: u32,
-        /// How many bytes, at most 255; 2 or 4 to write.
+        /// Number of bytes, at most 255; for writes 2 or 4.
         NFTA_EXTHDR_LEN => len: u32,
-        /// What kind of header it is; [`ExthdrOp::IPV6`] if this is missing.
+        /// Kind of header; [`ExthdrOp::IPV6`] if absent.
         NFTA_EXTHDR_OP => op: ExthdrOp,
-        /// Flags of a read. The kernel takes none where it does not read, but lists some.
+        /// Flags of a read. For other operations the kernel refuses flags, but lists some.
         NFTA_EXTHDR_FLAGS => flags: ExthdrFlags,
     }
 }
@@ -93,7 +93,7 @@ impl Exthdr {
         }
     }
 
-    /// Finds out whether it is there.
+    /// Checks whether it is present.
     #[must_use]
     pub const fn present(op: ExthdrOp, header_type: u8, dreg: Register) -> Self {
         Self {
@@ -108,8 +108,8 @@ impl Exthdr {
         }
     }
 
-    /// Writes `len` bytes at an offset of a TCP option that the packet has. The segment size
-    /// (kind 2) is never made larger.
+    /// Writes `len` bytes at an offset of a TCP option, if the packet has it. The segment size
+    /// (kind 2) is never increased.
     #[must_use]
     pub const fn set_tcp_option(kind: u8, offset: u32, len: u32, sreg: Register) -> Self {
         Self {
@@ -139,9 +139,9 @@ impl Exthdr {
         }
     }
 
-    /// The expression as the kernel takes it. It lists flags where it writes, and flags, an offset
-    /// and a length where it removes, and refuses them there with `EINVAL`: so one that was listed
-    /// cannot be sent as it is.
+    /// Converts a listed expression to the form that the kernel accepts. The kernel lists flags for
+    /// writes, and flags, an offset and a length for removals, and refuses them with `EINVAL`: so a
+    /// listed expression cannot be sent unchanged.
     #[must_use]
     pub fn into_request(mut self) -> Self {
         if self.dreg.is_none() {
@@ -155,11 +155,11 @@ impl Exthdr {
     }
 }
 
-/// As `nft --debug=netlink` prints it; what is missing as 0.
+/// Formats like `nft --debug=netlink`; missing values as 0.
 impl std::fmt::Display for Exthdr {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let op = self.op.unwrap_or_default();
-        // For SCTP and DCCP it has no name.
+        // libnftnl has no name for SCTP and DCCP.
         let name = match op {
             ExthdrOp::IPV6 => " ipv6",
             ExthdrOp::TCPOPT => " tcpopt",
@@ -278,8 +278,8 @@ mod tests {
         );
     }
 
-    /// nft 1.0.6: `exthdr frag missing` and `sctp chunk data exists`. The last one is made from the
-    /// header: nft 1.0.6 has no word for a DCCP option, and the kernel at hand refuses it.
+    /// nft 1.0.6: `exthdr frag missing` and `sctp chunk data exists`. The last one is built from
+    /// the header: nft 1.0.6 has no syntax for a DCCP option, and the kernel at hand refuses it.
     #[test]
     fn whether_it_is_there() {
         assert_attributes(
@@ -328,7 +328,7 @@ mod tests {
 
     /// Listed after nft 1.0.6: `add rule ip6 t c exthdr frag missing`,
     /// `add rule ip t c tcp option maxseg size set 1400` and `… reset tcp option fastopen`. Linux
-    /// 6.18 refuses to take the latter two as it listed them.
+    /// 6.18 refuses the latter two in the form in which it listed them.
     #[test]
     fn listed() {
         let present = Exthdr::present(ExthdrOp::IPV6, 44, Register::R1);
@@ -414,7 +414,7 @@ mod tests {
         }
     }
 
-    /// What libnftnl 1.2.4 prints of attributes that the kernel does not list.
+    /// Attributes that the kernel does not list, as libnftnl 1.2.4 prints them.
     #[test]
     fn bytecode_of_what_the_kernel_does_not_list() {
         let load = Exthdr::load(ExthdrOp::IPV6, 3, 1, 2, Register::R1);

@@ -1,4 +1,4 @@
-//! `fib`: looks one of the packet's addresses up in the routing tables.
+//! `fib`: looks up one of the packet's addresses in the routing tables.
 //!
 //! ```text
 //! NFTA_FIB_FLAGS    be32
@@ -6,7 +6,7 @@
 //! NFTA_FIB_DREG     be32
 //! ```
 //!
-//! The kernel wants all of them.
+//! The kernel requires all of them.
 
 use chainwright_sys::nf_tables::{
     NFT_FIB_RESULT_ADDRTYPE, NFT_FIB_RESULT_OIF, NFT_FIB_RESULT_OIFNAME, NFTA_FIB_DREG,
@@ -19,39 +19,38 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::{flags, values};
 
 values! {
-    /// What is asked for (`enum nft_fib_result`).
+    /// The result of the look-up (`enum nft_fib_result`).
     pub struct FibResult: u32 {
-        /// Index of the device that the route leads to, u32 in host byte order; 0 without a route.
+        /// Index of the route's device, u32 in host byte order; 0 without a route.
         OIF = NFT_FIB_RESULT_OIF => "oif",
         /// Name of that device, 16 bytes; all 0 without a route.
         OIFNAME = NFT_FIB_RESULT_OIFNAME => "oifname",
-        /// Kind of the address (`RTN_*`, `linux/rtnetlink.h`), u32 in host byte order.
+        /// Type of the address (`RTN_*`, `linux/rtnetlink.h`), u32 in host byte order.
         ADDRTYPE = NFT_FIB_RESULT_ADDRTYPE => "type",
     }
 }
 
 flags! {
-    /// What is looked up, and with what (`enum nft_fib_flags`): either the source or the
-    /// destination, and at most one of the devices.
+    /// The input of the look-up (`enum nft_fib_flags`): either the source or the destination address, and at most one
+    /// device.
     pub struct FibFlags: u32 {
         /// The source address.
         const SADDR = NFTA_FIB_F_SADDR,
         /// The destination address.
         const DADDR = NFTA_FIB_F_DADDR,
-        /// With the packet's mark, for routing rules that ask for it.
+        /// With the packet's mark, for routing rules that use it.
         const MARK = NFTA_FIB_F_MARK,
-        /// Only as it concerns the device that the packet came in by.
+        /// Restricted to the device that received the packet.
         const IIF = NFTA_FIB_F_IIF,
-        /// Only as it concerns the device that the packet leaves by.
+        /// Restricted to the device that sends the packet.
         const OIF = NFTA_FIB_F_OIF,
-        /// Only whether there is a route: the register is given one byte, 0 or 1. Not for
-        /// [`FibResult::ADDRTYPE`].
+        /// Only whether there is a route: stores one byte, 0 or 1. Not for [`FibResult::ADDRTYPE`].
         const PRESENT = NFTA_FIB_F_PRESENT,
     }
 }
 
 impl FibFlags {
-    /// What is looked up and with what, by name, in the order in which they are written.
+    /// The names of the inputs, in the order of nft's syntax.
     #[doc(hidden)]
     pub const NAMED: [(Self, &'static str); 5] = [
         (Self::SADDR, "saddr"),
@@ -61,7 +60,7 @@ impl FibFlags {
         (Self::OIF, "oif"),
     ];
 
-    /// Those that there are words for: the named ones, and that only the presence of a route is asked for.
+    /// The flags with syntax: the named inputs, and the presence of a route.
     #[doc(hidden)]
     pub const SPOKEN: Self = {
         let mut spoken = Self::PRESENT;
@@ -76,20 +75,20 @@ impl FibFlags {
 
 expression! {
     "fib"
-    /// Looks an address up in the routing tables (`enum nft_fib_attributes`).
+    /// Looks up an address in the routing tables (`enum nft_fib_attributes`).
     pub struct Fib viewed as FibRef,
     listed as [dreg, result, flags] {
-        /// What is looked up, and with what.
+        /// Input of the look-up.
         NFTA_FIB_FLAGS => flags: FibFlags,
-        /// What is asked for.
+        /// Result of the look-up.
         NFTA_FIB_RESULT => result: FibResult,
-        /// Where the answer goes.
+        /// Destination register.
         NFTA_FIB_DREG => dreg: Register,
     }
 }
 
 impl Fib {
-    /// Looks up what the flags say and puts the answer into a register.
+    /// Looks up the input and stores the result in a register.
     #[must_use]
     pub const fn new(flags: FibFlags, result: FibResult, dreg: Register) -> Self {
         Self {
@@ -101,7 +100,7 @@ impl Fib {
     }
 }
 
-/// As `nft --debug=netlink` prints it; what is missing as 0.
+/// Formats like `nft --debug=netlink`; missing values as 0.
 impl std::fmt::Display for Fib {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let flags = self.flags.unwrap_or_default();
@@ -115,7 +114,7 @@ impl std::fmt::Display for Fib {
         }
         let unknown = flags.bits() & !FibFlags::SPOKEN.bits();
         if unknown != 0 {
-            // Without a blank behind it.
+            // Without a trailing blank.
             write!(f, "{separator}unknown {unknown:#x}")?;
         }
         let result = match self.result.unwrap_or_default() {
@@ -127,7 +126,7 @@ impl std::fmt::Display for Fib {
         } else {
             ""
         };
-        // The register as a signed number.
+        // libnftnl prints the register as a signed number.
         let dreg = self.dreg.unwrap_or_default().0.cast_signed();
         write!(f, "{result}{present} => reg {dreg} ]")
     }
@@ -268,7 +267,7 @@ mod tests {
         }
     }
 
-    /// What libnftnl 1.2.4 prints of attributes that the kernel does not list.
+    /// Attributes that the kernel does not list, as libnftnl 1.2.4 prints them.
     #[test]
     fn bytecode_of_what_the_kernel_does_not_list() {
         for (flags, result, line) in [

@@ -1,4 +1,4 @@
-//! `flow_offload`: puts the packet's connection into a flow table, which then forwards its packets
+//! `flow_offload`: adds the packet's connection to a flowtable, which then forwards its packets
 //! past the rest of the network stack.
 //!
 //! ```text
@@ -12,16 +12,16 @@ use crate::nft::name::Name;
 
 expression! {
     "flow_offload"
-    /// Puts the connection into a flow table (`enum nft_offload_attributes`); for chains of the hook
+    /// Adds the connection to a flowtable (`enum nft_offload_attributes`); for chains of the hook
     /// `forward`.
     pub struct FlowOffload<'a> viewed as FlowOffloadRef {
-        /// Name of the flow table, which is in the rule's table.
+        /// Name of the flowtable, in the rule's table.
         NFTA_FLOW_TABLE_NAME => table_name: Name<'a>,
     }
 }
 
 impl<'a> FlowOffload<'a> {
-    /// Puts the connection into this flow table.
+    /// Adds the connection to this flowtable.
     pub fn new(table_name: impl Into<Name<'a>>) -> Self {
         Self {
             table_name: Some(table_name.into()),
@@ -30,7 +30,7 @@ impl<'a> FlowOffload<'a> {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for FlowOffload<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.table_name {
@@ -53,8 +53,8 @@ mod tests {
         assert_layout::<FlowOffload<'_>>(FlowOffload::ATTRIBUTES, &layout);
     }
 
-    /// nft 1.0.6: `add rule ip t c flow add @f`. It was sent, and the kernel at hand, which has no
-    /// flow tables, refused it.
+    /// nft 1.0.6: `add rule ip t c flow add @f`. Captured when it was sent; the kernel at hand,
+    /// which has no flowtables, refused it.
     #[test]
     fn a_flow_table() {
         assert_element(
@@ -69,7 +69,7 @@ mod tests {
         );
     }
 
-    /// Not captured (see above) but made from the header: the same without `NLA_F_NESTED`.
+    /// Not captured (see above) but built from the header: the same without `NLA_F_NESTED`.
     #[test]
     fn listed() {
         assert_listed(
@@ -82,7 +82,7 @@ mod tests {
         );
     }
 
-    /// What libnftnl 1.2.4 prints of these bytes, and of no attributes.
+    /// The output of libnftnl 1.2.4 for these bytes, and without attributes.
     #[test]
     fn bytecode() {
         assert_eq!(

@@ -1,4 +1,4 @@
-//! `fwd`: sends the packet out of another device, and it is gone from this one (family `netdev`).
+//! `fwd`: sends the packet out of another device instead of processing it further (family `netdev`).
 //!
 //! ```text
 //! NFTA_FWD_SREG_DEV    be32
@@ -6,7 +6,7 @@
 //! NFTA_FWD_NFPROTO     be32: NFPROTO_IPV4 or NFPROTO_IPV6
 //! ```
 //!
-//! The kernel wants the device; address and family come together or not at all.
+//! The kernel requires the device, and either both address and family or neither.
 
 use chainwright_sys::nf_tables::{NFTA_FWD_NFPROTO, NFTA_FWD_SREG_ADDR, NFTA_FWD_SREG_DEV};
 
@@ -15,7 +15,7 @@ use crate::nft::{Family, UnknownAttributes};
 
 expression! {
     "fwd"
-    /// Sends the packet out of another device, as it is or to a neighbour there
+    /// Sends the packet out of another device, unchanged or to a neighbour there
     /// (`enum nft_fwd_attributes`).
     pub struct Fwd viewed as FwdRef {
         /// Register with the index of the device, u32 in host byte order.
@@ -29,7 +29,7 @@ expression! {
 }
 
 impl Fwd {
-    /// Sends the packet as it is out of the device in this register.
+    /// Sends the packet unchanged out of the device in this register.
     #[must_use]
     pub const fn to_device(sreg_dev: Register) -> Self {
         Self {
@@ -40,8 +40,8 @@ impl Fwd {
         }
     }
 
-    /// Sends the packet out of the device in the first register to the neighbour whose address is in
-    /// the second one; the family, [`Family::IP`] or [`Family::IP6`], is the address's.
+    /// Sends the packet out of the device in the first register to the neighbour whose address is
+    /// in the second one; `family` is the address family, [`Family::IP`] or [`Family::IP6`].
     #[must_use]
     pub const fn to_neighbour(sreg_dev: Register, sreg_addr: Register, family: Family) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Fwd {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Fwd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("[ fwd ")?;
@@ -145,7 +145,7 @@ mod tests {
         );
     }
 
-    /// The rules above as nft 1.0.6 prints them; then what libnftnl 1.2.4 prints of no attributes.
+    /// The rules above as nft 1.0.6 prints them; then libnftnl 1.2.4 without attributes.
     #[test]
     fn bytecode() {
         for (expression, line) in [

@@ -1,4 +1,4 @@
-//! `immediate`: puts a value or a verdict into a register.
+//! `immediate`: loads a value or a verdict into a register.
 //!
 //! ```text
 //! NFTA_IMMEDIATE_DREG   be32
@@ -14,11 +14,11 @@ use crate::nft::name::Name;
 
 expression! {
     "immediate"
-    /// Puts a value or a verdict into a register (`enum nft_immediate_attributes`).
+    /// Loads a value or a verdict into a register (`enum nft_immediate_attributes`).
     pub struct Immediate<'a> viewed as ImmediateRef {
         /// The register.
         NFTA_IMMEDIATE_DREG => dreg: Register,
-        /// What goes into it.
+        /// The value or verdict.
         NFTA_IMMEDIATE_DATA => data: Data<'a>,
     }
 }
@@ -34,7 +34,7 @@ impl<'a> Immediate<'a> {
         }
     }
 
-    /// Gives a verdict.
+    /// Returns a verdict.
     #[must_use]
     pub const fn verdict(verdict: Verdict<'a>) -> Self {
         Self {
@@ -67,13 +67,13 @@ impl<'a> Immediate<'a> {
         Self::verdict(Verdict::Jump(chain.into()))
     }
 
-    /// Goes to a chain, without a way back.
+    /// Goes to a chain, without returning.
     pub fn goto(chain: impl Into<Name<'a>>) -> Self {
         Self::verdict(Verdict::Goto(chain.into()))
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Immediate<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let dreg = self.dreg.unwrap_or_default().0;
@@ -189,7 +189,7 @@ mod tests {
 
     /// Listed after nft 1.0.6: `add rule ip t c … jump d`, `… accept` and
     /// `… dnat to 10.0.0.1:8080`; and after this crate wrote a `break`, for which nft 1.0.6 has no
-    /// word.
+    /// syntax.
     #[test]
     fn listed() {
         for (immediate, listed) in [
@@ -227,7 +227,7 @@ mod tests {
     }
 
     /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) of verdicts, marks,
-    /// addresses and ports; of nothing, as its libnftnl printed attributes made by hand.
+    /// addresses and ports; without attributes, as its libnftnl printed it.
     #[test]
     fn bytecode() {
         for (immediate, line) in [

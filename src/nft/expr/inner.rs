@@ -10,7 +10,7 @@
 //!   NFTA_EXPR_DATA     nested
 //! ```
 //!
-//! The kernel wants all of them.
+//! The kernel requires all of them.
 
 use chainwright_sys::nf_tables as sys;
 use chainwright_sys::nf_tables::{
@@ -23,25 +23,25 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::{flags, values};
 
 values! {
-    /// Kind of the tunnel (`enum nft_inner_type`).
+    /// The type of the tunnel (`enum nft_inner_type`).
     pub struct InnerType: u32 {
         /// VXLAN.
         VXLAN = NFT_INNER_VXLAN => "vxlan",
-        /// Geneve, with options of any length behind its header.
+        /// Geneve, with variable-length options after its header.
         GENEVE = NFT_INNER_GENEVE => "geneve",
     }
 }
 
 flags! {
-    /// What the tunnel carries (`enum nft_inner_flags`).
+    /// The headers in the tunnel (`enum nft_inner_flags`).
     pub struct InnerFlags: u32 {
-        /// There is a header of the tunnel, as long as `hdrsize` says.
+        /// A tunnel header of `hdrsize` bytes.
         const HDRSIZE = sys::NFT_INNER_HDRSIZE,
-        /// There is a link layer header behind it.
+        /// Followed by a link layer header.
         const LL = NFT_INNER_LL,
-        /// There is a network header behind that.
+        /// Followed by a network header.
         const NH = NFT_INNER_NH,
-        /// There is a transport header behind that.
+        /// Followed by a transport header.
         const TH = NFT_INNER_TH,
     }
 }
@@ -50,15 +50,15 @@ expression! {
     "inner"
     /// Applies an expression to the packet inside a tunnel (`enum nft_inner_attributes`).
     pub struct Inner<'a> viewed as InnerRef {
-        /// How many tunnels further in: 0, and no other yet.
+        /// Nesting depth of the tunnel: only 0 so far.
         NFTA_INNER_NUM => num: u32,
-        /// Kind of the tunnel.
+        /// Type of the tunnel.
         NFTA_INNER_TYPE => inner_type: InnerType,
-        /// What the tunnel carries.
+        /// Headers in the tunnel.
         NFTA_INNER_FLAGS => flags: InnerFlags,
         /// Size of the tunnel's header in bytes, 1 to 64.
         NFTA_INNER_HDRSIZE => hdrsize: u32,
-        /// What is applied: a [`Payload`](super::Payload) or a [`Meta`](super::Meta).
+        /// Expression to apply: a [`Payload`](super::Payload) or a [`Meta`](super::Meta).
         NFTA_INNER_EXPR => expr: NestedExpression<'a>,
     }
 }
@@ -89,8 +89,8 @@ impl Inner<'static> {
     }
 }
 
-/// As later versions of libnftnl print it (1.2.4 does not know it); what is missing as 0, and an
-/// expression that is missing or malformed as `[ ]`.
+/// Formats like later versions of libnftnl (1.2.4 does not know it); missing values as 0, and a
+/// missing or malformed expression as `[ ]`.
 impl std::fmt::Display for Inner<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
@@ -107,9 +107,8 @@ impl std::fmt::Display for Inner<'_> {
     }
 }
 
-/// nft 1.0.6 has no word for `inner`, and libnftnl 1.2.4 reads none: the bytes are made from the
-/// header, in the order in which later versions of libnftnl write them, and were taken by Linux
-/// 6.18.
+/// nft 1.0.6 has no syntax for `inner`, and libnftnl 1.2.4 doesn't read it: the bytes are built
+/// from the header, in the order of later versions of libnftnl, and Linux 6.18 accepted them.
 #[cfg(test)]
 #[cfg(target_endian = "little")]
 mod tests {
@@ -211,14 +210,14 @@ mod tests {
         );
     }
 
-    /// In the form of later versions of libnftnl, which no tool at hand prints.
+    /// The form of later versions of libnftnl, which no tool at hand prints.
     #[test]
     fn bytecode() {
         assert_eq!(
             Inner::vxlan(&saddr()).to_string(),
             "[ inner type 1 hdrsize 8 flags f [ payload load 4b @ network header + 12 => reg 1 ] ]"
         );
-        // Of the crate's own making.
+        // This crate's own output.
         assert_eq!(
             Inner::default().to_string(),
             "[ inner type 0 hdrsize 0 flags 0 [ ] ]"

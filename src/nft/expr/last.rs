@@ -1,4 +1,4 @@
-//! `last`: remembers when a packet came by last. Since Linux 5.14.
+//! `last`: records when the last packet matched. Since Linux 5.14.
 //!
 //! ```text
 //! NFTA_LAST_MSECS   be64
@@ -12,20 +12,20 @@ use crate::nft::UnknownAttributes;
 
 expression! {
     "last"
-    /// Remembers when a packet came by last (`enum nft_last_attributes`); what is written is where
-    /// it starts.
+    /// Records when the last packet matched (`enum nft_last_attributes`); a request contains the
+    /// start values.
     pub struct Last viewed as LastRef,
     listed as [set, msecs] {
         /// Milliseconds since the last packet; 0 if there was none.
         NFTA_LAST_MSECS => msecs: u64,
-        /// Whether there was a packet at all: 0 or 1. Without it the kernel takes no milliseconds.
+        /// Whether there was a packet: 0 or 1. Without it the kernel ignores the milliseconds.
         NFTA_LAST_SET => set: u32,
         _ => NFTA_LAST_PAD,
     }
 }
 
 impl Last {
-    /// No packet came by yet.
+    /// Creates it without a packet.
     #[must_use]
     pub const fn never() -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Last {
         }
     }
 
-    /// The last packet came by so many milliseconds ago.
+    /// Creates it with the last packet this many milliseconds ago.
     #[must_use]
     pub const fn ago(msecs: u64) -> Self {
         Self {
@@ -46,7 +46,7 @@ impl Last {
     }
 }
 
-/// As libnftnl prints it; nft 1.0.6 stumbles over such a rule.
+/// Formats like libnftnl; nft 1.0.6 fails to print such a rule.
 impl std::fmt::Display for Last {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.set.unwrap_or_default() {
@@ -56,7 +56,7 @@ impl std::fmt::Display for Last {
     }
 }
 
-/// nft 1.0.6 has no word for `last`. The bytes are what libnftnl 1.2.4 writes of what it read
+/// nft 1.0.6 has no syntax for `last`. libnftnl 1.2.4 wrote the bytes after reading them
 /// (`nftnl_rule_nlmsg_parse`, `nftnl_rule_nlmsg_build_payload`).
 #[cfg(test)]
 #[cfg(target_endian = "little")]
@@ -125,7 +125,7 @@ mod tests {
         );
     }
 
-    /// What libnftnl 1.2.4 prints of such bytes (nft 1.0.6 prints the line, and an error).
+    /// The output of libnftnl 1.2.4 for such bytes (nft 1.0.6 prints the line, and an error).
     #[test]
     fn bytecode() {
         for (expression, line) in [

@@ -1,4 +1,4 @@
-//! `limit`: goes on as long as a rate is kept.
+//! `limit`: matches while a rate is not exceeded.
 //!
 //! ```text
 //! NFTA_LIMIT_RATE    be64
@@ -18,7 +18,7 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::{flags, values};
 
 values! {
-    /// What is counted (`enum nft_limit_type`).
+    /// The unit of a rate (`enum nft_limit_type`).
     pub struct LimitType: u32 {
         /// Packets.
         PACKETS = NFT_LIMIT_PKTS => "packets",
@@ -30,22 +30,22 @@ values! {
 flags! {
     /// Flags of a limit (`enum nft_limit_flags`).
     pub struct LimitFlags: u32 {
-        /// The rule goes on if the rate is *exceeded*.
+        /// Matches if the rate is *exceeded*.
         const INV = NFT_LIMIT_F_INV,
     }
 }
 
 expression! {
     "limit"
-    /// Goes on as long as a rate is kept (`enum nft_limit_attributes`).
+    /// Matches while a rate is not exceeded (`enum nft_limit_attributes`).
     pub struct Limit viewed as LimitRef {
-        /// Packets or bytes a unit of time.
+        /// Packets or bytes per unit of time.
         NFTA_LIMIT_RATE => rate: u64,
         /// The unit of time in seconds.
         NFTA_LIMIT_UNIT => unit: u64,
-        /// How much may come at once.
+        /// Packets or bytes allowed at once.
         NFTA_LIMIT_BURST => burst: u32,
-        /// What is counted.
+        /// Unit of the rate.
         NFTA_LIMIT_TYPE => limit_type: LimitType,
         /// Flags.
         NFTA_LIMIT_FLAGS => flags: LimitFlags,
@@ -54,7 +54,7 @@ expression! {
 }
 
 impl Limit {
-    /// At most `rate` packets in `unit` seconds, and `burst` of them at once.
+    /// Allows at most `rate` packets in `unit` seconds, and `burst` of them at once.
     #[must_use]
     pub const fn packets(rate: u64, unit: u64, burst: u32) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl Limit {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Limit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let unit = match self.unit.unwrap_or_default() {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     /// nft 1.0.6: `limit rate 10/second burst 20 packets`; iptables-nft 1.8.9:
-    /// `-m limit --limit 5/min`, which bursts 5.
+    /// `-m limit --limit 5/min`, with a burst of 5.
     #[test]
     fn packets() {
         assert_attributes(
@@ -178,8 +178,8 @@ mod tests {
 
     /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after
     /// `limit rate 10/second`, `limit rate over 512 kbytes/minute burst 1024 bytes`,
-    /// `limit rate 5/hour burst 1 packets`, `limit rate 5/day`, `limit rate 5/week`; units that it
-    /// cannot say, as its libnftnl printed attributes made by hand.
+    /// `limit rate 5/hour burst 1 packets`, `limit rate 5/day`, `limit rate 5/week`; units without
+    /// syntax, as its libnftnl printed handmade attributes.
     #[test]
     fn bytecode() {
         let bytes = Limit {

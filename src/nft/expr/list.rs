@@ -1,4 +1,4 @@
-//! A rule's list of expressions: read, and being built.
+//! The list of expressions of a rule.
 
 use bstr::BStr;
 use chainwright_sys::netlink::NLA_F_NESTED;
@@ -9,7 +9,7 @@ use crate::netlink::{AttributeCursor, Attributes, Malformed, MessageError, Messa
 use crate::nft::declare::{Field, Padded};
 use crate::nft::name::Bytes;
 
-/// A rule's list of expressions, encoded: borrowed from a message, or being built.
+/// A rule's list of expressions, encoded: borrowed from a message, or under construction.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Expressions<'a> {
     bytes: Bytes<'a>,
@@ -17,7 +17,7 @@ pub struct Expressions<'a> {
 }
 
 impl<'a> Expressions<'a> {
-    /// An empty list.
+    /// Creates an empty list.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -26,8 +26,8 @@ impl<'a> Expressions<'a> {
         }
     }
 
-    /// The list whose encoding these bytes are, as [`as_bytes`](Self::as_bytes) gives it and a listed
-    /// rule holds it. What is malformed in them [`iter`](Self::iter) says.
+    /// Creates a list from its encoding, as in [`as_bytes`](Self::as_bytes) and in a listed rule. [`iter`](Self::iter)
+    /// reports malformed bytes.
     #[must_use]
     pub const fn of_bytes(bytes: &'a [u8]) -> Self {
         Self {
@@ -36,14 +36,12 @@ impl<'a> Expressions<'a> {
         }
     }
 
-    /// Appends an expression. One that is too long for its attribute is noticed when the rule is
-    /// put into a transaction.
+    /// Appends an expression. If it is too long for its attribute, adding the rule to a transaction fails.
     pub fn push<E: Expression>(&mut self, expression: &E) -> &mut Self {
         self.append(E::NAME.into(), |writer| write_data(expression, writer))
     }
 
-    /// The list, to be appended to: the padding of the last element may be missing in bytes that
-    /// were read.
+    /// Returns the list for appending: bytes that were read may lack the padding of the last element.
     #[inline]
     fn aligned(&mut self) -> &mut Vec<u8> {
         let bytes = self.bytes.to_mut();
@@ -63,31 +61,31 @@ impl<'a> Expressions<'a> {
         self
     }
 
-    /// Appends an expression of any kind in its typed form.
+    /// Appends a typed expression of any kind.
     pub fn push_decoded(&mut self, expression: &Decoded<'_>) -> &mut Self {
         self.append(expression.name(), |writer| expression.write_data(writer))
     }
 
-    /// Appends an expression as it came from the kernel, byte for byte.
+    /// Appends an expression as received from the kernel, byte for byte.
     pub fn push_raw(&mut self, expression: &ExpressionRef<'_>) -> &mut Self {
         self.aligned().extend_from_slice(expression.raw);
         self.aligned();
         self
     }
 
-    /// Takes all expressions away and keeps the memory.
+    /// Removes all expressions and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.to_mut().clear();
         self.error = None;
     }
 
-    /// The list, encoded.
+    /// Returns the encoded list.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The expressions, in order.
+    /// Iterates over the expressions in order.
     #[must_use]
     pub fn iter(&self) -> ExpressionIter<'_> {
         ExpressionIter::new(&self.bytes)
@@ -102,7 +100,7 @@ impl std::fmt::Debug for Expressions<'_> {
     }
 }
 
-/// The expressions of a rule, in order; one [`Malformed`] ends them.
+/// An iterator over the expressions of a rule, in order; it ends after a [`Malformed`].
 #[derive(Debug, Clone)]
 pub struct ExpressionIter<'a>(AttributeCursor<'a>);
 
@@ -113,7 +111,7 @@ impl<'a> ExpressionIter<'a> {
         Self(AttributeCursor::new(bytes))
     }
 
-    /// What is no expression as the kernel lists it.
+    /// Parses an element that doesn't have the kernel's usual form.
     #[cold]
     fn next_odd(&mut self) -> Option<Result<ExpressionRef<'a>, Malformed>> {
         let mut attributes = Attributes::new(self.0.rest());
@@ -151,7 +149,7 @@ impl<'a> Iterator for ExpressionIter<'a> {
             return Some(Ok(expression));
         }
         self.0 = before;
-        // Taken over field by field, so that the values of the common case above can stay in registers.
+        // Copied field by field, so that the values of the common case above can stay in registers.
         Some(match self.next_odd()? {
             Ok(ExpressionRef {
                 name,
@@ -176,7 +174,7 @@ impl<'a> Field<'a> for Expressions<'a> {
 
     #[inline]
     fn keep(payload: &'a [u8]) -> Option<&'a [u8]> {
-        Some(payload) // an iterator finds out what is malformed in there
+        Some(payload) // an iterator reports malformed elements
     }
     #[inline]
     fn view(kept: &'a [u8]) -> ExpressionIter<'a> {

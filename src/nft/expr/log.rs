@@ -1,4 +1,4 @@
-//! `log`: writes the packet to the kernel's log or hands it to user space.
+//! `log`: writes the packet to the kernel's log or passes it to user space.
 //!
 //! ```text
 //! NFTA_LOG_PREFIX       string, at most 127 bytes
@@ -26,7 +26,7 @@ values! {
     pub struct LogLevel: u32 {
         /// The system is unusable.
         EMERG = sys::NFT_LOGLEVEL_EMERG => "emerg",
-        /// Something must be done at once.
+        /// Immediate action is required.
         ALERT = sys::NFT_LOGLEVEL_ALERT => "alert",
         /// Critical.
         CRIT = sys::NFT_LOGLEVEL_CRIT => "crit",
@@ -46,7 +46,7 @@ values! {
 }
 
 flags! {
-    /// What a log line shows beyond the usual (`NF_LOG_*`, `linux/netfilter/nf_log.h`).
+    /// The contents of a log line beyond the default (`NF_LOG_*`, `linux/netfilter/nf_log.h`).
     pub struct LogFlags: u32 {
         /// TCP sequence numbers.
         const TCPSEQ = 0x01,
@@ -54,7 +54,7 @@ flags! {
         const TCPOPT = 0x02,
         /// IP options.
         const IPOPT = 0x04,
-        /// User id of the socket.
+        /// User ID of the socket.
         const UID = 0x08,
         /// The link layer header, decoded.
         const MACDECODE = 0x20,
@@ -63,26 +63,26 @@ flags! {
 
 expression! {
     "log"
-    /// Writes a line to the kernel's log, or hands the packet to a group of listeners
+    /// Writes a line to the kernel's log, or passes the packet to a group of listeners
     /// (`enum nft_log_attributes`).
     pub struct Log<'a> viewed as LogRef {
-        /// Start of the line.
+        /// Prefix of the line.
         NFTA_LOG_PREFIX => prefix: Name<'a>,
-        /// Netlink group; with it the packet goes to listeners instead of the kernel's log.
+        /// Netlink group; with it the packet is passed to listeners instead of the kernel's log.
         NFTA_LOG_GROUP => group: u16,
-        /// How many bytes of the packet listeners get.
+        /// Number of bytes of the packet that listeners receive.
         NFTA_LOG_SNAPLEN => snaplen: u32,
-        /// How many packets are gathered before listeners get them.
+        /// Number of packets to queue before listeners receive them.
         NFTA_LOG_QTHRESHOLD => queue_threshold: u16,
         /// Level of the line.
         NFTA_LOG_LEVEL => level: LogLevel,
-        /// What the line shows.
+        /// Contents of the line.
         NFTA_LOG_FLAGS => flags: LogFlags,
     }
 }
 
 impl<'a> Log<'a> {
-    /// A line in the kernel's log that starts with this prefix.
+    /// Writes a line with this prefix to the kernel's log.
     pub fn prefix(prefix: impl Into<Name<'a>>) -> Self {
         Self {
             prefix: Some(prefix.into()),
@@ -91,7 +91,7 @@ impl<'a> Log<'a> {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Log<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("[ log ")?;
@@ -214,8 +214,8 @@ mod tests {
         );
     }
 
-    /// Listed after nft 1.0.6: `add rule ip t c … log prefix "in: "`: the kernel adds the level
-    /// that it took.
+    /// Listed after nft 1.0.6: `add rule ip t c … log prefix "in: "`: the kernel adds its default
+    /// level.
     #[test]
     fn listed() {
         assert_listed(
@@ -229,10 +229,10 @@ mod tests {
     }
 
     /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after `log`,
-    /// `log prefix "in: "` (the blank at its end is its own),
+    /// `log prefix "in: "` (the blank at its end belongs to it),
     /// `log prefix "x" group 5 snaplen 128 queue-threshold 10`, `log group 3`,
     /// `log level debug flags tcp sequence,options`, `log level info flags all`; the rest as its
-    /// libnftnl printed attributes made by hand.
+    /// libnftnl printed handmade attributes.
     #[test]
     fn bytecode() {
         let level = |level, prefix| Log {

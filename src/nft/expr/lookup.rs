@@ -1,4 +1,4 @@
-//! `lookup`: looks a register up in a set or map.
+//! `lookup`: looks up a register in a set or map.
 //!
 //! ```text
 //! NFTA_LOOKUP_SREG     be32
@@ -20,24 +20,24 @@ use crate::nft::name::Name;
 flags! {
     /// Flags of a look-up (`enum nft_lookup_flags`).
     pub struct LookupFlags: u32 {
-        /// The rule goes on if the key is *not* in the set.
+        /// Matches if the key is *not* in the set.
         const INV = NFT_LOOKUP_F_INV,
     }
 }
 
 expression! {
     "lookup"
-    /// Looks a register up in a set; of a map, the value found goes into a register or becomes
+    /// Looks up a register in a set; the value found in a map is stored in a register or becomes
     /// the verdict (`enum nft_lookup_attributes`).
     pub struct Lookup<'a> viewed as LookupRef,
     listed as [set, sreg, dreg, flags, set_id] {
-        /// The key.
+        /// Register with the key.
         NFTA_LOOKUP_SREG => sreg: Register,
-        /// Where a map's value goes.
+        /// Destination register for a map's value.
         NFTA_LOOKUP_DREG => dreg: Register,
         /// Name of the set.
         NFTA_LOOKUP_SET => set: Name<'a>,
-        /// The set as the number that it was given in the same batch.
+        /// ID of the set in the same batch.
         NFTA_LOOKUP_SET_ID => set_id: u32,
         /// Flags.
         NFTA_LOOKUP_FLAGS => flags: LookupFlags,
@@ -45,7 +45,7 @@ expression! {
 }
 
 impl<'a> Lookup<'a> {
-    /// Goes on if the key is in the set.
+    /// Matches if the key is in the set.
     pub fn set(sreg: Register, set: impl Into<Name<'a>>) -> Self {
         Self {
             set: Some(set.into()),
@@ -54,7 +54,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// Puts what a map has for the key into a register; into the verdict for a verdict map.
+    /// Loads a map's value for the key into a register; the verdict register for a verdict map.
     pub fn map(sreg: Register, map: impl Into<Name<'a>>, dreg: Register) -> Self {
         Self {
             set: Some(map.into()),
@@ -65,7 +65,7 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Lookup<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "[ lookup reg {} ", self.sreg.unwrap_or_default().0)?;
@@ -104,8 +104,8 @@ mod tests {
         assert_layout::<Lookup<'_>>(Lookup::ATTRIBUTES, &layout);
     }
 
-    /// nft 1.0.6: `add rule ip t c ip saddr != @s`. nft numbers the sets that it knows, those
-    /// included that are not of this batch.
+    /// nft 1.0.6: `add rule ip t c ip saddr != @s`. nft assigns IDs to the sets that it knows, even
+    /// if they are not in this batch.
     #[test]
     fn not_in_a_set() {
         assert_element(
@@ -160,7 +160,7 @@ mod tests {
     }
 
     /// Listed after nft 1.0.6: `add rule ip t c ip saddr @s drop` and
-    /// `add rule ip t c meta mark set ip saddr map @w`: no number of a batch, and always flags.
+    /// `add rule ip t c meta mark set ip saddr map @w`: never an ID, and always flags.
     #[test]
     fn listed() {
         let flags = Some(LookupFlags::empty());
@@ -188,9 +188,9 @@ mod tests {
         );
     }
 
-    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after
-    /// `ip saddr @s`, `ip saddr != @s`, `ip saddr vmap @v`, `meta mark set ip saddr map @w`; the
-    /// rest as its libnftnl printed attributes made by hand.
+    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after `ip saddr @s`,
+    /// `ip saddr != @s`, `ip saddr vmap @v`, `meta mark set ip saddr map @w`; the rest as its
+    /// libnftnl printed handmade attributes.
     #[test]
     fn bytecode() {
         let listed = |lookup, flags| Lookup {

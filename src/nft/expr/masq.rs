@@ -1,6 +1,6 @@
-//! `masq`: changes a connection's source to the address of the interface that it leaves by.
+//! `masq`: changes a connection's source to the address of the output interface.
 //!
-//! All attributes are be32, and each may be absent.
+//! All attributes are be32 and optional.
 
 use chainwright_sys::nf_tables::{
     NFTA_MASQ_FLAGS, NFTA_MASQ_REG_PROTO_MAX, NFTA_MASQ_REG_PROTO_MIN,
@@ -22,7 +22,7 @@ expression! {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Masq {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("[ masq ")?;
@@ -114,8 +114,8 @@ mod tests {
 
     /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after `masquerade`,
     /// `masquerade random,persistent`, `masquerade to :1024`,
-    /// `masquerade to :1024-65535 fully-random`; the last as its libnftnl printed attributes made
-    /// by hand.
+    /// `masquerade to :1024-65535 fully-random`; the last as its libnftnl printed handmade
+    /// attributes.
     #[test]
     fn bytecode() {
         let (r1, r2) = (Some(Register::R1), Some(Register::R2));

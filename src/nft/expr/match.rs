@@ -1,4 +1,4 @@
-//! `match`: an xtables match, carried by nf_tables' compatibility layer.
+//! `match`: an xtables match, in nf_tables' compatibility layer.
 //!
 //! ```text
 //! NFTA_MATCH_NAME   string
@@ -6,7 +6,7 @@
 //! NFTA_MATCH_INFO   bytes
 //! ```
 //!
-//! A rule with one needs [`Compat`](crate::nft::Compat).
+//! A rule with a match needs [`Compat`](crate::nft::Compat).
 
 use chainwright_sys::nf_tables_compat::{NFTA_MATCH_INFO, NFTA_MATCH_NAME, NFTA_MATCH_REV};
 
@@ -16,7 +16,7 @@ use crate::nft::name::{Bytes, Name};
 
 expression! {
     "match"
-    /// An xtables match: goes on if the extension says so (`enum nft_match_attributes`).
+    /// An xtables match: matches if the extension does (`enum nft_match_attributes`).
     pub struct Match<'a> viewed as MatchRef {
         /// The extension's name.
         NFTA_MATCH_NAME => name: Name<'a>,
@@ -28,7 +28,7 @@ expression! {
 }
 
 impl<'a> Match<'a> {
-    /// A match by this extension.
+    /// Creates a match with this extension.
     pub fn new(name: impl Into<Name<'a>>, revision: u32, info: impl Into<Bytes<'a>>) -> Self {
         Self {
             name: Some(name.into()),
@@ -39,7 +39,7 @@ impl<'a> Match<'a> {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Match<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("[ match name ")?;
@@ -113,8 +113,8 @@ mod tests {
                 00000000
             ",
         );
-        // `struct xt_statistic_info`: mode, flags, probability of 2³¹. Where another mode has its
-        // count, the tool leaves the same number.
+        // `struct xt_statistic_info`: mode, flags, probability of 2³¹. The tool writes the same
+        // number into the field that another mode uses for its count.
         let mut statistic = [0; 24];
         statistic[7] = 0x40;
         statistic[15] = 0x40;
@@ -153,9 +153,9 @@ mod tests {
         );
     }
 
-    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after
-    /// iptables-nft 1.8.9 wrote `-m addrtype --dst-type LOCAL` and `-m conntrack …`. The info is
-    /// not in it.
+    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after iptables-nft
+    /// 1.8.9 wrote `-m addrtype --dst-type LOCAL` and `-m conntrack …`. They don't contain the
+    /// info.
     #[test]
     fn bytecode() {
         for (expression, line) in [

@@ -1,6 +1,6 @@
-//! `meta`: reads or sets what the kernel knows of a packet beside its bytes.
+//! `meta`: reads or sets the kernel's metadata of a packet.
 //!
-//! All attributes are be32. One of the registers is there, never both.
+//! All attributes are be32. Exactly one of the registers is present.
 
 use chainwright_sys::nf_tables as sys;
 use chainwright_sys::nf_tables::{NFTA_META_DREG, NFTA_META_KEY, NFTA_META_SREG};
@@ -10,7 +10,7 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::values;
 
 values! {
-    /// What to read or set (`enum nft_meta_keys`). Values are in host byte order but for
+    /// The key to read or set (`enum nft_meta_keys`). Values are in host byte order except for
     /// protocols, which are in network order.
     pub struct MetaKey: u32 {
         /// Length of the packet in bytes, u32.
@@ -21,21 +21,21 @@ values! {
         PRIORITY = sys::NFT_META_PRIORITY => "priority",
         /// Mark, u32.
         MARK = sys::NFT_META_MARK => "mark",
-        /// Index of the interface that the packet came in on, u32.
+        /// Index of the input interface, u32.
         IIF = sys::NFT_META_IIF => "iif",
-        /// Index of the interface that it leaves by, u32.
+        /// Index of the output interface, u32.
         OIF = sys::NFT_META_OIF => "oif",
-        /// Name of the interface that the packet came in on, 16 bytes.
+        /// Name of the input interface, 16 bytes.
         IIFNAME = sys::NFT_META_IIFNAME => "iifname",
-        /// Name of the interface that it leaves by, 16 bytes.
+        /// Name of the output interface, 16 bytes.
         OIFNAME = sys::NFT_META_OIFNAME => "oifname",
-        /// Hardware type of the incoming interface, u16.
+        /// Hardware type of the input interface, u16.
         IIFTYPE = sys::NFT_META_IIFTYPE => "iiftype",
-        /// Hardware type of the outgoing interface, u16.
+        /// Hardware type of the output interface, u16.
         OIFTYPE = sys::NFT_META_OIFTYPE => "oiftype",
-        /// User id of the socket, u32.
+        /// User ID of the socket, u32.
         SKUID = sys::NFT_META_SKUID => "skuid",
-        /// Group id of the socket, u32.
+        /// Group ID of the socket, u32.
         SKGID = sys::NFT_META_SKGID => "skgid",
         /// Whether the packet is traced, u8.
         NFTRACE = sys::NFT_META_NFTRACE => "nftrace",
@@ -47,17 +47,17 @@ values! {
         NFPROTO = sys::NFT_META_NFPROTO => "nfproto",
         /// Layer-4 protocol (`IPPROTO_*`), u8.
         L4PROTO = sys::NFT_META_L4PROTO => "l4proto",
-        /// Name of the bridge that the packet came in on.
+        /// Name of the input bridge.
         BRI_IIFNAME = sys::NFT_META_BRI_IIFNAME => "bri_iifname",
-        /// Name of the bridge that it leaves by.
+        /// Name of the output bridge.
         BRI_OIFNAME = sys::NFT_META_BRI_OIFNAME => "bri_oifname",
         /// Packet type (`PACKET_*`), u8.
         PKTTYPE = sys::NFT_META_PKTTYPE => "pkttype",
         /// Number of the CPU, u32.
         CPU = sys::NFT_META_CPU => "cpu",
-        /// Group of the incoming interface, u32.
+        /// Group of the input interface, u32.
         IIFGROUP = sys::NFT_META_IIFGROUP => "iifgroup",
-        /// Group of the outgoing interface, u32.
+        /// Group of the output interface, u32.
         OIFGROUP = sys::NFT_META_OIFGROUP => "oifgroup",
         /// Control group class, u32.
         CGROUP = sys::NFT_META_CGROUP => "cgroup",
@@ -65,28 +65,28 @@ values! {
         PRANDOM = sys::NFT_META_PRANDOM => "prandom",
         /// Whether the packet came through IPsec, u8.
         SECPATH = sys::NFT_META_SECPATH => "secpath",
-        /// Kind of the incoming interface, 16 bytes.
+        /// Kind of the input interface, 16 bytes.
         IIFKIND = sys::NFT_META_IIFKIND => "iifkind",
-        /// Kind of the outgoing interface, 16 bytes.
+        /// Kind of the output interface, 16 bytes.
         OIFKIND = sys::NFT_META_OIFKIND => "oifkind",
-        /// VLAN id of the bridge port, u16.
+        /// VLAN ID of the bridge port, u16.
         BRI_IIFPVID = sys::NFT_META_BRI_IIFPVID => "bri_iifpvid",
         /// VLAN protocol of the bridge, be16.
         BRI_IIFVPROTO = sys::NFT_META_BRI_IIFVPROTO => "bri_iifvproto",
         /// Time in nanoseconds since 1970, u64.
         TIME_NS = sys::NFT_META_TIME_NS => "time",
-        /// Day of the week, Sunday 0, u8.
+        /// Day of the week, 0 is Sunday, u8.
         TIME_DAY = sys::NFT_META_TIME_DAY => "day",
         /// Second of the day, u32.
         TIME_HOUR = sys::NFT_META_TIME_HOUR => "hour",
-        /// Index of the member of a VRF that the packet came in on, 0 if there is none, u32.
+        /// Index of the VRF member that received the packet, 0 if there is none, u32.
         SDIF = sys::NFT_META_SDIF => "sdif",
-        /// Name of the same, 16 bytes.
+        /// Name of the VRF member that received the packet, 16 bytes.
         SDIFNAME = sys::NFT_META_SDIFNAME => "sdifname",
-        /// Whether the bridge hands the packet to the layers above instead of forwarding it
-        /// (Linux 6.4), u8; written only.
+        /// Whether the bridge passes the packet to upper layers instead of forwarding it (Linux
+        /// 6.4), u8; can only be set.
         BRI_BROUTE = sys::NFT_META_BRI_BROUTE => "broute",
-        /// Hardware address of the bridge that the packet came in on (Linux 6.18), 6 bytes.
+        /// Hardware address of the input bridge (Linux 6.18), 6 bytes.
         BRI_IIFHWADDR = sys::NFT_META_BRI_IIFHWADDR => "ibrhwaddr",
     }
 }
@@ -96,11 +96,11 @@ expression! {
     /// Reads a key into a register (`dreg`), or sets it from one (`sreg`)
     /// (`enum nft_meta_attributes`).
     pub struct Meta viewed as MetaRef {
-        /// What to read or set.
+        /// Key to read or set.
         NFTA_META_KEY => key: MetaKey,
-        /// Where what was read goes.
+        /// Destination register of a read.
         NFTA_META_DREG => dreg: Register,
-        /// Where what is set comes from.
+        /// Source register of a write.
         NFTA_META_SREG => sreg: Register,
     }
 }
@@ -129,7 +129,7 @@ impl Meta {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Meta {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let key = match self.key.unwrap_or_default() {
@@ -185,8 +185,8 @@ mod tests {
         );
     }
 
-    /// nft 1.0.6: `iifname "lo"`, `oifname "veth*"`, `ether saddr 02:00:00:00:00:01` (which reads
-    /// the type of the incoming interface first).
+    /// nft 1.0.6: `iifname "lo"`, `oifname "veth*"`, `ether saddr 02:00:00:00:00:01` (which first
+    /// reads the type of the input interface).
     #[test]
     fn reads() {
         for (key, sent) in [
@@ -231,8 +231,8 @@ mod tests {
         assert_eq!(MetaKey(9999).to_string(), "9999");
     }
 
-    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4), and of its
-    /// libnftnl where nft 1.0.6 says no such thing (keys that it does not know, nothing at all).
+    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4), and of its libnftnl
+    /// for cases without syntax in nft 1.0.6 (unknown keys, no attributes).
     #[test]
     fn bytecode() {
         for (meta, line) in [
@@ -264,7 +264,7 @@ mod tests {
         ] {
             assert_eq!(meta.to_string(), line);
         }
-        // All keys' names, in order of number.
+        // The names of all keys, ordered by number.
         let names: Vec<_> = (0..35).map(|key| MetaKey(key).name().unwrap()).collect();
         assert_eq!(
             names.join(" "),

@@ -1,17 +1,15 @@
-//! Expressions: the instructions that a rule consists of, one a file, named as the kernel names
-//! them.
+//! Expressions: the instructions of a rule, one per file, with the kernel's names.
 //!
-//! Every expression is kept byte-exact as an [`ExpressionRef`], in three forms:
+//! An [`ExpressionRef`] holds the exact bytes of an expression, in three forms:
 //!
-//! | form | for | with attributes that this version does not know |
+//! | form | purpose | unknown attributes |
 //! |---|---|---|
 //! | [`ExpressionRef::raw`] | copying | byte for byte |
-//! | [`ExpressionRef::view`]: [`ExpressionView`] | reading many | passed over |
-//! | [`ExpressionRef::decode`]: [`Decoded`] | changing and writing: structs with one `Option` an attribute | kept, written behind all others |
+//! | [`ExpressionRef::view`]: [`ExpressionView`] | reading many | ignored |
+//! | [`ExpressionRef::decode`]: [`Decoded`] | modifying and writing: structs with one `Option` per attribute | preserved, written after all others |
 //!
-//! Expressions that do not stand in the registry below come out as `Opaque`, and are written back as
-//! they are. As text ([`Decoded`]'s `Display`) an expression is the line that `nft --debug=netlink`
-//! prints for it.
+//! Expressions that are not in the registry below are `Opaque`, and written back unchanged. An expression is formatted
+//! ([`Decoded`]'s `Display`) as the line that `nft --debug=netlink` prints for it.
 //!
 //! On the wire a rule's `NFTA_RULE_EXPRESSIONS` is a list of elements:
 //!
@@ -21,10 +19,9 @@
 //!   NFTA_EXPR_DATA     nested: the expression's attributes; absent where it knows none
 //! ```
 //!
-//! Numbers in attributes are big-endian and strings end in a NUL. An expression's attributes are
-//! declared, and so written, in the order in which libnftnl writes them, and nested ones have
-//! `NLA_F_NESTED`: the bytes are those that `nft` sends. The kernel lists in an order of its own
-//! and without that flag. Source: `linux/netfilter/nf_tables.h`.
+//! Numbers in attributes are big-endian and strings are NUL-terminated. An expression's attributes are declared and
+//! written in libnftnl's order, and nested ones have `NLA_F_NESTED`: the bytes are equal to those of `nft`. The kernel
+//! lists them in its own order and without that flag. Source: `linux/netfilter/nf_tables.h`.
 
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::netlink::NLA_F_NESTED;
@@ -138,13 +135,13 @@ pub trait Expression {
     const NAME: &'static str;
     /// Writes the expression's attributes.
     fn write(&self, writer: &mut MessageWriter<'_>);
-    /// Whether there is an `NFTA_EXPR_DATA`: not where an expression knows no attributes.
+    /// Whether there is an `NFTA_EXPR_DATA`: an expression without attributes has none.
     fn has_data(&self) -> bool {
         true
     }
 }
 
-/// Writes the expression's attributes, in the attribute that holds them, if there is one.
+/// Writes the expression's attributes in their enclosing attribute, if there is one.
 #[inline]
 fn write_data<E: Expression>(expression: &E, writer: &mut MessageWriter<'_>) {
     if expression.has_data() {
@@ -152,7 +149,7 @@ fn write_data<E: Expression>(expression: &E, writer: &mut MessageWriter<'_>) {
     }
 }
 
-/// Declares an expression: [`attributes!`](super::declare::attributes), and its name.
+/// Declares an expression: its [`attributes!`](super::declare::attributes) and its name.
 macro_rules! expression {
     (
         $name:literal
@@ -189,7 +186,7 @@ macro_rules! expression {
 }
 use expression;
 
-/// The registry: one line an expression.
+/// The registry: one line per expression.
 macro_rules! registry {
     ($( $Variant:ident($Type:ty, $View:ident), )*) => {
         /// An expression in its typed form.
@@ -202,11 +199,11 @@ macro_rules! registry {
                 #[doc = concat!("A [`", stringify!($Variant), "`](struct@", stringify!($Variant), ") expression.")]
                 $Variant($Type),
             )*
-            /// An expression that this version of the crate has no typed form for.
+            /// An expression without a typed form in this version of the crate.
             Opaque(Opaque<'a>),
         }
 
-        /// An expression in its typed form, borrowed: for reading many of them.
+        /// An expression in its typed form, borrowed: for reading many expressions.
         #[derive(Debug, Clone, Copy)]
         #[non_exhaustive]
         pub enum ExpressionView<'a> {
@@ -214,20 +211,20 @@ macro_rules! registry {
                 #[doc = concat!("A [`", stringify!($Variant), "`](struct@", stringify!($Variant), ") expression.")]
                 $Variant($View<'a>),
             )*
-            /// An expression that this version of the crate has no typed form for.
+            /// An expression without a typed form in this version of the crate.
             Opaque(ExpressionRef<'a>),
         }
 
         const COUNT: usize = NAMES.len();
 
-        /// The names of the expressions that this version of the crate has a typed form for: those of Linux 6.18.
+        /// The names of the expressions with a typed form in this version of the crate: those of Linux 6.18.
         pub const NAMES: &[&str] = &[$($View::NAME),*];
 
         static KINDS: Names<COUNT> = Names::new([$($View::NAME),*]);
 
-        /// How each is read, in the same order.
-        // Each in a function of its own is written straight to where the caller wants it; inlined, all
-        // of them would meet in one set of registers, field by field.
+        /// The parsers of the views, in registry order.
+        // Separate functions write their results directly to the caller's destination; inlined, all of them would share
+        // registers, field by field.
         #[allow(non_snake_case, reason = "they are called as the variants are")]
         mod viewed {
             use super::*;
@@ -249,13 +246,13 @@ macro_rules! registry {
                 [$($Variant),*];
         }
 
-        /// Likewise as structs that can be changed.
+        /// The parsers of the structs, in registry order.
         #[allow(non_snake_case, reason = "they are called as the variants are")]
         mod decoded {
             use super::*;
             $(
                 fn $Variant<'a>(attributes: &'a [u8]) -> Result<Decoded<'a>, Malformed> {
-                    // Not by `map`: straight into its place.
+                    // Not with `map`, to write directly to the destination.
                     match <$Type>::from_attributes(attributes) {
                         Ok(expression) => Ok(Decoded::$Variant(expression)),
                         Err(malformed) => Err(malformed),
@@ -267,7 +264,7 @@ macro_rules! registry {
         }
 
         impl<'a> Decoded<'a> {
-            /// The expression's name in the kernel.
+            /// Returns the expression's name in the kernel.
             #[must_use]
             pub fn name(&self) -> &BStr {
                 match self {
@@ -276,8 +273,7 @@ macro_rules! registry {
                 }
             }
 
-            /// The attributes that this version of the crate does not know, of an expression that
-            /// it knows.
+            /// Returns the unknown attributes of an expression with a typed form.
             #[must_use]
             pub fn unknown(&self) -> &UnknownAttributes {
                 match self {
@@ -286,7 +282,7 @@ macro_rules! registry {
                 }
             }
 
-            /// The expression with nothing borrowed.
+            /// Converts the expression into one without borrowed data.
             #[must_use]
             pub fn into_owned(self) -> Decoded<'static> {
                 match self {
@@ -297,11 +293,11 @@ macro_rules! registry {
                 }
             }
 
-            /// Writes the expression's attributes, in the attribute that holds them.
+            /// Writes the expression's attributes in their enclosing attribute.
             fn write_data(&self, writer: &mut MessageWriter<'_>) {
                 match self {
                     $(Self::$Variant(expression) => write_data(expression, writer),)*
-                    // As they came: the padding of the last one may be missing.
+                    // Unchanged: the last attribute may lack its padding.
                     Self::Opaque(opaque) => {
                         writer.bytes(NFTA_EXPR_DATA | NLA_F_NESTED, &opaque.attributes);
                     }
@@ -311,7 +307,7 @@ macro_rules! registry {
 
         #[cfg(any(test, feature = "testing"))]
         impl<'a> Decoded<'a> {
-            /// Any expression of each kind, with the kind's name; last any that has no typed form.
+            /// Returns strategies for expressions of each kind, with its name; the last one is for opaque expressions.
             #[doc(hidden)]
             #[must_use]
             pub fn strategies(
@@ -337,8 +333,8 @@ macro_rules! registry {
             }
         )*
 
-        /// The expression as a line of bytecode, as `nft --debug=netlink` prints it (libnftnl
-        /// 1.2.4), without the two blanks before it.
+        /// Formats the expression as a line of bytecode, like `nft --debug=netlink` (libnftnl 1.2.4), without the two
+        /// leading blanks.
         impl std::fmt::Display for Decoded<'_> {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 match self {
@@ -349,14 +345,14 @@ macro_rules! registry {
         }
 
         impl<'a> ExpressionRef<'a> {
-            /// The names of the attributes of this kind of expression, where they are known.
+            /// Returns the names of the attributes of this kind of expression, if it is known.
             #[doc(hidden)]
             pub fn attribute_names(&self) -> &'static [(u16, &'static str)] {
                 let names: [&[(u16, &'static str)]; COUNT] = [$(<$Type>::ATTRIBUTES),*];
                 names.get(self.kind.number()).copied().unwrap_or_default()
             }
 
-            /// Returns what is known of the attributes of this kind of expression.
+            /// Returns the descriptions of the attributes of this kind of expression.
             pub(in crate::nft) fn known(&self) -> &'static [super::declare::Known] {
                 let known: [&[super::declare::Known]; COUNT] = [$(<$Type>::KNOWN),*];
                 known.get(self.kind.number()).copied().unwrap_or_default()
@@ -413,11 +409,11 @@ registry! {
 pub struct ExpressionRef<'a> {
     /// The expression's name in the kernel.
     pub name: &'a BStr,
-    /// The bytes of its attributes.
+    /// The encoded attributes.
     pub attributes: &'a [u8],
-    /// The whole list element, as it came.
+    /// The complete list element as received.
     pub raw: &'a [u8],
-    /// What the name says.
+    /// The kind that the name identifies.
     kind: Kind,
 }
 
@@ -431,7 +427,7 @@ impl std::fmt::Debug for ExpressionRef<'_> {
 }
 
 impl<'a> ExpressionRef<'a> {
-    /// The expression of this name with these attributes, which stands in no list.
+    /// Creates an expression with this name and these attributes, without a list element.
     #[must_use]
     pub fn new(name: &'a BStr, attributes: &'a [u8]) -> Self {
         Self {
@@ -442,11 +438,11 @@ impl<'a> ExpressionRef<'a> {
         }
     }
 
-    /// The expression in its typed form, borrowed: a fraction of the work of
-    /// [`decode`](Self::decode), where there are many and none of them is to be changed.
+    /// Parses the expression into its typed form, borrowed: much faster than [`decode`](Self::decode) for many
+    /// expressions that need no modification.
     ///
     /// # Errors
-    /// [`Malformed`] when an attribute of a known expression is not what it must be.
+    /// [`Malformed`] when an attribute of a known expression is invalid.
     #[inline(always)]
     pub fn view(&self) -> Result<ExpressionView<'a>, Malformed> {
         match viewed::ALL.get(self.kind.number()) {
@@ -455,7 +451,7 @@ impl<'a> ExpressionRef<'a> {
         }
     }
 
-    /// As [`decode`](Self::decode), however deep expressions stand in one another.
+    /// As [`decode`](Self::decode), without a limit of the nesting depth.
     fn decode_at_any_depth(&self) -> Result<Decoded<'a>, Malformed> {
         match decoded::ALL.get(self.kind.number()) {
             Some(decode) => decode(self.attributes),
@@ -466,14 +462,14 @@ impl<'a> ExpressionRef<'a> {
         }
     }
 
-    /// The expression whose name and attributes these bytes are, as the kernel and everybody else writes
-    /// it; `None` if it is written in another way.
+    /// Parses the name and the attributes in the usual form, which the kernel and other tools write; `None` for any
+    /// other form.
     #[inline(always)]
     fn as_listed(bytes: &'a [u8], raw: &'a [u8]) -> Option<Self> {
         let (kind, name, behind) = KINDS.find(bytes)?;
         let attributes = AttributeCursor::new(behind).last(NFTA_EXPR_DATA)?;
         if attributes.len() % 4 != 0 {
-            return None; // then the next element does not begin right behind it
+            return None; // the next element would not directly follow
         }
         Some(Self {
             name,
@@ -483,7 +479,7 @@ impl<'a> ExpressionRef<'a> {
         })
     }
 
-    /// The expression whose name and attributes these bytes are.
+    /// Parses the name and the attributes of an expression.
     pub(in crate::nft) fn read(bytes: &'a [u8], raw: &'a [u8]) -> Result<Self, Malformed> {
         match Self::as_listed(bytes, raw) {
             Some(this) => Ok(this),
@@ -507,7 +503,7 @@ impl<'a> ExpressionRef<'a> {
             return Err(Malformed {
                 what: "expression",
                 offset: 0,
-                reason: "it has no name",
+                reason: "missing name",
             });
         };
         Ok(Self {
@@ -516,17 +512,17 @@ impl<'a> ExpressionRef<'a> {
         })
     }
 
-    /// The expression in its typed form; [`Decoded::Opaque`] if it has none here.
+    /// Decodes the expression into its typed form; [`Decoded::Opaque`] if there is none.
     ///
     /// # Errors
-    /// [`Malformed`] when an attribute of a known expression is not what it must be, or expressions
-    /// stand in one another deeper than the kernel allows.
+    /// [`Malformed`] when an attribute of a known expression is invalid, or expressions are nested too deeply (this
+    /// crate allows more levels than the kernel).
     pub fn decode(&self) -> Result<Decoded<'a>, Malformed> {
         if self.is_too_deep() {
             return Err(Malformed {
                 what: "expression",
                 offset: 0,
-                reason: "too many expressions stand in one another",
+                reason: "expressions are nested too deeply",
             });
         }
         self.decode_at_any_depth()

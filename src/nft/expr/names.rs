@@ -1,4 +1,4 @@
-//! Which of the known expressions a list element holds, found by its first sixteen bytes.
+//! Identifies the expression of a list element by its first sixteen bytes.
 //!
 //! ```text
 //!  0         2         4                   8                              16
@@ -7,9 +7,8 @@
 //! +---------+---------+-------------------+-------------------------------+--
 //! ```
 //!
-//! The first eight of them (the length of the attribute and the first four bytes of the name) are
-//! different for all names. A multiplication makes them a slot of a table, which holds the one name that
-//! it can be; then both words are compared.
+//! The first eight of them (the length of the attribute and the first four bytes of the name) are different for all
+//! names. A multiplication maps them to a slot of a table with the only possible name; then both words are compared.
 
 use bstr::BStr;
 use chainwright_sys::nf_tables::NFTA_EXPR_NAME;
@@ -19,7 +18,7 @@ use chainwright_sys::nf_tables::NFTA_EXPR_NAME;
 pub(super) struct Kind(u8);
 
 impl Kind {
-    /// None that is known.
+    /// An unknown expression.
     pub(super) const UNKNOWN: Self = Self(u8::MAX);
 
     #[inline(always)]
@@ -28,12 +27,12 @@ impl Kind {
     }
 }
 
-/// How an element with this name begins.
+/// The first bytes of an element with this name.
 #[derive(Clone, Copy)]
 struct Beginning {
     name: &'static str,
     head: u64,
-    /// Which bytes of the second word belong to the name.
+    /// The bytes of the second word that belong to the name.
     mask: u64,
     tail: u64,
     /// Length of the attribute with its padding.
@@ -50,7 +49,7 @@ pub(super) struct Names<const N: usize> {
 const LENGTH: usize = 16;
 
 impl<const N: usize> Names<N> {
-    /// Of these names, in the order of the registry.
+    /// Builds the table for these names, in the order of the registry.
     pub(super) const fn new(names: [&'static str; N]) -> Self {
         assert!(N < u8::MAX as usize);
         let mut beginnings = [Beginning::of(""); N];
@@ -59,7 +58,7 @@ impl<const N: usize> Names<N> {
             beginnings[at] = Beginning::of(names[at]);
             at += 1;
         }
-        // The first multiplier that gives each name a slot of its own.
+        // The first multiplier without collisions of slots.
         let mut factor: u64 = 0x9e37_79b9_7f4a_7c15;
         loop {
             if let Some(slots) = slots(&beginnings, factor) {
@@ -73,7 +72,7 @@ impl<const N: usize> Names<N> {
         }
     }
 
-    /// The expression whose list element this is, its name, and what follows the name: if it begins as
+    /// Returns the kind of the element's expression, its name, and the bytes after the name, if the element starts like
     /// the kernel writes it.
     #[inline(always)]
     pub(super) fn find<'e>(&self, element: &'e [u8]) -> Option<(Kind, &'static BStr, &'e [u8])> {
@@ -88,7 +87,7 @@ impl<const N: usize> Names<N> {
         Some((kind, BStr::new(beginning.name.as_bytes()), behind))
     }
 
-    /// The expression of this name.
+    /// Returns the kind of the expression with this name.
     pub(super) fn kind(&self, name: &[u8]) -> Kind {
         let known = |beginning: &Beginning| beginning.name.as_bytes() == name;
         match self.beginnings.iter().position(known) {
@@ -118,7 +117,7 @@ impl Beginning {
         }
         let (mut head, tail) = words(&first);
         if whole > LENGTH {
-            head = 0; // no element begins so: these are found by name
+            head = 0; // matches no element: these are found by name
         }
         Self {
             name,
@@ -145,7 +144,7 @@ const fn slot(head: u64, factor: u64) -> usize {
     (head.wrapping_mul(factor) >> 56) as usize
 }
 
-/// What stands in each slot; `None` if there are two for one.
+/// Fills the slots; `None` if two names share one.
 const fn slots<const N: usize>(beginnings: &[Beginning; N], factor: u64) -> Option<[Kind; 256]> {
     let mut slots = [Kind::UNKNOWN; 256];
     let mut at = 0;
@@ -171,7 +170,7 @@ mod tests {
     use crate::netlink::MessageWriter;
     use crate::nft::expr::{ExpressionIter, ExpressionRef, KINDS};
 
-    /// A list of one element, as the kernel writes it.
+    /// Encodes a list of one element like the kernel.
     fn listed(name: &[u8], data: &[u8]) -> Vec<u8> {
         let (mut element, mut list) = (Vec::new(), Vec::new());
         let mut writer = MessageWriter::bare(&mut element);
@@ -209,7 +208,7 @@ mod tests {
         }
     }
 
-    /// Whatever stands there is the name, and only a known name is known.
+    /// An altered element yields its own name, and only known names are identified.
     #[test]
     fn nothing_else_is_taken_for_a_name() {
         for beginning in &KINDS.beginnings {

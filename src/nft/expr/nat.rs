@@ -1,7 +1,7 @@
 //! `nat`: changes a connection's source or destination.
 //!
-//! All attributes are be32. The kernel takes the first address or port for the last one where that
-//! is absent, and lists both.
+//! All attributes are be32. If the last address or port is absent, the kernel uses the first one,
+//! and lists both.
 
 use chainwright_sys::nf_nat as range;
 use chainwright_sys::nf_tables::{
@@ -14,7 +14,7 @@ use crate::nft::declare::{flags, values};
 use crate::nft::rule::family_name;
 
 values! {
-    /// Which end changes (`enum nft_nat_types`).
+    /// The end of the connection that changes (`enum nft_nat_types`).
     pub struct NatType: u32 {
         /// The source.
         SNAT = NFT_NAT_SNAT => "snat",
@@ -26,19 +26,19 @@ values! {
 flags! {
     /// Flags of a range (`NF_NAT_RANGE_*`, `linux/netfilter/nf_nat.h`).
     pub struct NatRangeFlags: u32 {
-        /// Addresses are given: set by the kernel where there is a register for them.
+        /// Addresses are given: set by the kernel if there is a register for them.
         const MAP_IPS = range::NF_NAT_RANGE_MAP_IPS,
-        /// Ports are given: likewise.
+        /// Ports are given: set by the kernel if there is a register for them.
         const PROTO_SPECIFIED = range::NF_NAT_RANGE_PROTO_SPECIFIED,
-        /// Ports are chosen by a hash.
+        /// Selects ports by a hash.
         const PROTO_RANDOM = range::NF_NAT_RANGE_PROTO_RANDOM,
-        /// A client always gets the same address.
+        /// Maps a client always to the same address.
         const PERSISTENT = range::NF_NAT_RANGE_PERSISTENT,
-        /// Ports are chosen at random.
+        /// Selects ports at random.
         const PROTO_RANDOM_FULLY = range::NF_NAT_RANGE_PROTO_RANDOM_FULLY,
-        /// Ports keep their distance from a base.
+        /// Preserves the offset of ports from a base port.
         const PROTO_OFFSET = range::NF_NAT_RANGE_PROTO_OFFSET,
-        /// The prefix of an address is changed and the rest kept.
+        /// Replaces the prefix of an address and keeps the rest.
         const NETMAP = range::NF_NAT_RANGE_NETMAP,
     }
 }
@@ -48,7 +48,7 @@ expression! {
     /// Changes a connection's source or destination (`enum nft_nat_attributes`); addresses and
     /// ports are in registers, in network order.
     pub struct Nat viewed as NatRef {
-        /// Which end changes.
+        /// End of the connection that changes.
         NFTA_NAT_TYPE => nat_type: NatType,
         /// Family of the addresses, `NFPROTO_IPV4` or `NFPROTO_IPV6`.
         NFTA_NAT_FAMILY => family: u32,
@@ -65,7 +65,7 @@ expression! {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Nat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
@@ -82,7 +82,7 @@ impl std::fmt::Display for Nat {
     }
 }
 
-/// The registers with the ends of a range, those that there are.
+/// Prints the registers of a range, as far as they exist.
 fn print_range(
     f: &mut std::fmt::Formatter<'_>,
     what: &str,
@@ -96,7 +96,7 @@ fn print_range(
     Ok(())
 }
 
-/// Ports and flags, with which the line of each expression ends that translates.
+/// Prints ports and flags, the end of the line of each NAT expression.
 pub(super) fn print_ports(
     f: &mut std::fmt::Formatter<'_>,
     ports: [Option<Register>; 2],
@@ -227,8 +227,8 @@ mod tests {
         }
     }
 
-    /// Listed after nft 1.0.6: `add rule ip t n tcp dport 80 dnat to 10.0.0.1:8080`: the ends of
-    /// the ranges and the flags that follow from them are added.
+    /// Listed after nft 1.0.6: `add rule ip t n tcp dport 80 dnat to 10.0.0.1:8080`: the kernel
+    /// adds the ends of the ranges and the implied flags.
     #[test]
     fn listed() {
         assert_listed(
@@ -253,8 +253,8 @@ mod tests {
 
     /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after
     /// `dnat to 10.0.0.1-10.0.0.9:8080-8090 persistent`, `dnat to :80`,
-    /// `snat to 10.0.0.1 fully-random`, `dnat ip prefix to ip daddr map …`; the rest as its libnftnl
-    /// printed attributes made by hand.
+    /// `snat to 10.0.0.1 fully-random`, `dnat ip prefix to ip daddr map …`; the rest as its
+    /// libnftnl printed handmade attributes.
     #[test]
     fn bytecode() {
         let nat = |nat_type, family, registers: [u32; 4], flags| {

@@ -15,12 +15,11 @@ use crate::netlink::{Malformed, MessageError, MessageWriter};
 use crate::nft::declare::{Field, Padded, nested_field};
 use crate::nft::name::Bytes;
 
-/// How deep expressions may stand in one another: the kernel allows two.
+/// Maximum nesting depth of expressions: the kernel allows two.
 pub(crate) const DEEPEST: usize = 8;
 
 impl ExpressionRef<'_> {
-    /// Whether more expressions stand in one another, from this one on, than any ruleset has: what
-    /// reads them calls itself.
+    /// Whether expressions are nested deeper, from this one on, than in any ruleset: reading is recursive.
     pub(crate) fn is_too_deep(&self) -> bool {
         self.is_deeper_than(DEEPEST)
     }
@@ -43,7 +42,7 @@ impl ExpressionRef<'_> {
     }
 }
 
-/// One expression in an attribute, encoded.
+/// A single expression in an attribute, encoded.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NestedExpression<'a> {
     bytes: Bytes<'a>,
@@ -51,13 +50,13 @@ pub struct NestedExpression<'a> {
 }
 
 impl<'a> NestedExpression<'a> {
-    /// This expression.
+    /// Encodes this expression.
     #[must_use]
     pub fn new<E: Expression>(expression: &E) -> NestedExpression<'static> {
         Self::encoded(E::NAME.into(), |writer| write_data(expression, writer))
     }
 
-    /// An expression of any kind in its typed form.
+    /// Encodes a typed expression of any kind.
     #[must_use]
     pub fn of_decoded(expression: &Decoded<'_>) -> NestedExpression<'static> {
         Self::encoded(expression.name(), |writer| expression.write_data(writer))
@@ -78,7 +77,7 @@ impl<'a> NestedExpression<'a> {
         }
     }
 
-    /// The expression.
+    /// Parses the expression.
     ///
     /// # Errors
     /// [`Malformed`] when it has no name.
@@ -86,10 +85,10 @@ impl<'a> NestedExpression<'a> {
         ExpressionRef::read(&self.bytes, &[])
     }
 
-    /// The expression in its typed form.
+    /// Decodes the expression into its typed form.
     ///
     /// # Errors
-    /// [`Malformed`] when it has no name or an attribute is not what it must be.
+    /// [`Malformed`] when it has no name or an attribute is invalid.
     pub fn decode(&self) -> Result<Decoded<'_>, Malformed> {
         self.get()?.decode()
     }
@@ -140,12 +139,11 @@ mod serial {
     use crate::nft::expr::Expressions;
 
     thread_local! {
-        /// How many expressions stand around the one that is being read. A format need not have a limit
-        /// of its own.
+        /// Number of expressions around the one that is being deserialized. A format may have no limit of its own.
         static DEPTH: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// Reads what stands in an expression or list.
+    /// Deserializes the contents of an expression or list.
     fn deeper<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<T, D::Error> {
@@ -157,9 +155,7 @@ mod serial {
         }
         let depth = Back(DEPTH.get());
         if depth.0 > DEEPEST {
-            return Err(de::Error::custom(
-                "too many expressions stand in one another",
-            ));
+            return Err(de::Error::custom("expressions are nested too deeply"));
         }
         DEPTH.set(depth.0 + 1);
         T::deserialize(deserializer)
@@ -185,9 +181,11 @@ mod serial {
             let decoded: Result<Vec<_>, _> =
                 self.iter().map(|e| e.and_then(|e| e.decode())).collect();
             let decoded = decoded.map_err(S::Error::custom)?;
-            // A list may hold something else one day, which an iterator passes over.
+            // The iterator would skip list elements of future kernels that are not expressions.
             if decoded.len() != Attributes::new(self.as_bytes()).count() {
-                return Err(S::Error::custom("not all in the list is an expression"));
+                return Err(S::Error::custom(
+                    "the list contains something other than expressions",
+                ));
             }
             serializer.collect_seq(decoded)
         }

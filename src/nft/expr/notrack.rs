@@ -1,14 +1,14 @@
 //! `notrack`: exempts the packet from connection tracking.
 //!
-//! It knows no attributes, and neither tools nor the kernel give it an `NFTA_EXPR_DATA`.
+//! It has no attributes, and neither tools nor the kernel write an `NFTA_EXPR_DATA`.
 
 use super::expression;
 use crate::nft::UnknownAttributes;
 
 expression! {
     "notrack"
-    /// Exempts the packet from connection tracking. It must come before tracking does, in a chain
-    /// of the hook `prerouting` or `output` with a priority below -200.
+    /// Exempts the packet from connection tracking. It must precede the tracking, in a chain of the
+    /// hook `prerouting` or `output` with a priority below -200.
     pub struct Notrack viewed as NotrackRef {}
 }
 
@@ -22,7 +22,7 @@ impl Notrack {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Notrack {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("[ notrack ]")
@@ -58,7 +58,7 @@ mod tests {
         assert_eq!(nested.decode(), Ok(Decoded::Notrack(Notrack::new())));
     }
 
-    /// Attributes of a newer kernel are kept, and then there is data. No kernel sends any yet.
+    /// Attributes of a newer kernel are preserved, and written as data. No kernel sends any yet.
     #[test]
     fn what_it_may_know_one_day() {
         let sent = hex("

@@ -1,4 +1,4 @@
-//! `numgen`: puts a number into a register, counted on or drawn, to spread packets.
+//! `numgen`: loads an incremental or random number into a register, to distribute packets.
 //!
 //! ```text
 //! NFTA_NG_DREG       be32
@@ -20,31 +20,31 @@ use crate::nft::declare::values;
 use crate::nft::name::Name;
 
 values! {
-    /// Where the number comes from (`enum nft_ng_types`).
+    /// The source of the number (`enum nft_ng_types`).
     pub struct NumgenType: u32 {
-        /// One more for each packet, and from the start again.
+        /// Increments with each packet, and wraps around.
         INCREMENTAL = NFT_NG_INCREMENTAL => "inc",
-        /// Drawn at random for each packet.
+        /// Random for each packet.
         RANDOM = NFT_NG_RANDOM => "random",
     }
 }
 
 expression! {
     "numgen"
-    /// Puts a number from `offset` to `offset + modulus - 1` into a register, as u32 in host byte
+    /// Loads a number from `offset` to `offset + modulus - 1` into a register, as u32 in host byte
     /// order (`enum nft_ng_attributes`).
     pub struct Numgen<'a> viewed as NumgenRef {
-        /// Where the number goes.
+        /// Destination register.
         NFTA_NG_DREG => dreg: Register,
-        /// How many numbers there are; the kernel refuses 0.
+        /// Number of different numbers; the kernel refuses 0.
         NFTA_NG_MODULUS => modulus: u32,
-        /// Where the number comes from.
+        /// Source of the number.
         NFTA_NG_TYPE => numgen_type: NumgenType,
-        /// The smallest number; the kernel lists it always, as 0 where it was not given.
+        /// The smallest number; the kernel always lists it, 0 by default.
         NFTA_NG_OFFSET => offset: u32,
-        /// Name of a map to look the number up in: deprecated, kernels pass it over.
+        /// Name of a map for a look-up of the number: deprecated, ignored by kernels.
         NFTA_NG_SET_NAME => set_name: Name<'a>,
-        /// The map's number in the same batch: likewise.
+        /// The map's ID in the same batch: deprecated, ignored by kernels.
         NFTA_NG_SET_ID => set_id: u32,
     }
 }
@@ -62,19 +62,19 @@ impl Numgen<'_> {
         }
     }
 
-    /// Numbers from 0 to `modulus - 1`, one after the other.
+    /// Loads incrementing numbers from 0 to `modulus - 1`.
     #[must_use]
     pub const fn incremental(modulus: u32, dreg: Register) -> Self {
         Self::new(NumgenType::INCREMENTAL, modulus, dreg)
     }
 
-    /// Random numbers from 0 to `modulus - 1`.
+    /// Loads random numbers from 0 to `modulus - 1`.
     #[must_use]
     pub const fn random(modulus: u32, dreg: Register) -> Self {
         Self::new(NumgenType::RANDOM, modulus, dreg)
     }
 
-    /// The same with `offset` added to each number.
+    /// Adds `offset` to each number.
     #[must_use]
     pub const fn with_offset(mut self, offset: u32) -> Self {
         self.offset = Some(offset);
@@ -82,7 +82,7 @@ impl Numgen<'_> {
     }
 }
 
-/// As `nft --debug=netlink` prints it: without all but the name if the type is not known.
+/// Formats like `nft --debug=netlink`: only the name if the type is unknown.
 impl std::fmt::Display for Numgen<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Some(numgen_type) = self.numgen_type.unwrap_or_default().name() else {
@@ -179,8 +179,8 @@ mod tests {
         );
     }
 
-    /// nft 1.0.6, of the rules above; the last two are what libnftnl 1.2.4 prints of a type that
-    /// does not exist, and of nothing.
+    /// The rules above as nft 1.0.6 prints them; the last two as libnftnl 1.2.4 prints an unknown
+    /// type, and no attributes.
     #[test]
     fn bytecode() {
         for (numgen, line) in [

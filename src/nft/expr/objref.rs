@@ -1,5 +1,4 @@
-//! `objref`: lets the packet pass by a stateful object: one that is named, or the one that a map
-//! has for a key.
+//! `objref`: applies a stateful object to the packet: a named object, or the value of a map for a key.
 //!
 //! ```text
 //! NFTA_OBJREF_IMM_TYPE   be32
@@ -9,8 +8,8 @@
 //! NFTA_OBJREF_SET_ID     be32: written, never listed
 //! ```
 //!
-//! Either the first two, or the others. libnftnl sends these two strings without the NUL, and so does
-//! this crate; the kernel lists them with it.
+//! Either the first two, or the others. libnftnl and this crate send these two strings without the NUL; the kernel
+//! lists them with it.
 
 use chainwright_sys::nf_tables as sys;
 use chainwright_sys::nf_tables::{
@@ -23,23 +22,23 @@ use crate::nft::declare::values;
 use crate::nft::name::Name;
 
 values! {
-    /// What kind of a stateful object (`NFT_OBJECT_*`).
+    /// The type of a stateful object (`NFT_OBJECT_*`).
     pub struct ObjectType: u32 {
         /// Counts packets and bytes.
         COUNTER = sys::NFT_OBJECT_COUNTER => "counter",
         /// Counts bytes up to a number.
         QUOTA = sys::NFT_OBJECT_QUOTA => "quota",
-        /// Gives a connection a helper.
+        /// Assigns a conntrack helper to a connection.
         CT_HELPER = sys::NFT_OBJECT_CT_HELPER => "ct helper",
-        /// Keeps a rate.
+        /// Limits a rate.
         LIMIT = sys::NFT_OBJECT_LIMIT => "limit",
         /// Counts connections.
         CONNLIMIT = sys::NFT_OBJECT_CONNLIMIT => "connlimit",
-        /// Gives the packet a tunnel's metadata.
+        /// Attaches tunnel metadata to the packet.
         TUNNEL = sys::NFT_OBJECT_TUNNEL => "tunnel",
-        /// Gives a connection timeouts.
+        /// Assigns timeouts to a connection.
         CT_TIMEOUT = sys::NFT_OBJECT_CT_TIMEOUT => "ct timeout",
-        /// Gives the packet a security mark.
+        /// Assigns a security mark to the packet.
         SECMARK = sys::NFT_OBJECT_SECMARK => "secmark",
         /// Expects a connection.
         CT_EXPECT = sys::NFT_OBJECT_CT_EXPECT => "ct expectation",
@@ -50,25 +49,24 @@ values! {
 
 expression! {
     "objref"
-    /// Lets the packet pass by a stateful object of the table (`enum nft_objref_attributes`).
+    /// Applies a stateful object of the table to the packet (`enum nft_objref_attributes`).
     pub struct Objref<'a> viewed as ObjrefRef,
     listed as [imm_name, imm_type, set_sreg, set_name, set_id] {
-        /// What kind of object is named.
+        /// Type of the named object.
         NFTA_OBJREF_IMM_TYPE => imm_type: ObjectType,
         /// The object's name.
         NFTA_OBJREF_IMM_NAME => imm_name: Name<'a> [unended],
-        /// Where the key is that the map is asked for; no object for it, and the rule goes no
-        /// further.
+        /// Register with the key for the map; if the map has no object for it, the rule doesn't match.
         NFTA_OBJREF_SET_SREG => set_sreg: Register,
         /// The map's name.
         NFTA_OBJREF_SET_NAME => set_name: Name<'a> [unended],
-        /// The map's number in the same batch, where it has no name yet.
+        /// ID of the map in the same batch, if it has no name yet.
         NFTA_OBJREF_SET_ID => set_id: u32,
     }
 }
 
 impl<'a> Objref<'a> {
-    /// The object with this name.
+    /// Applies the object with this name.
     pub fn named(object_type: ObjectType, name: impl Into<Name<'a>>) -> Self {
         Self {
             imm_type: Some(object_type),
@@ -77,7 +75,7 @@ impl<'a> Objref<'a> {
         }
     }
 
-    /// The object that a map has for what is in a register.
+    /// Applies the object that a map has for the value of a register.
     pub fn mapped(sreg: Register, map: impl Into<Name<'a>>) -> Self {
         Self {
             set_sreg: Some(sreg),
@@ -87,7 +85,7 @@ impl<'a> Objref<'a> {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Objref<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = match self.set_sreg {
@@ -149,10 +147,9 @@ mod tests {
         );
     }
 
-    /// nft 1.0.6: `counter name k`, `quota name q`, `limit name l`, `ct helper set h`,
-    /// `ct timeout set ti`, `ct expectation set ex`, `meta secmark set s`, `synproxy name sp`,
-    /// `counter name ip saddr map @m`, and `counter name ip saddr map { 1.2.3.4 : k }`, whose map
-    /// has no name yet. With a NUL behind the names they are read as well.
+    /// nft 1.0.6: `counter name k`, `quota name q`, `limit name l`, `ct helper set h`, `ct timeout set ti`,
+    /// `ct expectation set ex`, `meta secmark set s`, `synproxy name sp`, `counter name ip saddr map @m`, and
+    /// `counter name ip saddr map { 1.2.3.4 : k }`, whose map has no name yet. Names with a NUL are accepted as well.
     #[test]
     fn named_and_mapped() {
         let named = Objref::named;
@@ -245,8 +242,7 @@ mod tests {
         );
     }
 
-    /// nft 1.0.6, of the rules above; the last two are what libnftnl 1.2.4 prints when names are
-    /// missing.
+    /// The rules above as nft 1.0.6 prints them; the last two as libnftnl 1.2.4 prints missing names.
     #[test]
     fn bytecode() {
         for (objref, line) in [
@@ -275,7 +271,7 @@ mod tests {
         }
     }
 
-    /// As `nft list` says them.
+    /// The names of `nft list`.
     #[test]
     fn types_have_names() {
         assert_eq!(ObjectType::CT_EXPECT.to_string(), "ct expectation");

@@ -1,4 +1,4 @@
-//! `osf`: guesses by a SYN packet what operating system sent it.
+//! `osf`: guesses the operating system that sent a SYN packet.
 //!
 //! ```text
 //! NFTA_OSF_DREG    be32
@@ -6,7 +6,7 @@
 //! NFTA_OSF_FLAGS   be32
 //! ```
 //!
-//! The kernel lists flags of 0 where none were given, and refuses that as flags (`EINVAL`): see
+//! The kernel lists flags of 0 if none were given, and refuses flags of 0 (`EINVAL`): see
 //! [`Osf::into_request`].
 
 use chainwright_sys::nf_tables::{NFT_OSF_F_VERSION, NFTA_OSF_DREG, NFTA_OSF_FLAGS, NFTA_OSF_TTL};
@@ -19,11 +19,11 @@ values! {
     /// How the packet's time to live is compared with the fingerprint's (`NF_OSF_TTL_*`,
     /// `linux/netfilter/nfnetlink_osf.h`).
     pub struct OsfTtl: u8 {
-        /// They are equal.
+        /// Equal.
         TRUE = 0 => "true",
-        /// The packet's is not above the fingerprint's: it came over any number of hops.
+        /// The packet's is at most the fingerprint's, after any number of hops.
         LESS = 1 => "loose",
-        /// Not at all.
+        /// No comparison.
         NOCHECK = 2 => "skip",
     }
 }
@@ -31,30 +31,30 @@ values! {
 flags! {
     /// Flags of the expression (`enum nft_osf_flags`).
     pub struct OsfFlags: u32 {
-        /// The version behind the name, as in `Linux:4.4`.
+        /// Appends the version to the name, as in `Linux:4.4`.
         const VERSION = NFT_OSF_F_VERSION,
     }
 }
 
 expression! {
     "osf"
-    /// Puts the name of the operating system that sent a SYN packet into a register: 16 bytes with
-    /// NULs behind the name, `unknown` if no fingerprint fits (`enum nft_osf_attributes`).
+    /// Stores the name of the operating system that sent a SYN packet in a register: 16 bytes with
+    /// NULs after the name, `unknown` if no fingerprint matches (`enum nft_osf_attributes`).
     ///
-    /// The fingerprints are those that were loaded through nfnetlink (`nfnl_osf`).
+    /// The fingerprints must be loaded through nfnetlink (`nfnl_osf`).
     pub struct Osf viewed as OsfRef,
     listed as [ttl, flags, dreg] {
-        /// Where the name goes.
+        /// Destination register.
         NFTA_OSF_DREG => dreg: Register,
         /// How the time to live is compared.
         NFTA_OSF_TTL => ttl: OsfTtl,
-        /// Flags: absent or not empty; an empty set is only ever listed.
+        /// Flags: absent or not empty; only listings contain an empty set.
         NFTA_OSF_FLAGS => flags: OsfFlags,
     }
 }
 
 impl Osf {
-    /// The name alone.
+    /// Stores only the name.
     #[must_use]
     pub const fn name(ttl: OsfTtl, dreg: Register) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Osf {
         }
     }
 
-    /// The name and the version, with a colon between them.
+    /// Stores the name and the version, separated by a colon.
     #[must_use]
     pub const fn version(ttl: OsfTtl, dreg: Register) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Osf {
         }
     }
 
-    /// What was listed as the kernel takes it: without flags if they are empty.
+    /// Converts a listed expression to the form that the kernel accepts: without empty flags.
     #[must_use]
     pub const fn into_request(mut self) -> Self {
         if let Some(flags) = self.flags
@@ -88,7 +88,7 @@ impl Osf {
     }
 }
 
-/// As `nft --debug=netlink` prints it: the register and nothing else.
+/// Formats like `nft --debug=netlink`: only the register.
 impl std::fmt::Display for Osf {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.dreg {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     /// Listed after nft 1.0.6: `add rule ip t c osf ttl loose name "Linux"` and
-    /// `add rule ip t c osf version "Linux:4.4"`. The first cannot be written as it is: Linux 6.18
+    /// `add rule ip t c osf version "Linux:4.4"`. The first cannot be written unchanged: Linux 6.18
     /// refuses flags of 0.
     #[test]
     fn listed() {
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(version.clone().into_request(), version);
     }
 
-    /// nft 1.0.6, of the rules above; the last is what libnftnl 1.2.4 prints without a register.
+    /// The rules above as nft 1.0.6 prints them; the last as libnftnl 1.2.4 prints a missing register.
     #[test]
     fn bytecode() {
         let name = Osf::name(OsfTtl::LESS, Register::R1);

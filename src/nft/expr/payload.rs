@@ -1,7 +1,7 @@
 //! `payload`: reads or writes bytes of the packet.
 //!
 //! All attributes are be32. A read has `NFTA_PAYLOAD_DREG` and no checksum, a write
-//! `NFTA_PAYLOAD_SREG`. In the register the bytes stand in the packet's order.
+//! `NFTA_PAYLOAD_SREG`. A register holds the bytes in the packet's order.
 
 use chainwright_sys::nf_tables as sys;
 use chainwright_sys::nf_tables::{
@@ -13,7 +13,7 @@ use super::{Register, expression};
 use crate::nft::declare::{flags, values};
 
 values! {
-    /// Where the offset counts from (`enum nft_payload_bases`).
+    /// The base of the offset (`enum nft_payload_bases`).
     pub struct PayloadBase: u32 {
         /// Link layer header.
         LINK = sys::NFT_PAYLOAD_LL_HEADER => "link",
@@ -21,7 +21,7 @@ values! {
         NETWORK = sys::NFT_PAYLOAD_NETWORK_HEADER => "network",
         /// Transport header.
         TRANSPORT = sys::NFT_PAYLOAD_TRANSPORT_HEADER => "transport",
-        /// What follows the transport header.
+        /// The data after the transport header.
         INNER = sys::NFT_PAYLOAD_INNER_HEADER => "inner",
         /// Tunnel header.
         TUNNEL = sys::NFT_PAYLOAD_TUN_HEADER => "tunnel",
@@ -29,7 +29,7 @@ values! {
 }
 
 values! {
-    /// Which checksum to mend after a write (`enum nft_payload_csum_types`).
+    /// The checksum to update after a write (`enum nft_payload_csum_types`).
     pub struct ChecksumType: u32 {
         /// None.
         NONE = sys::NFT_PAYLOAD_CSUM_NONE => "none",
@@ -53,19 +53,19 @@ expression! {
     /// Reads bytes of the packet into a register (`dreg`), or writes them from one (`sreg`)
     /// (`enum nft_payload_attributes`).
     pub struct Payload viewed as PayloadRef {
-        /// Where what is written comes from.
+        /// Source register of a write.
         NFTA_PAYLOAD_SREG => sreg: Register,
-        /// Where what was read goes.
+        /// Destination register of a read.
         NFTA_PAYLOAD_DREG => dreg: Register,
-        /// Where the offset counts from.
+        /// Base of the offset.
         NFTA_PAYLOAD_BASE => base: PayloadBase,
         /// Offset in bytes.
         NFTA_PAYLOAD_OFFSET => offset: u32,
         /// Length in bytes.
         NFTA_PAYLOAD_LEN => len: u32,
-        /// Which checksum to mend after a write.
+        /// Checksum to update after a write.
         NFTA_PAYLOAD_CSUM_TYPE => checksum_type: ChecksumType,
-        /// Where that checksum stands, from the same base.
+        /// Offset of that checksum from the same base.
         NFTA_PAYLOAD_CSUM_OFFSET => checksum_offset: u32,
         /// Flags of the checksum.
         NFTA_PAYLOAD_CSUM_FLAGS => checksum_flags: ChecksumFlags,
@@ -86,7 +86,7 @@ impl Payload {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Payload {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (offset, len) = (
@@ -95,7 +95,7 @@ impl std::fmt::Display for Payload {
         );
         let base = self.base.unwrap_or_default().name().unwrap_or("unknown");
         match self.sreg {
-            // As in libnftnl: register 0, which holds the verdict, is no source.
+            // As in libnftnl: register 0, the verdict register, is not a source.
             None | Some(Register::VERDICT) => {
                 let dreg = self.dreg.unwrap_or_default().0;
                 write!(
@@ -140,7 +140,7 @@ mod tests {
         assert_layout::<Payload>(Payload::ATTRIBUTES, &layout);
     }
 
-    /// What nft 1.0.6 writes for `ip saddr set 10.0.0.1`.
+    /// The expression of nft 1.0.6 for `ip saddr set 10.0.0.1`.
     fn source_address() -> Payload {
         Payload {
             sreg: Some(Register::R1),
@@ -274,8 +274,8 @@ mod tests {
 
     /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after `ip saddr`,
     /// `tcp dport`, `@ll,0,16`, `@ih,0,8`, `ip saddr set`, `ether saddr set`, `sctp sport set`. The
-    /// tunnel header has its name from newer versions: this one fails on the expression that has
-    /// such a payload in it. The rest as its libnftnl printed attributes made by hand.
+    /// name of the tunnel header is from newer versions: this one fails at the expression that
+    /// contains such a payload. The rest as its libnftnl printed handmade attributes.
     #[test]
     fn bytecode() {
         let load = |base, offset, len| Payload::load(base, offset, len, Register::R1);

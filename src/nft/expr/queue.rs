@@ -1,4 +1,4 @@
-//! `queue`: hands the packet to a program, which gives the verdict.
+//! `queue`: passes the packet to a program, which returns the verdict.
 //!
 //! ```text
 //! NFTA_QUEUE_NUM         be16
@@ -21,9 +21,9 @@ use crate::nft::declare::flags;
 flags! {
     /// Flags of the expression (`NFT_QUEUE_FLAG_*`).
     pub struct QueueFlags: u16 {
-        /// The packet is accepted if nobody listens on the queue, instead of dropped.
+        /// Accepts the packet if no program listens on the queue, instead of dropping it.
         const BYPASS = NFT_QUEUE_FLAG_BYPASS,
-        /// The queue is chosen by the processor that has the packet, instead of by a hash of its
+        /// Selects the queue by the CPU that processes the packet, instead of by a hash of its
         /// addresses; not with a register.
         const CPU_FANOUT = NFT_QUEUE_FLAG_CPU_FANOUT,
     }
@@ -31,29 +31,29 @@ flags! {
 
 expression! {
     "queue"
-    /// Hands the packet to the program that listens on a queue of nfnetlink
+    /// Passes the packet to the program that listens on a queue of nfnetlink
     /// (`enum nft_queue_attributes`).
     pub struct Queue viewed as QueueRef {
-        /// The queue, or the first of them.
+        /// The queue, or the first of several.
         NFTA_QUEUE_NUM => num: u16,
-        /// How many queues there are; 1 if it is absent.
+        /// Number of queues; 1 if absent.
         NFTA_QUEUE_TOTAL => total: u16,
         /// Flags.
         NFTA_QUEUE_FLAGS => flags: QueueFlags,
-        /// Where the queue's number is, u32 in host byte order.
+        /// Register with the number of the queue, u32 in host byte order.
         NFTA_QUEUE_SREG_QNUM => sreg_qnum: Register,
     }
 }
 
 impl Queue {
-    /// To one queue.
+    /// Passes packets to one queue.
     #[must_use]
     pub const fn to(num: u16) -> Self {
         Self::spread(num, 1)
     }
 
-    /// To one of `total` queues from `first` on: a connection's packets to the same one, if
-    /// [`QueueFlags::CPU_FANOUT`] is not set.
+    /// Passes packets to one of `total` queues starting with `first`; all packets of a connection
+    /// to the same one, if [`QueueFlags::CPU_FANOUT`] is not set.
     #[must_use]
     pub const fn spread(first: u16, total: u16) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Queue {
         }
     }
 
-    /// To the queue whose number is in a register.
+    /// Passes packets to the queue whose number is in a register.
     #[must_use]
     pub const fn register(sreg_qnum: Register) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Queue {
         }
     }
 
-    /// The same with these flags.
+    /// Sets the flags.
     #[must_use]
     pub const fn with_flags(mut self, flags: QueueFlags) -> Self {
         self.flags = Some(flags);
@@ -85,7 +85,7 @@ impl Queue {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Queue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("[ queue ")?;
@@ -177,8 +177,8 @@ mod tests {
         }
     }
 
-    /// The kernel at hand has no `queue`: made from `linux/netfilter/nf_tables.h`, in the kernel's
-    /// order, with the flags that it lists always.
+    /// The kernel at hand has no `queue`: built from `linux/netfilter/nf_tables.h`, in the kernel's
+    /// order, with the flags that it always lists.
     #[test]
     fn listed() {
         assert_listed(
@@ -199,8 +199,8 @@ mod tests {
         );
     }
 
-    /// nft 1.0.6, of the rules above as it sends them; from the last total on what libnftnl 1.2.4
-    /// prints of what no kernel lists.
+    /// The rules above as nft 1.0.6 sends and prints them; from the last total on as libnftnl 1.2.4
+    /// prints attributes that no kernel lists.
     #[test]
     fn bytecode() {
         for (queue, line) in [

@@ -1,4 +1,4 @@
-//! `quota`: goes on until a number of bytes has passed, or only after that.
+//! `quota`: matches until a number of bytes has passed, or only after that.
 //!
 //! ```text
 //! NFTA_QUOTA_BYTES      be64, at most 2^63 - 1
@@ -6,8 +6,8 @@
 //! NFTA_QUOTA_FLAGS      be32
 //! ```
 //!
-//! The kernel lists all three, and in the flags whether the quota is used up; it refuses that flag
-//! when it is written (`EINVAL`): see [`Quota::into_request`].
+//! The kernel lists all three, with a flag for a used-up quota that it refuses in requests
+//! (`EINVAL`): see [`Quota::into_request`].
 
 use chainwright_sys::nf_tables::{
     NFT_QUOTA_F_DEPLETED, NFT_QUOTA_F_INV, NFTA_QUOTA_BYTES, NFTA_QUOTA_CONSUMED, NFTA_QUOTA_FLAGS,
@@ -21,20 +21,20 @@ use crate::nft::declare::flags;
 flags! {
     /// Flags of a quota (`enum nft_quota_flags`).
     pub struct QuotaFlags: u32 {
-        /// The rule goes on once the quota is used up, instead of until then.
+        /// Matches after the quota is used up, instead of before.
         const INV = NFT_QUOTA_F_INV,
-        /// The quota is used up: only ever listed.
+        /// The quota is used up: only in listings.
         const DEPLETED = NFT_QUOTA_F_DEPLETED,
     }
 }
 
 expression! {
     "quota"
-    /// Goes on until a number of bytes has passed (`enum nft_quota_attributes`).
+    /// Matches until a number of bytes has passed (`enum nft_quota_attributes`).
     pub struct Quota viewed as QuotaRef {
         /// The number of bytes.
         NFTA_QUOTA_BYTES => bytes: u64,
-        /// How many of them have passed: where a written quota starts.
+        /// Number of bytes that have passed; in a request the start value.
         NFTA_QUOTA_CONSUMED => consumed: u64,
         /// Flags.
         NFTA_QUOTA_FLAGS => flags: QuotaFlags,
@@ -52,27 +52,27 @@ impl Quota {
         }
     }
 
-    /// Goes on until this many bytes have passed.
+    /// Matches until this many bytes have passed.
     #[must_use]
     pub const fn until(bytes: u64) -> Self {
         Self::new(bytes, QuotaFlags::empty())
     }
 
-    /// Goes on once this many bytes have passed.
+    /// Matches after this many bytes have passed.
     #[must_use]
     pub const fn over(bytes: u64) -> Self {
         Self::new(bytes, QuotaFlags::INV)
     }
 
-    /// The same, with this many bytes passed already.
+    /// Starts with this many bytes passed.
     #[must_use]
     pub const fn with_consumed(mut self, consumed: u64) -> Self {
         self.consumed = Some(consumed);
         self
     }
 
-    /// What was listed as the kernel takes it: without the flag that says that it is used up. What
-    /// has passed is kept, so it is used up still.
+    /// Converts a listed quota to the form that the kernel accepts: without the flag for a used-up
+    /// quota. The number of passed bytes remains, so the quota is still used up.
     #[must_use]
     pub const fn into_request(mut self) -> Self {
         if let Some(flags) = self.flags {
@@ -82,7 +82,7 @@ impl Quota {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Quota {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
@@ -159,8 +159,8 @@ mod tests {
     }
 
     /// Listed after nft 1.0.6: `add rule ip t c quota until 25 mbytes used 10 mbytes` and
-    /// `add rule ip t c quota over 100 bytes used 100 bytes`. The second cannot be written as it
-    /// is: Linux 6.18 refuses the flag.
+    /// `add rule ip t c quota over 100 bytes used 100 bytes`. The second cannot be written
+    /// unchanged: Linux 6.18 refuses the flag.
     #[test]
     fn listed() {
         let used = Quota::until(25 << 20).with_consumed(10 << 20);
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(used_up.into_request(), Quota::over(100).with_consumed(100));
     }
 
-    /// nft 1.0.6, of the rules above; the last is what libnftnl 1.2.4 prints of nothing.
+    /// The rules above as nft 1.0.6 prints them; the last as libnftnl 1.2.4 prints no attributes.
     #[test]
     fn bytecode() {
         for (quota, line) in [

@@ -1,4 +1,4 @@
-//! `range`: compares a register with the two ends of a range.
+//! `range`: compares a register with the bounds of a range.
 //!
 //! ```text
 //! NFTA_RANGE_SREG        be32
@@ -20,7 +20,7 @@ use crate::nft::declare::values;
 values! {
     /// How to compare (`enum nft_range_ops`).
     pub struct RangeOp: u32 {
-        /// In the range, its ends included.
+        /// In the range, including its bounds.
         EQ = NFT_RANGE_EQ => "eq",
         /// Not in the range.
         NEQ = NFT_RANGE_NEQ => "neq",
@@ -29,8 +29,8 @@ values! {
 
 expression! {
     "range"
-    /// Goes on if a register is in a range, or is not (`enum nft_range_attributes`). The bytes are
-    /// compared from the first on, as memcmp(3) does: numbers must be in network order.
+    /// Matches if a register is inside of a range, or outside (`enum nft_range_attributes`). The
+    /// bytes are compared in order, as by memcmp(3): numbers must be in network order.
     pub struct Range<'a> viewed as RangeRef {
         /// The register.
         NFTA_RANGE_SREG => sreg: Register,
@@ -54,20 +54,20 @@ impl<'a> Range<'a> {
         }
     }
 
-    /// Goes on if the register is in the range; both ends belong to it.
+    /// Matches if the register is in the range, including its bounds.
     #[must_use]
     pub const fn within(sreg: Register, from: &'a [u8], to: &'a [u8]) -> Self {
         Self::new(sreg, RangeOp::EQ, from, to)
     }
 
-    /// Goes on if the register is outside the range.
+    /// Matches if the register is outside of the range.
     #[must_use]
     pub const fn outside(sreg: Register, from: &'a [u8], to: &'a [u8]) -> Self {
         Self::new(sreg, RangeOp::NEQ, from, to)
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Range<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let op = self.op.unwrap_or_default().name().unwrap_or("unknown");
@@ -123,7 +123,7 @@ mod tests {
         );
     }
 
-    /// nft 1.0.6: `ip saddr != 10.0.0.1-10.0.0.9`, `meta mark != 1-5` (behind a `byteorder`),
+    /// nft 1.0.6: `ip saddr != 10.0.0.1-10.0.0.9`, `meta mark != 1-5` (after a `byteorder`),
     /// `ether saddr != 00:01:02:03:04:05-00:01:02:03:04:ff`.
     #[test]
     fn outside() {
@@ -153,7 +153,7 @@ mod tests {
         );
     }
 
-    /// nft 1.0.6 has no word for it (it writes two `cmp`): made from the header.
+    /// nft 1.0.6 has no syntax for it (it writes two `cmp`): built from the header.
     #[test]
     fn within() {
         assert_attributes(
@@ -189,8 +189,8 @@ mod tests {
         );
     }
 
-    /// nft 1.0.6, of the rules above; the last three are what libnftnl 1.2.4 prints of what no
-    /// kernel lists.
+    /// The rules above as nft 1.0.6 prints them; the last three as libnftnl 1.2.4 prints attributes
+    /// that no kernel lists.
     #[test]
     fn bytecode() {
         for (range, line) in [

@@ -1,6 +1,6 @@
 //! `redir`: changes a connection's destination to this machine.
 //!
-//! All attributes are be32, and each may be absent.
+//! All attributes are be32 and optional.
 
 use chainwright_sys::nf_tables::{
     NFTA_REDIR_FLAGS, NFTA_REDIR_REG_PROTO_MAX, NFTA_REDIR_REG_PROTO_MIN,
@@ -22,7 +22,7 @@ expression! {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Redir {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("[ redir ")?;
@@ -87,8 +87,8 @@ mod tests {
         );
     }
 
-    /// Listed after nft 1.0.6: `add rule ip t n tcp dport 80 redirect to :8080`: the last port is
-    /// added.
+    /// Listed after nft 1.0.6: `add rule ip t n tcp dport 80 redirect to :8080`: the kernel adds
+    /// the last port.
     #[test]
     fn listed() {
         assert_listed(
@@ -108,7 +108,7 @@ mod tests {
 
     /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after `redirect`,
     /// `redirect to :8080`, `redirect to :8080-8090 random`; the last two as its libnftnl printed
-    /// attributes made by hand.
+    /// handmade attributes.
     #[test]
     fn bytecode() {
         let (r1, r2) = (Some(Register::R1), Some(Register::R2));

@@ -1,4 +1,4 @@
-//! Registers: where expressions leave values for one another.
+//! Registers, in which expressions pass values to each other.
 
 use chainwright_sys::nf_tables::{
     NFT_REG_1, NFT_REG_2, NFT_REG_3, NFT_REG_4, NFT_REG_VERDICT, NFT_REG32_00,
@@ -7,10 +7,10 @@ use chainwright_sys::nf_tables::{
 use crate::nft::declare::values;
 
 values! {
-    /// A register: the verdict, four of 16 bytes, or the same memory as sixteen of 4 bytes
+    /// A register: the verdict register, four of 16 bytes, or the same memory as sixteen of 4 bytes
     /// (`enum nft_registers`).
     pub struct Register: u32 {
-        /// The verdict.
+        /// The verdict register.
         VERDICT = NFT_REG_VERDICT => "verdict",
         /// First register of 16 bytes.
         R1 = NFT_REG_1 => "1",
@@ -24,8 +24,8 @@ values! {
 }
 
 impl Register {
-    /// The register of 4 bytes with this number, 0 to 15. Numbers 0 to 3 are the four words of
-    /// [`R1`](Self::R1), and so on.
+    /// Returns the register of 4 bytes with this number, 0 to 15. The numbers 0 to 3 are the four
+    /// words of [`R1`](Self::R1), and so on.
     #[must_use]
     pub const fn word(number: u32) -> Self {
         Self(NFT_REG32_00 + number)
@@ -38,8 +38,8 @@ mod tests {
 
     #[test]
     fn four_words_make_a_register() {
-        // Register 1 begins with word 0 (number 8), register 2 with word 4, …: other names for the
-        // same memory, so they are different numbers.
+        // Register 1 starts with word 0 (number 8), register 2 with word 4, …: different numbers
+        // for the same memory.
         assert_eq!(Register::R1, Register(1));
         assert_eq!(Register::R4, Register(4));
         assert_eq!(Register::word(0), Register(8));

@@ -1,4 +1,4 @@
-//! `reject`: drops the packet and tells its sender.
+//! `reject`: drops the packet and notifies its sender.
 //!
 //! ```text
 //! NFTA_REJECT_TYPE        be32
@@ -13,19 +13,19 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::values;
 
 values! {
-    /// How the sender is told (`enum nft_reject_types`).
+    /// How the sender is notified (`enum nft_reject_types`).
     pub struct RejectType: u32 {
-        /// By ICMP (or ICMPv6) destination unreachable, with a code of that protocol.
+        /// With ICMP (or ICMPv6) destination unreachable, and a code of that protocol.
         ICMP_UNREACH = sys::NFT_REJECT_ICMP_UNREACH => "icmp",
-        /// By a TCP reset.
+        /// With a TCP reset.
         TCP_RST = sys::NFT_REJECT_TCP_RST => "tcp reset",
-        /// By ICMP or ICMPv6, with a code that serves both.
+        /// With ICMP or ICMPv6, and a code for both.
         ICMPX_UNREACH = sys::NFT_REJECT_ICMPX_UNREACH => "icmpx",
     }
 }
 
 values! {
-    /// The codes that serve ICMP and ICMPv6 (`enum nft_reject_inet_code`).
+    /// The codes for both ICMP and ICMPv6 (`enum nft_reject_inet_code`).
     pub struct RejectIcmpxCode: u8 {
         /// No route.
         NO_ROUTE = sys::NFT_REJECT_ICMPX_NO_ROUTE => "no-route",
@@ -40,9 +40,9 @@ values! {
 
 expression! {
     "reject"
-    /// Drops the packet and tells its sender (`enum nft_reject_attributes`).
+    /// Drops the packet and notifies its sender (`enum nft_reject_attributes`).
     pub struct Reject viewed as RejectRef {
-        /// How.
+        /// How the sender is notified.
         NFTA_REJECT_TYPE => reject_type: RejectType,
         /// Code of ICMP, of ICMPv6, or a [`RejectIcmpxCode`].
         NFTA_REJECT_ICMP_CODE => icmp_code: u8,
@@ -50,7 +50,7 @@ expression! {
 }
 
 impl Reject {
-    /// By ICMP (IPv4) or ICMPv6 destination unreachable with this code.
+    /// Rejects with ICMP (IPv4) or ICMPv6 destination unreachable and this code.
     #[must_use]
     pub const fn icmp(code: u8) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Reject {
         }
     }
 
-    /// By ICMP or ICMPv6, whichever the packet calls for.
+    /// Rejects with ICMP or ICMPv6, depending on the packet.
     #[must_use]
     pub const fn icmpx(code: RejectIcmpxCode) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl Reject {
         }
     }
 
-    /// By a TCP reset.
+    /// Rejects with a TCP reset.
     #[must_use]
     pub const fn tcp_reset() -> Self {
         Self {
@@ -81,7 +81,7 @@ impl Reject {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Reject {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let reject_type = self.reject_type.unwrap_or_default().0;
@@ -149,8 +149,8 @@ mod tests {
         );
     }
 
-    /// nft 1.0.6: `reject with tcp reset` sends a code as well; the kernel takes no notice of it,
-    /// and lists none.
+    /// nft 1.0.6: `reject with tcp reset` sends a code as well; the kernel ignores it, and doesn't
+    /// list it.
     #[test]
     fn by_tcp_reset() {
         assert_attributes(

@@ -1,14 +1,14 @@
-//! What the kernel lists and does not take back.
+//! Converts listed expressions into the form that the kernel accepts.
 //!
-//! An expression that was listed can be sent again as it is, but for these (seen on Linux 6.18, which
-//! answers `EINVAL`):
+//! A listed expression can be sent again unchanged, with these exceptions (observed on Linux 6.18, which returns
+//! `EINVAL`):
 //!
 //! | expression | listed with | see |
 //! |---|---|---|
 //! | `exthdr` that writes or removes | attributes of one that reads | [`Exthdr::into_request`] |
 //! | `dynset` with several expressions | no `NFT_DYNSET_F_EXPR` | [`Dynset::into_request`] |
 //! | `dynset` without a timeout | a timeout of 0 (`EOPNOTSUPP`) | [`Dynset::into_request`] |
-//! | `quota` that is used up | `NFT_QUOTA_F_DEPLETED` | [`Quota::into_request`] |
+//! | a used-up `quota` | `NFT_QUOTA_F_DEPLETED` | [`Quota::into_request`] |
 //! | `osf` without a version | empty flags | [`Osf::into_request`] |
 
 use std::cmp::Ordering;
@@ -18,8 +18,8 @@ use super::{
 };
 
 impl<'a> ExpressionRef<'a> {
-    /// The listed expression as the kernel takes it; `None` if that is how it was listed. One that is
-    /// malformed is left as it is.
+    /// Returns the listed expression in the form that the kernel accepts; `None` if the listed form is accepted.
+    /// Malformed expressions are not converted.
     #[must_use]
     pub fn to_request(&self) -> Option<Decoded<'a>> {
         let name: &[u8] = self.name;
@@ -54,11 +54,11 @@ impl<'a> ExpressionRef<'a> {
 }
 
 impl Expressions<'_> {
-    /// The listed expressions as the kernel takes them; `None` if that is how they were listed.
+    /// Returns the listed expressions in the form that the kernel accepts; `None` if the listed form is accepted.
     #[must_use]
     pub fn to_request(&self) -> Option<Expressions<'static>> {
         let expressions = || self.iter().map_while(Result::ok).enumerate();
-        // Each is looked at once: what stands in it may hold expressions again.
+        // Converts each only once: nested expressions make it recursive.
         let (first, decoded) = expressions()
             .find_map(|(number, expression)| Some((number, expression.to_request()?)))?;
         let mut first_decoded = Some(decoded);

@@ -1,4 +1,4 @@
-//! `rt`: reads what is known of the packet's route.
+//! `rt`: reads properties of the packet's route.
 //!
 //! ```text
 //! NFTA_RT_KEY    be32
@@ -15,7 +15,7 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::values;
 
 values! {
-    /// What to read (`enum nft_rt_keys`).
+    /// The key to read (`enum nft_rt_keys`).
     pub struct RtKey: u32 {
         /// Realm of the route, u32 in host byte order.
         CLASSID = NFT_RT_CLASSID => "classid",
@@ -23,21 +23,21 @@ values! {
         NEXTHOP4 = NFT_RT_NEXTHOP4 => "nexthop4",
         /// IPv6 address of the next hop, 16 bytes in network order.
         NEXTHOP6 = NFT_RT_NEXTHOP6 => "nexthop6",
-        /// The largest TCP segment that fits the route's MTU, u16 in host byte order.
+        /// Maximum TCP segment size for the route's MTU, u16 in host byte order.
         TCPMSS = NFT_RT_TCPMSS => "tcpmss",
-        /// Whether the packet goes through IPsec, u8: 0 or 1.
+        /// Whether IPsec will transform the packet, u8: 0 or 1.
         XFRM = NFT_RT_XFRM => "ipsec",
     }
 }
 
 expression! {
     "rt"
-    /// Reads a key of the packet's route into a register (`enum nft_rt_attributes`); a packet that
-    /// has no route yet goes no further in the rule.
+    /// Reads a key of the packet's route into a register (`enum nft_rt_attributes`); the rule
+    /// doesn't match a packet without a route.
     pub struct Rt viewed as RtRef {
-        /// What to read.
+        /// Key to read.
         NFTA_RT_KEY => key: RtKey,
-        /// Where it goes.
+        /// Destination register.
         NFTA_RT_DREG => dreg: Register,
     }
 }
@@ -54,7 +54,7 @@ impl Rt {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Rt {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Some(dreg) = self.dreg else {
@@ -127,8 +127,8 @@ mod tests {
         );
     }
 
-    /// nft 1.0.6, of the rules above; the last two are what libnftnl 1.2.4 prints of a key that it
-    /// does not know, and without a register.
+    /// The rules above as nft 1.0.6 prints them; the last two as libnftnl 1.2.4 prints an unknown
+    /// key, and a missing register.
     #[test]
     fn bytecode() {
         for (key, line) in [

@@ -6,7 +6,7 @@
 //! NFTA_SOCKET_LEVEL   be32, at most 255: with NFT_SOCKET_CGROUPV2
 //! ```
 //!
-//! nft sends the level always, as 0 with other keys; the kernel lists it with that key only.
+//! nft always sends the level, 0 with other keys; the kernel lists it only with that key.
 
 use chainwright_sys::nf_tables::{
     NFT_SOCKET_CGROUPV2, NFT_SOCKET_MARK, NFT_SOCKET_TRANSPARENT, NFT_SOCKET_WILDCARD,
@@ -18,7 +18,7 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::values;
 
 values! {
-    /// What to read (`enum nft_socket_keys`).
+    /// The key to read (`enum nft_socket_keys`).
     pub struct SocketKey: u32 {
         /// Whether the socket has the option `IP_TRANSPARENT`, u8: 0 or 1.
         TRANSPARENT = NFT_SOCKET_TRANSPARENT => "transparent",
@@ -26,22 +26,22 @@ values! {
         MARK = NFT_SOCKET_MARK => "mark",
         /// Whether the socket is bound to any address (`0.0.0.0` or `::`), u8: 0 or 1.
         WILDCARD = NFT_SOCKET_WILDCARD => "wildcard",
-        /// Number of the socket's control group (version 2), or of one above it, u64 in host byte
-        /// order.
+        /// ID of the socket's control group (version 2), or of one of its ancestors, u64 in host
+        /// byte order.
         CGROUPV2 = NFT_SOCKET_CGROUPV2 => "cgroupv2",
     }
 }
 
 expression! {
     "socket"
-    /// Reads a key of the packet's socket into a register (`enum nft_socket_attributes`); a packet
-    /// that has no socket here goes no further in the rule.
+    /// Reads a key of the packet's socket into a register (`enum nft_socket_attributes`); the rule
+    /// doesn't match a packet without a local socket.
     pub struct Socket viewed as SocketRef {
-        /// What to read.
+        /// Key to read.
         NFTA_SOCKET_KEY => key: SocketKey,
-        /// Where it goes.
+        /// Destination register.
         NFTA_SOCKET_DREG => dreg: Register,
-        /// How many levels below the root the control group is.
+        /// Level of the control group below the root.
         NFTA_SOCKET_LEVEL => level: u32,
     }
 }
@@ -58,8 +58,8 @@ impl Socket {
         }
     }
 
-    /// Reads the number of the control group that is this many levels below the root, at most 255,
-    /// on the way to the socket's.
+    /// Reads the ID of the control group at this level below the root, at most 255, among the
+    /// ancestors of the socket's.
     #[must_use]
     pub const fn cgroupv2(level: u32, dreg: Register) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Socket {
     }
 }
 
-/// As `nft --debug=netlink` prints it: without the level.
+/// Formats like `nft --debug=netlink`: without the level.
 impl std::fmt::Display for Socket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Some(dreg) = self.dreg else {
@@ -170,8 +170,8 @@ mod tests {
         );
     }
 
-    /// nft 1.0.6, of the rules above; the last two are what libnftnl 1.2.4 prints of a key that it
-    /// does not know, and without a register.
+    /// The rules above as nft 1.0.6 prints them; the last two as libnftnl 1.2.4 prints an unknown
+    /// key, and a missing register.
     #[test]
     fn bytecode() {
         for (socket, line) in [

@@ -1,4 +1,4 @@
-//! `synproxy`: answers a TCP handshake in the server's place, and lets only whole ones through.
+//! `synproxy`: answers TCP handshakes in place of the server, and forwards only completed ones.
 //!
 //! ```text
 //! NFTA_SYNPROXY_MSS      be16
@@ -6,7 +6,7 @@
 //! NFTA_SYNPROXY_FLAGS    be32
 //! ```
 //!
-//! The kernel lists all three, as 0 where they were not given.
+//! The kernel lists all three, 0 by default.
 
 use chainwright_sys::nf_tables::{NFTA_SYNPROXY_FLAGS, NFTA_SYNPROXY_MSS, NFTA_SYNPROXY_WSCALE};
 
@@ -15,15 +15,15 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::flags;
 
 flags! {
-    /// Which TCP options the answer has (`NF_SYNPROXY_OPT_*`, `linux/netfilter/nf_synproxy.h`).
+    /// The TCP options of the answer (`NF_SYNPROXY_OPT_*`, `linux/netfilter/nf_synproxy.h`).
     pub struct SynproxyFlags: u32 {
-        /// The largest segment.
+        /// Maximum segment size.
         const MSS = 0x01,
-        /// The window's scale.
+        /// Window scale.
         const WSCALE = 0x02,
         /// Selective acknowledgement.
         const SACK_PERM = 0x04,
-        /// Time stamps; without them neither the window's scale nor selective acknowledgement.
+        /// Timestamps, which window scale and selective acknowledgement require.
         const TIMESTAMP = 0x08,
         /// Explicit congestion notification: the kernel refuses it here (`EOPNOTSUPP`).
         const ECN = 0x10,
@@ -32,20 +32,20 @@ flags! {
 
 expression! {
     "synproxy"
-    /// Answers a TCP handshake in the server's place (`enum nft_synproxy_attributes`). What is
-    /// announced must be what the server would announce.
+    /// Answers TCP handshakes in place of the server (`enum nft_synproxy_attributes`). The
+    /// announced options must be those of the server.
     pub struct Synproxy viewed as SynproxyRef {
-        /// The server's largest segment, in bytes.
+        /// The server's maximum segment size, in bytes.
         NFTA_SYNPROXY_MSS => mss: u16,
         /// The server's window scale, as a power of two.
         NFTA_SYNPROXY_WSCALE => wscale: u8,
-        /// Which options are announced.
+        /// Announced options.
         NFTA_SYNPROXY_FLAGS => flags: SynproxyFlags,
     }
 }
 
 impl Synproxy {
-    /// Announces what these options are; a value whose flag is not set is not announced.
+    /// Announces these options; values without their flag are not announced.
     #[must_use]
     pub const fn new(mss: u16, wscale: u8, flags: SynproxyFlags) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Synproxy {
     }
 }
 
-/// As `nft --debug=netlink` prints it: without the flags, and without the values if one is missing.
+/// Formats like `nft --debug=netlink`: without the flags, and without the values if one is missing.
 impl std::fmt::Display for Synproxy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.mss, self.wscale) {
@@ -76,7 +76,7 @@ mod tests {
         Wire, assert_attributes, assert_element, assert_layout, assert_listed,
     };
 
-    /// What nft says by `mss 1460 wscale 7 timestamp sack-perm`.
+    /// The flags of `mss 1460 wscale 7 timestamp sack-perm` in nft.
     const ALL: SynproxyFlags = SynproxyFlags::MSS
         .union(SynproxyFlags::WSCALE)
         .union(SynproxyFlags::SACK_PERM)
@@ -158,8 +158,8 @@ mod tests {
         );
     }
 
-    /// nft 1.0.6, of the rules above; the last two are what libnftnl 1.2.4 prints of what no
-    /// kernel lists.
+    /// The rules above as nft 1.0.6 prints them; the last two as libnftnl 1.2.4 prints attributes
+    /// that no kernel lists.
     #[test]
     fn bytecode() {
         for (synproxy, line) in [

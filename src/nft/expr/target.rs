@@ -1,4 +1,4 @@
-//! `target`: an xtables target, carried by nf_tables' compatibility layer.
+//! `target`: an xtables target, in nf_tables' compatibility layer.
 //!
 //! ```text
 //! NFTA_TARGET_NAME   string
@@ -6,7 +6,7 @@
 //! NFTA_TARGET_INFO   bytes
 //! ```
 //!
-//! A rule with one needs [`Compat`](crate::nft::Compat).
+//! A rule with a target needs [`Compat`](crate::nft::Compat).
 
 use chainwright_sys::nf_tables_compat::{NFTA_TARGET_INFO, NFTA_TARGET_NAME, NFTA_TARGET_REV};
 
@@ -16,7 +16,7 @@ use crate::nft::name::{Bytes, Name};
 
 expression! {
     "target"
-    /// An xtables target: the extension works on the packet and gives the verdict
+    /// An xtables target: the extension processes the packet and returns the verdict
     /// (`enum nft_target_attributes`).
     pub struct Target<'a> viewed as TargetRef {
         /// The extension's name.
@@ -29,7 +29,7 @@ expression! {
 }
 
 impl<'a> Target<'a> {
-    /// A target of this extension.
+    /// Creates a target with this extension.
     pub fn new(name: impl Into<Name<'a>>, revision: u32, info: impl Into<Bytes<'a>>) -> Self {
         Self {
             name: Some(name.into()),
@@ -40,7 +40,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Target<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("[ target name ")?;
@@ -162,9 +162,8 @@ mod tests {
         );
     }
 
-    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after
-    /// iptables-nft 1.8.9 wrote `-j DNAT --to-destination …` and `-j REJECT`. The info is not in
-    /// it.
+    /// Lines of `nft --debug=netlink list ruleset` (nft 1.0.6, libnftnl 1.2.4) after iptables-nft
+    /// 1.8.9 wrote `-j DNAT --to-destination …` and `-j REJECT`. They don't contain the info.
     #[test]
     fn bytecode() {
         for (target, line) in [

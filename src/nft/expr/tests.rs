@@ -1,14 +1,14 @@
-//! Every expression: what tools send and kernels list is read as what it means, and written again.
+//! Parses and writes every expression as tools send it and the kernel lists it.
 //!
-//! One list of cases, an expression after another: it is as long as there are expressions.
+//! This is one list of cases, one expression after another.
 //!
-//! The bytes in the expressions' own files were captured on Linux 6.18 (x86-64), in a network
-//! namespace made for it (`unshare -n`):
+//! The bytes in the expressions' files were captured on Linux 6.18 (x86-64), in a separate network namespace
+//! (`unshare -n`):
 //!
-//! - what a tool sends: the `NFTA_RULE_EXPRESSIONS` of the `NFT_MSG_NEWRULE` that
-//!   `strace -e trace=sendmsg -e write=all nft add rule …` shows. The tools are nft 1.0.6 and
-//!   iptables-nft 1.8.9, both with libnftnl 1.2.4;
-//! - what the kernel lists after that: [`ExpressionRef::raw`] in a listing of this crate.
+//! - requests of tools: the `NFTA_RULE_EXPRESSIONS` of the `NFT_MSG_NEWRULE` that
+//!   `strace -e trace=sendmsg -e write=all nft add rule …` shows. The tools are nft 1.0.6 and iptables-nft 1.8.9, both
+//!   with libnftnl 1.2.4;
+//! - the kernel's listing after that: [`ExpressionRef::raw`] in a listing of this crate.
 
 use chainwright_sys::nf_tables::{NFTA_LIST_ELEM, NFTA_RULE_EXPRESSIONS};
 use chainwright_sys::nf_tables_compat::NFTA_MATCH_INFO;
@@ -23,7 +23,7 @@ use crate::nft::properties::{
 };
 use crate::nft::{Family, Rule, Transaction};
 
-/// Bytes that [`MessageWriter`] wrote, with no message around them.
+/// Returns the output of [`MessageWriter`] without a message header.
 fn written(content: impl FnOnce(&mut MessageWriter<'_>)) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = MessageWriter::bare(&mut bytes);
@@ -32,7 +32,7 @@ fn written(content: impl FnOnce(&mut MessageWriter<'_>)) -> Vec<u8> {
     bytes
 }
 
-/// An element of a list of expressions.
+/// Encodes an element of a list of expressions.
 fn element(name: &str, attributes: &[u8]) -> Vec<u8> {
     written(|writer| {
         writer.nested(NFTA_LIST_ELEM, |writer| {
@@ -45,23 +45,22 @@ fn element(name: &str, attributes: &[u8]) -> Vec<u8> {
     })
 }
 
-/// The expressions in an encoded list.
+/// Iterates over the expressions of an encoded list.
 fn elements(list: &[u8]) -> ExpressionIter<'_> {
     ExpressionIter::new(list)
 }
 
-/// An expression as it stands alone, with these attributes.
+/// Creates an expression with these attributes, without a list.
 fn expression<'a>(name: &'a str, attributes: &'a [u8]) -> ExpressionRef<'a> {
     ExpressionRef::new(name.into(), attributes)
 }
 
-/// What the tests in the expressions' files compare with what was captured.
+/// Assertions of the tests in the expressions' files about captured bytes.
 #[cfg(target_endian = "little")]
 pub(super) mod captured {
     use super::*;
 
-    /// The bytes of a dump: pairs of hexadecimal digits, blanks at will, comments from `;` to the
-    /// end of a line.
+    /// Parses a dump: pairs of hexadecimal digits, optional blanks, comments from `;` to the end of a line.
     pub(in crate::nft::expr) fn hex(dump: &str) -> Vec<u8> {
         let digits: String = dump
             .lines()
@@ -79,7 +78,7 @@ pub(super) mod captured {
             .collect()
     }
 
-    /// Bytes to be compared with one another, readable when they differ.
+    /// Formats bytes for readable comparisons.
     fn dump(bytes: &[u8]) -> String {
         bytes
             .chunks(4)
@@ -88,7 +87,7 @@ pub(super) mod captured {
             .join(" ")
     }
 
-    /// The only expression of a list.
+    /// Returns the only expression of a list.
     fn only(list: &[u8]) -> ExpressionRef<'_> {
         let mut all = elements(list);
         let expression = all.next().unwrap().unwrap();
@@ -97,7 +96,7 @@ pub(super) mod captured {
         expression
     }
 
-    /// Bytes that are cut anywhere are read as far as they are whole, or refused.
+    /// Asserts that truncated bytes are parsed as far as they are complete, or refused.
     fn assert_truncations(list: &[u8]) {
         let whole = only(list);
         for end in 0..whole.attributes.len() {
@@ -112,15 +111,14 @@ pub(super) mod captured {
             let mut cut = elements(&list[..end]);
             match cut.next() {
                 None => assert_eq!(end, 0),
-                // The rest is padding.
+                // Only padding remains.
                 Some(Ok(expression)) => assert_eq!(expression.attributes, whole.attributes),
                 Some(Err(_)) => assert!(cut.next().is_none()),
             }
         }
     }
 
-    /// Attributes that this version of the crate does not know do not change what is read, and
-    /// are written again behind all others.
+    /// Asserts that unknown attributes do not affect the result, and are written after all others.
     fn assert_unknown_is_kept(expression: &ExpressionRef<'_>) {
         let before = written(|writer| _ = writer.bytes(60, &[1, 2, 3]));
         let behind = written(|writer| {
@@ -145,8 +143,7 @@ pub(super) mod captured {
         );
     }
 
-    /// `sent`, the whole list element that a tool sent, is read as `expected`; and `expected` is
-    /// written as `sent`.
+    /// Asserts that `sent`, the complete list element from a tool, decodes to `expected`, and back.
     pub(in crate::nft::expr) fn assert_element<'a, E: Expression>(
         typed: fn(E) -> Decoded<'a>,
         expected: E,
@@ -165,7 +162,7 @@ pub(super) mod captured {
         assert_unknown_is_kept(&expression);
     }
 
-    /// [`assert_element`] of an expression whose `NFTA_EXPR_DATA` holds `sent`.
+    /// As [`assert_element`], for an expression whose `NFTA_EXPR_DATA` contains `sent`.
     pub(in crate::nft::expr) fn assert_attributes<'a, E: Expression>(
         typed: fn(E) -> Decoded<'a>,
         expected: E,
@@ -175,8 +172,8 @@ pub(super) mod captured {
         assert_element(typed, expected, &dump(&sent));
     }
 
-    /// `listed`, the whole list element that the kernel listed, is read as `expected`, and so is
-    /// what is written for `expected`. The kernel has an order of its own, and no `NLA_F_NESTED`.
+    /// Asserts that `listed`, the complete list element from the kernel, decodes to `expected`, like the encoding of
+    /// `expected`. The kernel has its own order, and doesn't set `NLA_F_NESTED`.
     pub(in crate::nft::expr) fn assert_listed<'a, E: Expression>(
         typed: fn(E) -> Decoded<'a>,
         expected: E,
@@ -195,7 +192,7 @@ pub(super) mod captured {
         assert_unknown_is_kept(&expression);
     }
 
-    /// What an attribute's payload is.
+    /// The type of an attribute's payload.
     #[derive(Clone, Copy)]
     pub(in crate::nft::expr) enum Wire {
         /// One byte.
@@ -208,7 +205,7 @@ pub(super) mod captured {
         Be64,
         /// A string that ends in a NUL.
         Text,
-        /// A string that is written without the NUL, and read with it as well.
+        /// A string that is written without a NUL, and accepted with one.
         Unended,
         /// Any bytes.
         Bytes,
@@ -220,8 +217,8 @@ pub(super) mod captured {
         Expressions,
     }
 
-    /// The attributes are those of `layout` (number, name, payload), in this order, in which they
-    /// are written; what is shorter than its type, or nested in another way, is refused by name.
+    /// Asserts that the attributes are those of `layout` (number, name, payload), written in this order, and that
+    /// attributes that are too short or incorrectly nested are refused by name.
     pub(in crate::nft::expr) fn assert_layout<E: Expression>(
         declared: &[(u16, &str)],
         layout: &[(u16, &'static str, Wire)],
@@ -231,7 +228,7 @@ pub(super) mod captured {
         assert!(declared.eq(&named), "{named:?}");
         for &(kind, name, wire) in layout {
             let wrap = |payload: &[u8]| written(|writer| _ = writer.bytes(kind, payload));
-            // The attribute behind an unknown one, read and written again, the unknown one behind it.
+            // Decodes and encodes the attribute after an unknown one, which comes last in the output.
             let copy = |payload: &[u8]| {
                 let unknown = written(|writer| _ = writer.be32(60, 0));
                 let attributes = [&unknown[..], &wrap(payload)].concat();
@@ -320,7 +317,7 @@ pub(super) mod captured {
 
 #[test]
 fn what_has_no_typed_form_is_kept_byte_for_byte() {
-    // An expression of a newer kernel, between two that are known.
+    // An expression of a newer kernel, between two known ones.
     let attributes = written(|writer| {
         writer.be32(1, 3).nested(2, |writer| {
             writer.bytes(1, b"abc");
@@ -353,7 +350,7 @@ fn what_has_no_typed_form_is_kept_byte_for_byte() {
         format!("[ of tomorrow 0x{} ]", Bytes::from(attributes)),
     );
 
-    // In a rule, all of it is one attribute's payload.
+    // In a rule, all of it is the payload of one attribute.
     let rule = Rule {
         expressions: Some(raw),
         ..Rule::new(Family::IP, "t", "c")
@@ -378,7 +375,7 @@ fn a_list_is_in_the_order_in_which_it_was_filled() {
     assert_eq!(first.decode(), Ok(Decoded::Counter(Counter::new(1, 2))));
     assert_eq!(first.attribute_names(), Counter::ATTRIBUTES);
 
-    // The elements' bytes one after the other are the list.
+    // The concatenated bytes of the elements are the list.
     let raw: Vec<_> = list.iter().map(|e| e.unwrap().raw).collect();
     assert_eq!(raw.concat(), list.as_bytes());
     assert_eq!(list.clone().into_static(), list);
@@ -390,7 +387,7 @@ fn a_list_is_in_the_order_in_which_it_was_filled() {
 
 #[test]
 fn what_is_appended_behind_missing_padding_is_aligned() {
-    // The name ends the element, and the padding behind it is neither there nor counted.
+    // The name ends the element; its padding is missing, and not counted.
     let mut bytes = written(|writer| {
         writer.nested(NFTA_LIST_ELEM, |writer| {
             writer.string(NFTA_EXPR_NAME, b"abcd");
@@ -421,7 +418,7 @@ fn an_element_without_a_name_ends_the_list() {
     let empty = written(|writer| {
         writer.nested(NFTA_LIST_ELEM, |_| {});
     });
-    // A length that fits the element but not what is in it.
+    // A length that fits into the element but not its content.
     let broken = written(|writer| {
         writer.nested(NFTA_LIST_ELEM, |writer| {
             writer.encoded(&[0xff; 4]);
@@ -454,7 +451,7 @@ fn what_a_list_may_hold_one_day_is_passed_over() {
     assert_eq!(items.len(), 1);
     let masq = items[0].unwrap();
     assert_eq!(masq.decode(), Ok(Decoded::Masq(Masq::default())));
-    // But nothing of the element is lost.
+    // But the element is preserved completely.
     assert_eq!(masq.raw, &bytes[8..bytes.len() - 8]);
 }
 
@@ -480,8 +477,8 @@ fn an_over_long_expression_leaves_the_transaction_as_it_was() {
     tx.add(&rule(list.clone())).unwrap();
     let before = tx.operations().to_vec();
 
-    // 65,531 bytes fit one attribute, but not into those around it: name, revision and a header
-    // are before them in `NFTA_EXPR_DATA`, that and the expression's name in the element.
+    // 65,531 bytes fit into one attribute, but not into its parents: name, revision and a header precede them in
+    // `NFTA_EXPR_DATA`, which the expression's name precedes in the element.
     let data = 8 + 8 + 4;
     for (length, attribute, too_long) in [
         (70_000, NFTA_MATCH_INFO, 70_000),
@@ -490,7 +487,7 @@ fn an_over_long_expression_leaves_the_transaction_as_it_was() {
     ] {
         let info = vec![0; length];
         list.push(&Match::new("abc", 0, &info[..]));
-        // The list does without it, and what comes behind it is still taken.
+        // The list omits it, and accepts further expressions.
         assert_eq!(list.as_bytes(), counter);
         list.push(&Counter::default());
         assert_eq!(list.as_bytes(), counter.repeat(2));
@@ -506,7 +503,7 @@ fn an_over_long_expression_leaves_the_transaction_as_it_was() {
         tx.clone().add(&rule(list.clone())).unwrap();
     }
 
-    // Each of them fits, all of them do not.
+    // Each of them fits, but not all together.
     let info = vec![0; 40_000];
     list.push(&Match::new("abc", 0, &info[..]))
         .push(&Match::new("abc", 0, &info[..]));
@@ -528,7 +525,7 @@ fn the_registry_knows_every_name() {
         list.push_decoded(&decoded);
         let mut expected = element(name, &[]);
         if name == "notrack" {
-            // It knows no attributes and so has no `NFTA_EXPR_DATA`.
+            // It has no attributes and so no `NFTA_EXPR_DATA`.
             expected = written(|writer| {
                 writer.nested(NFTA_LIST_ELEM, |writer| {
                     writer.string(NFTA_EXPR_NAME, b"notrack");
@@ -539,8 +536,7 @@ fn the_registry_knows_every_name() {
     }
 }
 
-/// Every expression, with any of its attributes: typed, as bytes and typed again it is the same, in
-/// a list and in an attribute.
+/// Every expression, with any of its attributes, survives an encoding and decoding, in a list and in an attribute.
 #[test]
 fn every_expression_is_read_as_it_was_written() {
     let strategies = Decoded::strategies(DEPTH);
@@ -578,7 +574,7 @@ fn every_expression_is_read_as_it_was_written() {
     }
 }
 
-/// Expressions stay what they are beside one another.
+/// Expressions in a list don't affect each other.
 #[test]
 fn lists_are_read_as_they_were_written() {
     let expressions = prop::collection::vec(Decoded::arbitrary(1), 0..6);
@@ -598,8 +594,8 @@ fn lists_are_read_as_they_were_written() {
     });
 }
 
-/// Of each expression any attributes are read or refused; what is read is shown, and written as what
-/// is read as the same; and the kernel's form of it is the same the second time.
+/// Any attributes of any expression are parsed or refused. Parsed ones can be formatted, and survive an encoding and
+/// decoding; and the conversion to the kernel's form is idempotent.
 #[test]
 fn any_attributes_are_read_or_refused() {
     assert_eq!(NAMES.len(), 40);
@@ -607,7 +603,7 @@ fn any_attributes_are_read_or_refused() {
         let known = expression(name, &[]).attribute_names();
         let kinds: Vec<u16> = known.iter().map(|(kind, _)| *kind).collect();
         run(48, (soup(&kinds), damage()), |(bytes, damages)| {
-            // Half of them are as the attributes' own strategies make them.
+            // Half of them are unchanged outputs of the attributes' strategies.
             let bytes = damaged(bytes, &damages[..damages.len() / 2]);
             let bare = expression(name, &bytes);
             let nested = written(|writer| {
@@ -615,7 +611,7 @@ fn any_attributes_are_read_or_refused() {
                 writer.bytes(NFTA_EXPR_DATA, &bytes);
             });
             let nested = <NestedExpression<'_> as Field<'_>>::decode(&nested).unwrap();
-            // Without padding what is malformed stands elsewhere.
+            // Missing padding changes the offset of malformed attributes.
             let place = |malformed: Malformed| (malformed.what, malformed.reason);
             assert_eq!(nested.decode().map_err(place), bare.decode().map_err(place));
             let _ = format!("{bare:?} {nested:?}");
@@ -624,7 +620,7 @@ fn any_attributes_are_read_or_refused() {
             let mut list = Expressions::new();
             list.push_decoded(&decoded);
             let Some(again) = list.iter().next() else {
-                // A name that none can have.
+                // An invalid name.
                 let misfit = list.error.as_deref().map(|error| &error.misfit);
                 assert!(matches!(
                     misfit,
@@ -645,7 +641,7 @@ fn any_attributes_are_read_or_refused() {
     }
 }
 
-/// Any bytes are a list, whose expressions come to an end; those that can be read are shown.
+/// Any bytes are a list whose iteration ends; parsed expressions can be formatted.
 #[test]
 fn any_list_ends() {
     let expression = (prop::sample::select(NAMES), soup(&[1, 2, 3, 4]));
@@ -662,7 +658,7 @@ fn any_list_ends() {
         let read = all.by_ref().take_while(Result::is_ok).count();
         assert!(read * 4 <= bytes.len());
         assert!(all.next().is_none());
-        // It is written as it came, but for padding.
+        // It is written unchanged, except for padding.
         let attribute = written(|writer| list.encode(writer, 4));
         let stripped = Padded::Expressions.without_padding(&bytes);
         let bytes = stripped.as_deref().unwrap_or(&bytes);

@@ -1,5 +1,5 @@
-//! `tproxy`: gives the packet to a local socket with the option `IP_TRANSPARENT`, without changing
-//! it.
+//! `tproxy`: assigns the packet to a local socket with the option `IP_TRANSPARENT`, without
+//! changing it.
 //!
 //! ```text
 //! NFTA_TPROXY_FAMILY     be32
@@ -7,7 +7,7 @@
 //! NFTA_TPROXY_REG_PORT   be32
 //! ```
 //!
-//! At least one register must be there, and the family always.
+//! The family and at least one register are required.
 
 use chainwright_sys::nf_tables::{NFTA_TPROXY_FAMILY, NFTA_TPROXY_REG_ADDR, NFTA_TPROXY_REG_PORT};
 
@@ -16,28 +16,28 @@ use crate::nft::{Family, UnknownAttributes};
 
 expression! {
     "tproxy"
-    /// Gives the packet to a local socket that listens on an address and a port, both in registers
-    /// in network order (`enum nft_tproxy_attributes`); without such a socket it goes no further
-    /// in the rule.
+    /// Assigns the packet to a local socket that listens on an address and a port, both in
+    /// registers in network order (`enum nft_tproxy_attributes`); the rule doesn't match without
+    /// such a socket.
     pub struct Tproxy viewed as TproxyRef {
-        /// Family of the packets, `NFPROTO_IPV4` or `NFPROTO_IPV6`; `NFPROTO_UNSPEC` for both, in
-        /// a table of family inet, and then without an address.
+        /// Family of the packets, `NFPROTO_IPV4` or `NFPROTO_IPV6`; `NFPROTO_UNSPEC` for both, in a
+        /// table of the family inet, without an address.
         NFTA_TPROXY_FAMILY => family: u32,
-        /// Where the address is; without it the address of the device that the packet came by.
+        /// Register with the address; by default the address of the input device.
         NFTA_TPROXY_REG_ADDR => reg_addr: Register,
-        /// Where the port is; without it, or if it is 0, the packet's own.
+        /// Register with the port; if absent or 0, the packet's port.
         NFTA_TPROXY_REG_PORT => reg_port: Register,
     }
 }
 
 impl Tproxy {
-    /// To the socket that listens on a port.
+    /// Assigns packets to the socket that listens on a port.
     #[must_use]
     pub const fn to_port(family: Family, reg_port: Register) -> Self {
         Self::to(family, None, Some(reg_port))
     }
 
-    /// To the socket that listens on an address and, if it is given, a port.
+    /// Assigns packets to the socket that listens on an address and, if given, a port.
     #[must_use]
     pub const fn to_addr(family: Family, reg_addr: Register, reg_port: Option<Register>) -> Self {
         Self::to(family, Some(reg_addr), reg_port)
@@ -53,7 +53,7 @@ impl Tproxy {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Tproxy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("[ tproxy ")?;
@@ -162,8 +162,8 @@ mod tests {
         );
     }
 
-    /// nft 1.0.6, of the rules above; from `inet` on what libnftnl 1.2.4 prints of what no kernel
-    /// lists.
+    /// The rules above as nft 1.0.6 prints them; from `inet` on as libnftnl 1.2.4 prints attributes
+    /// that no kernel lists.
     #[test]
     fn bytecode() {
         for (tproxy, line) in [

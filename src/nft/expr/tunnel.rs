@@ -1,4 +1,4 @@
-//! `tunnel`: reads the metadata that a tunnel device left with the packet, or that it will use.
+//! `tunnel`: reads the tunnel metadata that a tunnel device attached to the packet, or will use.
 //!
 //! ```text
 //! NFTA_TUNNEL_KEY    be32
@@ -6,7 +6,7 @@
 //! NFTA_TUNNEL_MODE   be32
 //! ```
 //!
-//! The kernel lists all three. Linux 6.18 has this expression in family netdev only (`ENOENT`
+//! The kernel lists all three. Linux 6.18 has this expression only in the family netdev (`ENOENT`
 //! elsewhere), older kernels in all families.
 
 use chainwright_sys::nf_tables::{
@@ -19,24 +19,24 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::values;
 
 values! {
-    /// What to read (`enum nft_tunnel_keys`).
+    /// The key to read (`enum nft_tunnel_keys`).
     pub struct TunnelKey: u32 {
         /// Whether there is a tunnel, u8: 0 or 1.
         PATH = NFT_TUNNEL_PATH => "path",
-        /// Number of the tunnel (such as a VNI), u32 in host byte order; without a tunnel the rule
-        /// goes no further.
+        /// ID of the tunnel (such as a VNI), u32 in host byte order; without a tunnel the rule
+        /// doesn't match.
         ID = NFT_TUNNEL_ID => "id",
     }
 }
 
 values! {
-    /// Which way the tunnel goes (`enum nft_tunnel_mode`).
+    /// The direction of the tunnel (`enum nft_tunnel_mode`).
     pub struct TunnelMode: u32 {
-        /// Either way.
+        /// Either direction.
         NONE = NFT_TUNNEL_MODE_NONE => "none",
-        /// The packet came through it.
+        /// The packet was received through the tunnel.
         RX = NFT_TUNNEL_MODE_RX => "rx",
-        /// The packet will go through it.
+        /// The packet will be sent through the tunnel.
         TX = NFT_TUNNEL_MODE_TX => "tx",
     }
 }
@@ -46,11 +46,11 @@ expression! {
     /// Reads a key of the packet's tunnel metadata into a register
     /// (`enum nft_tunnel_attributes`).
     pub struct Tunnel viewed as TunnelRef {
-        /// What to read.
+        /// Key to read.
         NFTA_TUNNEL_KEY => key: TunnelKey,
-        /// Where it goes.
+        /// Destination register.
         NFTA_TUNNEL_DREG => dreg: Register,
-        /// Which way the tunnel goes; either if it is absent.
+        /// Direction of the tunnel; either direction if absent.
         NFTA_TUNNEL_MODE => mode: TunnelMode,
     }
 }
@@ -68,7 +68,7 @@ impl Tunnel {
     }
 }
 
-/// As libnftnl prints it: without the mode.
+/// Formats like libnftnl: without the mode.
 impl std::fmt::Display for Tunnel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Some(dreg) = self.dreg else {
@@ -98,8 +98,8 @@ mod tests {
         assert_layout::<Tunnel>(Tunnel::ATTRIBUTES, &layout);
     }
 
-    /// nft 1.0.6 has no word for it: key and register are what libnftnl 1.2.4 writes, which does
-    /// not know the mode; that is made from the header. Linux 6.18 took both, in family netdev.
+    /// nft 1.0.6 has no syntax for it: libnftnl 1.2.4 writes key and register, but doesn't know the
+    /// mode, which is built from the header. Linux 6.18 accepted both, in the family netdev.
     #[test]
     fn a_number() {
         assert_element(
@@ -145,9 +145,9 @@ mod tests {
         );
     }
 
-    /// What `nft --debug=netlink` of nft 1.0.6 prints of what Linux 6.18 lists, before it dies of
-    /// an expression that it does not know; the last two are what libnftnl 1.2.4 prints of a key
-    /// that it does not know, and without a register.
+    /// Output of nft 1.0.6 with `nft --debug=netlink` for the listing of Linux 6.18, before it
+    /// aborts at an expression that it does not know; the last two as libnftnl 1.2.4 prints an
+    /// unknown key, and a missing register.
     #[test]
     fn bytecode() {
         for (tunnel, line) in [

@@ -1,4 +1,4 @@
-//! `xfrm`: reads the IPsec state that the packet came through, or that it will go through.
+//! `xfrm`: reads the IPsec state that transformed the packet, or that will transform it.
 //!
 //! ```text
 //! NFTA_XFRM_KEY     be32
@@ -15,8 +15,8 @@ use crate::nft::UnknownAttributes;
 use crate::nft::declare::values;
 
 values! {
-    /// What to read (`enum nft_xfrm_keys`). Addresses are those of the tunnel, in network order; a
-    /// state that is no tunnel has none, and the rule goes no further.
+    /// The key to read (`enum nft_xfrm_keys`). Addresses are those of the tunnel, in network order;
+    /// a state in another mode has none, and the rule doesn't match.
     pub struct XfrmKey: u32 {
         /// IPv4 destination, 4 bytes.
         DADDR_IP4 = sys::NFT_XFRM_KEY_DADDR_IP4 => "daddr4",
@@ -26,7 +26,7 @@ values! {
         SADDR_IP4 = sys::NFT_XFRM_KEY_SADDR_IP4 => "saddr4",
         /// IPv6 source, 16 bytes.
         SADDR_IP6 = sys::NFT_XFRM_KEY_SADDR_IP6 => "saddr6",
-        /// Request id, u32 in host byte order.
+        /// Request ID, u32 in host byte order.
         REQID = sys::NFT_XFRM_KEY_REQID => "reqid",
         /// Security parameter index, u32 in network order.
         SPI = sys::NFT_XFRM_KEY_SPI => "spi",
@@ -34,34 +34,34 @@ values! {
 }
 
 values! {
-    /// Which way the packet goes (`XFRM_POLICY_*`, `linux/xfrm.h`).
+    /// The direction of the packet (`XFRM_POLICY_*`, `linux/xfrm.h`).
     pub struct XfrmDirection: u8 {
-        /// It came in through IPsec.
+        /// Received through IPsec.
         IN = 0 => "in",
-        /// It will go out through IPsec.
+        /// Will be sent through IPsec.
         OUT = 1 => "out",
     }
 }
 
 expression! {
     "xfrm"
-    /// Reads a key of an IPsec state of the packet into a register (`enum nft_xfrm_attributes`); a
-    /// packet without such a state goes no further in the rule.
+    /// Reads a key of an IPsec state of the packet into a register (`enum nft_xfrm_attributes`);
+    /// the rule doesn't match a packet without such a state.
     pub struct Xfrm viewed as XfrmRef,
     listed as [dreg, key, dir, spnum] {
-        /// What to read.
+        /// Key to read.
         NFTA_XFRM_KEY => key: XfrmKey,
-        /// Which way the packet goes.
+        /// Direction of the packet.
         NFTA_XFRM_DIR => dir: XfrmDirection,
-        /// Which of the packet's states, from 0 on.
+        /// Index of the packet's state, from 0.
         NFTA_XFRM_SPNUM => spnum: u32,
-        /// Where what was read goes.
+        /// Destination register.
         NFTA_XFRM_DREG => dreg: Register,
     }
 }
 
 impl Xfrm {
-    /// Reads a key of the packet's state with this number, from 0 to 5, into a register.
+    /// Reads a key of the packet's state with this index, from 0 to 5, into a register.
     #[must_use]
     pub const fn load(key: XfrmKey, dir: XfrmDirection, spnum: u32, dreg: Register) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Xfrm {
     }
 }
 
-/// As `nft --debug=netlink` prints it.
+/// Formats like `nft --debug=netlink`.
 impl std::fmt::Display for Xfrm {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Some(dreg) = self.dreg else {
@@ -200,8 +200,8 @@ mod tests {
         );
     }
 
-    /// nft 1.0.6, of the rules above; from the unknown key on what libnftnl 1.2.4 prints of what no
-    /// kernel lists.
+    /// The rules above as nft 1.0.6 prints them; from the unknown key on as libnftnl 1.2.4 prints
+    /// attributes that no kernel lists.
     #[test]
     fn bytecode() {
         use XfrmDirection as Dir;

@@ -1,24 +1,23 @@
-//! From datagrams to transactions: a state machine without a socket.
+//! Groups datagrams into transactions: a state machine without a socket.
 //!
-//! The kernel sends a transaction's events, and then the message that tells its generation
-//! (`NFT_MSG_NEWGEN`), all under the one lock that commits take: on one socket the events of two
-//! transactions never mix. Each message of it has the committing socket's port in its header; what has
-//! none did not come by a transaction.
+//! The kernel sends a transaction's events, followed by the message with its generation (`NFT_MSG_NEWGEN`), all under
+//! the lock that commits take: on one socket the events of two transactions never interleave. The header of each of
+//! these messages has the port of the committing socket; a message with port 0 doesn't belong to a transaction.
 //!
-//! Something is missing when the socket says so (`ENOBUFS`), when a datagram was cut or is malformed, when
-//! a generation was skipped, or when events came that are of another transaction than those before them.
-//! Where in the queue it is missing cannot be known: the socket says so before it hands out what it
-//! queued earlier, and takes nothing more until that has been handed out. So
+//! Events are missing when the socket reports it (`ENOBUFS`), when a datagram was truncated or is malformed, when a
+//! generation was skipped, or when the events of one transaction are followed by events of another one. The position of
+//! the gap in the queue is unknown: the socket reports the loss before it returns what it queued earlier, and it queues
+//! nothing more until that has been received. Therefore the assembler
 //!
-//! 1. all is thrown away until the queue is empty ([`drained`](CommitAssembler::drained)): what comes from then
-//!    on, comes behind the gap;
-//! 2. the kernel is asked for its generation, on the same socket ([`asks`](CommitAssembler::asks)): the answer
-//!    takes its place in the queue;
-//! 3. changes up to the generation that it tells are [`Lost`]. What came before the answer was committed
-//!    before it was given, and of what comes behind it with a later generation nothing can be missing:
-//!    the generation moves before the first event of a transaction is sent.
+//! 1. discards everything until the queue is empty ([`drained`](CommitAssembler::drained)): later events come after the
+//!    gap;
+//! 2. requests the generation from the kernel, on the same socket ([`asks`](CommitAssembler::asks)): the answer is
+//!    queued among the events;
+//! 3. reports the changes up to that generation as [`Lost`]. Events before the answer were committed before it was
+//!    sent. A transaction with a later generation after the answer is complete, because the generation moves before the
+//!    first event of a transaction is sent.
 //!
-//! In the beginning the same question tells what the first change can be.
+//! At the start the same request determines the generation of the first change.
 
 use std::collections::VecDeque;
 
@@ -33,39 +32,38 @@ use crate::nft::connection::message_type;
 use crate::nft::generation::Origin;
 use crate::nft::{Generation, GenerationRef};
 
-/// What a [`CommitAssembler`] gives out.
+/// The output of a [`CommitAssembler`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Item {
-    /// A transaction was committed. Its generation is the one after that of the item before it, but for
-    /// [`Notice`](Self::Notice)s.
+    /// A transaction was committed. Its generation follows the previous item's, not counting [`Notice`](Self::Notice)s.
     Change(Change),
     /// Changes were lost.
     Lost(Lost),
-    /// The kernel told of an object by itself.
+    /// The kernel reported an object outside of a transaction.
     Notice(Notice),
 }
 
-/// Changes that cannot be told. What is known of the ruleset is to be read anew; the next
-/// [`Change`] is the first one after [`through`](Self::through).
+/// Changes whose events were lost. The caller has to read the ruleset again; the next [`Change`] is the first one after
+/// [`through`](Self::through).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("changes after generation {after} up to {through} were lost: {cause}")]
 pub struct Lost {
-    /// The last generation that nothing is missing of.
+    /// The last generation before the gap.
     pub after: Generation,
-    /// The last generation of which something may be missing. If it is the same as
-    /// [`after`](Self::after), what was lost was no transaction's.
+    /// The last generation that may have lost events. If it equals [`after`](Self::after), the lost message belonged to
+    /// no transaction.
     pub through: Generation,
-    /// How that is known.
+    /// How the loss was detected.
     pub cause: Cause,
 }
 
-/// How it is known that changes are missing.
+/// How the loss of changes was detected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The kernel says so: the receive buffer was full, there was no memory, or an object was larger than
-    /// the kernel's message for it (a rule of some kilobytes, say).
+    /// The kernel reported it: the receive buffer was full, there was no memory, or an object was larger than the
+    /// kernel's message buffer (a rule of some kilobytes, for example).
     #[error(transparent)]
     Dropped(Loss),
     /// A datagram was longer than the buffer that it was received into.
@@ -73,124 +71,124 @@ pub enum Cause {
     Cut {
         /// The datagram's length in bytes.
         length: usize,
-        /// How much of it fitted.
+        /// Number of bytes that fitted.
         capacity: usize,
     },
     /// Nothing told of the generations in between.
     #[error("the next one that was told is {told}")]
     Skipped {
-        /// The generation that was told.
+        /// The generation that was received.
         told: Generation,
     },
-    /// The events of a transaction were followed by those of another one.
+    /// Events of another transaction came before the end of this one.
     #[error("the end of a transaction is missing")]
     Unended,
-    /// A message was not what it claims to be.
+    /// A message is malformed.
     #[error(transparent)]
     Malformed(Malformed),
-    /// A transaction was larger than what is kept of one.
+    /// A transaction was larger than the limit.
     #[error(
         "a transaction of {events} events and {bytes} bytes{} is larger than the limit of {limit} bytes",
         thread_name.as_ref().map(|name| format!(" by {name}")).unwrap_or_default()
     )]
     TooLarge {
-        /// How many events it had.
+        /// Number of events.
         events: usize,
-        /// How many bytes they were.
+        /// Size of the events in bytes.
         bytes: usize,
-        /// How many bytes are kept at most.
+        /// The limit in bytes.
         limit: usize,
-        /// The port of the socket that committed it.
+        /// The port of the committing socket.
         port: u32,
         /// The thread that committed it: see [`Change::thread_id`].
         thread_id: Option<u32>,
-        /// Its name.
+        /// The name of that thread.
         thread_name: Option<BString>,
     },
 }
 
-/// What the kernel tells of an object without a transaction: that a quota object is used up. (A rule's
-/// own quota is not told of.) It moves no generation. Linux 5.10, 6.1 and 6.12 tell it when the next transaction is
-/// committed, before that.
+/// An event outside of a transaction: a quota object is used up. (The kernel doesn't report quotas inside of rules.) It
+/// doesn't move the generation. Linux 5.10, 6.1 and 6.12 report it with the next commit, before the events of that
+/// transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     bytes: Vec<u8>,
 }
 
 impl Notice {
-    /// The object, as it is now.
+    /// Returns the current state of the object.
     #[must_use]
     pub fn event(&self) -> Event<'_> {
         Event::new(Message::first(&self.bytes).expect("invariant: it was read when it came"))
     }
 }
 
-/// How far it is known what came.
+/// Whether the events are complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
-    /// Nothing is missing since this generation.
+    /// No event is missing since this generation.
     Whole(Generation),
-    /// Something is missing, or nothing was told yet. All is thrown away.
+    /// Events are missing, or no generation is known yet. All input is discarded.
     Missing {
-        /// The last generation that was given out, and what happened since; none in the beginning.
+        /// The last generation returned and the cause of the gap; `None` at the start.
         gap: Option<(Generation, Cause)>,
         stage: Stage,
     },
 }
 
-/// How far it is with a gap.
+/// Progress of the recovery from a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// What is queued came before it.
+    /// Discarding the queued messages, which may precede the gap.
     Draining,
-    /// The kernel is to be asked for the generation.
+    /// The next step is to request the generation.
     Asking,
-    /// Its answer is on the way.
+    /// Waiting for the answer.
     Asked,
 }
 
-/// Groups the datagrams of the multicast group `NFNLGRP_NFTABLES` into [`Item`]s. [`Monitor`](super::Monitor)
-/// is one of these with a socket.
+/// Groups the datagrams of the multicast group `NFNLGRP_NFTABLES` into [`Item`]s. A [`Monitor`](super::Monitor) is a
+/// `CommitAssembler` with a socket.
 ///
-/// Its owner
-/// 1. when [`asks`](Self::asks) says so, sends a request for the generation (`NFT_MSG_GETGEN`) on the
-///    same socket, and says that it was [`asked`](Self::asked);
-/// 2. takes what [`next`](Self::next) gives, until that is nothing;
-/// 3. receives, and hands over what came: a [`datagram`](Self::datagram), that something was
-///    [`lost`](Self::lose), or that the queue is [empty](Self::drained); and begins again.
+/// The caller repeats these steps:
+/// 1. When [`asks`](Self::asks) returns true, send a request for the generation (`NFT_MSG_GETGEN`) on the same socket,
+///    and call [`asked`](Self::asked).
+/// 2. Call [`next`](Self::next) until it returns `None`.
+/// 3. Receive, and pass on the result: a [`datagram`](Self::datagram), a [loss](Self::lose), or an [empty
+///    queue](Self::drained).
 ///
-/// It keeps the events of one transaction, up to a limit; of a larger one it gives out that it was
-/// [lost](Cause::TooLarge), and who committed it.
+/// It keeps the events of one transaction, up to a limit; for a larger one it returns [`Lost`](Cause::TooLarge), with
+/// the committing thread.
 #[derive(Debug)]
 pub struct CommitAssembler {
-    /// What its generations are of.
+    /// The namespace of the generations.
     origin: Origin,
-    /// Of the socket: what is addressed to it is an answer.
+    /// Port of the caller's socket: messages addressed to it are answers.
     port: u32,
-    /// How many bytes of a transaction are kept.
+    /// Maximum number of bytes kept per transaction.
     limit: usize,
     state: State,
-    /// The messages of the transaction that is coming in.
+    /// The messages of the current transaction.
     bytes: Vec<u8>,
-    /// How many they are, and how many bytes, of which there may be more than are kept.
+    /// Number and total length of the messages, including those beyond the limit.
     events: usize,
     length: usize,
-    /// Port and resource number (the low half of the generation) in each of them.
+    /// Port and resource ID (the low 16 bits of the generation) of these messages.
     header: (u32, u16),
     ready: VecDeque<Item>,
 }
 
 impl CommitAssembler {
-    /// For a socket of this port that has joined the group. It begins with a question.
+    /// Creates an assembler for a socket with this port that has joined the group. It first requests the generation.
     ///
-    /// It does not know of which network namespace its generations are: they are the same as none that
-    /// was read over a [`Connection`](crate::nft::Connection).
+    /// The network namespace of its generations is unknown: they never equal generations read over a
+    /// [`Connection`](crate::nft::Connection).
     #[must_use]
     pub fn new(port: u32, limit: usize) -> Self {
         Self::of(Origin::Recorded, port, limit)
     }
 
-    /// The same for a socket of this namespace.
+    /// Creates an assembler for a socket in this namespace.
     pub(super) fn of(origin: Origin, port: u32, limit: usize) -> Self {
         Self {
             origin,
@@ -208,8 +206,8 @@ impl CommitAssembler {
         }
     }
 
-    /// The generation up to which everything was given out or said to be lost; `None` until the first
-    /// answer has come. The next change is of the generation behind it.
+    /// Returns the last generation that was returned or reported as lost; `None` until the first answer. The next
+    /// change has the following generation.
     #[must_use]
     pub fn told(&self) -> Option<Generation> {
         match &self.state {
@@ -218,7 +216,7 @@ impl CommitAssembler {
         }
     }
 
-    /// Whether the kernel is to be asked for the generation now.
+    /// Whether the caller has to request the generation now.
     #[must_use]
     pub fn asks(&self) -> bool {
         matches!(
@@ -230,7 +228,7 @@ impl CommitAssembler {
         )
     }
 
-    /// Whether the answer to that question is on the way.
+    /// Whether a requested generation has not arrived yet.
     #[must_use]
     pub fn awaits(&self) -> bool {
         matches!(
@@ -242,14 +240,14 @@ impl CommitAssembler {
         )
     }
 
-    /// Says that the kernel was asked.
+    /// Records that the caller sent the request.
     pub fn asked(&mut self) {
         if let State::Missing { stage, .. } = &mut self.state {
             *stage = Stage::Asked;
         }
     }
 
-    /// Says that something was lost: the socket reported it, or a datagram did not fit its buffer.
+    /// Records a loss: the socket reported it, or a datagram did not fit into its buffer.
     pub fn lose(&mut self, cause: Cause) {
         self.forget();
         match &mut self.state {
@@ -259,23 +257,23 @@ impl CommitAssembler {
                     stage: Stage::Draining,
                 };
             }
-            // The answer may be what is missing.
+            // The answer may have been lost, too.
             State::Missing { stage, .. } => *stage = Stage::Draining,
         }
     }
 
-    /// Says that the queue is empty.
+    /// Records that the queue is empty.
     pub fn drained(&mut self) {
         if let State::Missing { stage, .. } = &mut self.state {
-            // An answer that is on the way is there when the question has been sent: it was lost.
+            // The kernel queues the answer while the request is sent: an answer that isn't there was lost.
             *stage = Stage::Asking;
         }
     }
 
-    /// Takes in a datagram.
+    /// Processes a datagram.
     ///
     /// # Errors
-    /// [`Error::Refused`] when the kernel refused the question for the generation. It is to be asked again.
+    /// [`Error::Refused`] when the kernel refused the request for the generation. The caller has to send it again.
     pub fn datagram(&mut self, datagram: &[u8]) -> Result<(), Error> {
         let mut refused = Ok(());
         for message in Messages::new(datagram) {
@@ -289,24 +287,24 @@ impl CommitAssembler {
         refused
     }
 
-    /// The next thing to be given out; `None` when more is to be received.
-    #[allow(clippy::should_implement_trait)] // there may be more after the end
+    /// Returns the next item; `None` when more input is needed.
+    #[allow(clippy::should_implement_trait)] // the sequence can continue after `None`
     pub fn next(&mut self) -> Option<Item> {
         self.ready.pop_front()
     }
 
-    /// Whether something is to be given out.
+    /// Whether an item is ready.
     pub(super) fn has_next(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// How much memory is held for the transaction that is coming in, in bytes.
+    /// Returns the size of the buffer for the current transaction, in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Takes in a message; the inner error is the kernel's answer.
+    /// Processes a message; the inner error is an error from the kernel.
     fn message(&mut self, message: &Message<'_>) -> Result<Result<(), Error>, Malformed> {
         if message.kind < NLMSG_MIN_TYPE {
             if message.kind == NLMSG_OVERRUN {
@@ -317,7 +315,7 @@ impl CommitAssembler {
             };
             if self.awaits() && answer.errno.is_some() {
                 self.drained();
-                return Ok(answer.into_result("tell the generation"));
+                return Ok(answer.into_result("get the generation"));
             }
             return Ok(Ok(()));
         }
@@ -344,7 +342,7 @@ impl CommitAssembler {
                 }
             }
             (State::Missing { .. }, None) => {}
-            (State::Whole(_), Some(_)) if message.port == self.port => {} // of an earlier question
+            (State::Whole(_), Some(_)) if message.port == self.port => {} // an answer to an earlier request
             (State::Whole(told), Some(end)) => {
                 let told = *told;
                 self.end(told, message, &end);
@@ -359,7 +357,7 @@ impl CommitAssembler {
         Ok(Ok(()))
     }
 
-    /// Takes in an event of a transaction.
+    /// Processes an event of a transaction.
     fn event(&mut self, message: &Message<'_>, header: (u32, u16)) {
         if self.events > 0 && self.header != header {
             self.lose(Cause::Unended);
@@ -376,11 +374,11 @@ impl CommitAssembler {
         self.bytes.resize(self.length, 0);
     }
 
-    /// Takes in the end of a transaction.
+    /// Processes the end of a transaction.
     fn end(&mut self, told: Generation, message: &Message<'_>, end: &GenerationRef<'_>) {
         let generation = Generation::new(end.id(), self.origin);
         if !precedes(told, generation) {
-            // A part of one that is lost, or was there in the beginning.
+            // The rest of a transaction that was reported as lost, or that precedes the start.
             self.forget();
             return;
         }
@@ -415,7 +413,7 @@ impl CommitAssembler {
         self.ready.push_back(item);
     }
 
-    /// Throws away the events of a transaction that is not whole.
+    /// Discards the events of an incomplete transaction.
     fn forget(&mut self) {
         self.bytes.clear();
         self.events = 0;
@@ -423,7 +421,7 @@ impl CommitAssembler {
     }
 }
 
-/// Whether a generation came before another one: that is less than half the way round ahead of it.
+/// Whether `one` is an earlier generation than `other`, with wraparound.
 pub(super) const fn precedes(one: Generation, other: Generation) -> bool {
     other.number().wrapping_sub(one.number()) as i32 > 0
 }

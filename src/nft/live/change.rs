@@ -1,4 +1,4 @@
-//! One transaction, as the kernel tells of it: views over the bytes that came.
+//! One transaction as reported by the kernel: views over the received bytes.
 
 use std::fmt;
 
@@ -23,20 +23,20 @@ use crate::nft::{
 
 /// One committed transaction: its generation, who committed it, and what it added and deleted.
 ///
-/// The kernel's messages are kept as they came; all else is read from them when it is asked for.
+/// It stores the kernel's messages unchanged and parses them on access.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The events' messages, and behind them the one that ended them (`NFT_MSG_NEWGEN`).
+    /// The messages of the events, followed by the closing one (`NFT_MSG_NEWGEN`).
     bytes: Vec<u8>,
-    /// Where that one starts.
+    /// Offset of the closing message.
     end: usize,
-    /// How many events there are.
+    /// Number of events.
     events: usize,
     generation: Generation,
 }
 
 impl Change {
-    /// `bytes` are whole messages, of which the one at `end` was read as this generation.
+    /// `bytes` are complete messages; the one at `end` was parsed as this generation.
     pub(super) const fn new(
         bytes: Vec<u8>,
         end: usize,
@@ -59,42 +59,41 @@ impl Change {
         GenerationRef::parse(&self.closing()).expect("invariant: it was read when it came")
     }
 
-    /// The generation that the transaction made.
+    /// Returns the generation that the transaction created.
     #[must_use]
     pub const fn generation(&self) -> Generation {
         self.generation
     }
 
-    /// The port of the socket that committed it: compare it with that of one's own connections
-    /// ([`Connection::port`](crate::nft::Connection::port), [`Pool::ports`](crate::nft::Pool::ports)), so as not
-    /// to answer to oneself. It is not the process' number, though `nft` and iptables often have one that
-    /// is the same.
+    /// Returns the port of the committing socket: compare it with the ports of one's own connections
+    /// ([`Connection::port`](crate::nft::Connection::port), [`Pool::ports`](crate::nft::Pool::ports)) to ignore one's
+    /// own changes. It is not the process ID, although for `nft` and iptables the two are often equal.
     #[must_use]
     pub fn port(&self) -> u32 {
         self.closing().port
     }
 
-    /// The thread that committed it; the number that it has in the first pid namespace. That of a process'
-    /// first thread is the process' own.
+    /// Returns the ID of the committing thread in the initial pid namespace. The ID of a process' first thread is the
+    /// process ID.
     #[must_use]
     pub fn thread_id(&self) -> Option<u32> {
         self.info().thread_id()
     }
 
-    /// The name of that thread (`comm`), at most 15 bytes.
+    /// Returns the name of that thread (`comm`), at most 15 bytes.
     #[must_use]
     pub fn thread_name(&self) -> Option<&BStr> {
         self.info().thread_name()
     }
 
-    /// The process of that thread, as `/proc` tells: see [`GenerationRef::process_id`]. `nft` and iptables
-    /// have mostly ended by the time that anybody asks.
+    /// Returns the process of that thread according to `/proc`: see [`GenerationRef::process_id`]. Most `nft` and
+    /// iptables processes have exited by then.
     #[must_use]
     pub fn process_id(&self) -> Option<u32> {
         self.info().process_id()
     }
 
-    /// What it added and deleted, in the kernel's order.
+    /// Returns the additions and deletions, in the kernel's order.
     #[must_use]
     pub fn events(&self) -> Events<'_> {
         Events {
@@ -103,7 +102,7 @@ impl Change {
         }
     }
 
-    /// The messages of the events and of the generation that ended them, as they came.
+    /// Returns the received messages of the events and of the generation, unchanged.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
@@ -152,62 +151,61 @@ impl fmt::Debug for Events<'_> {
 }
 
 bitflags::bitflags! {
-    /// How an object was added, as far as the kernel tells: of rules, sets and elements since Linux 5.15;
-    /// of a change of what was there (a chain's new name) it tells nothing.
+    /// How an object was added. The kernel reports these flags for rules, sets and elements since Linux 5.15; it
+    /// doesn't report any for the update of an existing object (a chain's new name).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
     pub struct EventFlags: u16 {
-        /// In place of another.
+        /// Replaces an existing object.
         ///
         /// `NLM_F_REPLACE`
         const REPLACE = NLM_F_REPLACE;
-        /// It must not have been there.
+        /// Fails if the object exists.
         ///
         /// `NLM_F_EXCL`
         const EXCLUSIVE = NLM_F_EXCL;
-        /// It was to be made if it was not there.
+        /// Creates the object if it doesn't exist.
         ///
         /// `NLM_F_CREATE`
         const CREATE = NLM_F_CREATE;
-        /// A rule that went behind another, or to the end; without it before another, or to the beginning.
+        /// The rule was added after another one or at the end; without this flag before another one or at the start.
         ///
         /// `NLM_F_APPEND`
         const APPEND = NLM_F_APPEND;
-        /// Bits that this version of the crate does not know are kept.
+        /// Preserves bits that this version of the crate does not know.
         const _ = !0;
     }
 }
 
 /// One object that was added, changed or deleted.
 ///
-/// Its `Display` is in words: `add chain ip nat KUBE-SERVICES handle 1`, and of elements their keys.
+/// Its `Display` prints `add chain ip nat KUBE-SERVICES handle 1`, and the keys of elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Event<'a> {
     message: Message<'a>,
 }
 
-/// What an [`Event`] is about.
+/// The object of an [`Event`].
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum EventObject<'a> {
     /// A table.
     Table(TableRef<'a>),
-    /// A chain. One that is there already has another name, policy, device or state.
+    /// A chain. For an existing chain: the update of its name, policy, devices or state.
     Chain(ChainRef<'a>),
     /// A rule.
     ///
-    /// [`RuleRef::position`] is the handle of the rule before it at that moment, of all that this
-    /// transaction adds and that have not been deleted by events before this one. There is none of the
-    /// first rule of a chain, of the last, and of one that is deleted; [`EventFlags::APPEND`] tells the
-    /// first from the last. A rule that is replaced is deleted and added again, with the same handle on
-    /// newer kernels.
+    /// [`RuleRef::position`] is the handle of the preceding rule at that moment, counting all rules that this
+    /// transaction adds and excluding those that earlier events deleted. The first rule and the last rule of a chain
+    /// and deleted rules have no position; [`EventFlags::APPEND`] distinguishes the first rule from the last. The
+    /// replacement of a rule is a deletion and an addition, with the same handle on newer kernels.
     Rule(RuleRef<'a>),
     /// A set or map.
     Set(SetRef<'a>),
-    /// Elements of a set, mostly one.
+    /// Elements of a set, usually one.
     Elements(ElementsRef<'a>),
     /// A stateful object.
     Object(StatefulObjectRef<'a>),
-    /// A flowtable; of one that is there already the devices that came or went.
+    /// A flowtable; for an existing one, the devices that were added or removed.
     Flowtable(FlowtableRef<'a>),
     /// A message of a type that this version of the crate does not know.
     Unknown,
@@ -218,8 +216,8 @@ impl<'a> Event<'a> {
         Self { message }
     }
 
-    /// Whether the object was deleted. Of a deleted one kernels tell what names it, its handle among that,
-    /// and of rules, on some, the whole.
+    /// Whether the object was deleted. For a deleted object the kernel sends its identification, including the handle,
+    /// and some kernels send complete rules.
     #[must_use]
     pub const fn is_deletion(&self) -> bool {
         matches!(
@@ -241,11 +239,11 @@ impl<'a> Event<'a> {
         )
     }
 
-    /// The object.
+    /// Parses the object.
     ///
     /// # Errors
-    /// [`Malformed`] when the message is not such an object. The bytes are in
-    /// [`message`](Self::message) all the same.
+    /// [`Malformed`] when the message cannot be parsed as such an object. [`message`](Self::message) still returns the
+    /// bytes.
     pub fn object(&self) -> Result<EventObject<'a>, Malformed> {
         let message = &self.message;
         Ok(match self.kind() {
@@ -274,28 +272,28 @@ impl<'a> Event<'a> {
         })
     }
 
-    /// How it was added.
+    /// Returns the flags with which the object was added.
     #[must_use]
     pub const fn flags(&self) -> EventFlags {
         EventFlags::from_bits_retain(self.message.flags)
     }
 
-    /// The address family of the object.
+    /// Returns the address family of the object.
     #[must_use]
     pub fn family(&self) -> Family {
         let header = self.message.nfgenmsg();
         header.map_or(Family::UNSPEC, |(header, _)| Family(header.family))
     }
 
-    /// The name of the table that it is about or in.
+    /// Returns the name of the object's table, or of the table itself.
     #[must_use]
     pub fn table(&self) -> Option<&'a BStr> {
-        // The attribute with the table's name has the same number in all objects.
+        // The table name has the same attribute number in all objects.
         let name = self.message.attributes().ok()?.find(NFTA_TABLE_NAME)?;
         Name::keep(name)
     }
 
-    /// The name of the chain that it is, or that the rule is in.
+    /// Returns the name of the chain, or of the rule's chain.
     #[must_use]
     pub fn chain(&self) -> Option<&'a BStr> {
         match self.object().ok()? {
@@ -305,7 +303,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The name of the set that it is, or that the elements are of.
+    /// Returns the name of the set, or of the elements' set.
     #[must_use]
     pub fn set(&self) -> Option<&'a BStr> {
         match self.object().ok()? {
@@ -315,7 +313,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The object's handle; elements have none.
+    /// Returns the object's handle; elements have none.
     #[must_use]
     pub fn handle(&self) -> Option<u64> {
         Some(match self.object().ok()? {
@@ -329,26 +327,25 @@ impl<'a> Event<'a> {
         })
     }
 
-    /// The number that the operation behind it had in its batch (`nlmsg_seq`). `nft` gives all elements
-    /// the number 0.
+    /// Returns the number of the operation in its batch (`nlmsg_seq`). `nft` numbers all elements 0.
     #[must_use]
     pub const fn sequence(&self) -> u32 {
         self.message.sequence
     }
 
-    /// The same in words: what was done to what, its names and handle. The index is always 0.
+    /// Describes the operation: its kind, and the object's names and handle. The index is always 0.
     #[must_use]
     pub fn operation(&self) -> Operation {
         describe(0, &self.message)
     }
 
-    /// The message, as it came.
+    /// Returns the message as received.
     #[must_use]
     pub const fn message(&self) -> Message<'a> {
         self.message
     }
 
-    /// `NFT_MSG_*`.
+    /// Returns the message type, `NFT_MSG_*`.
     const fn kind(&self) -> u8 {
         self.message.kind as u8
     }
@@ -366,7 +363,7 @@ impl fmt::Display for Event<'_> {
             f.write_str(separator)?;
             separator = ", ";
             match element {
-                // The type of the bytes is the set's, and that is not told.
+                // The event doesn't include the set's type, so the key is printed as bytes.
                 Ok(element) => match element.key_bytes() {
                     Some(key) => write!(f, "0x{}", Bytes::borrowed(key))?,
                     None => f.write_str("*")?,

@@ -1,4 +1,4 @@
-//! A snapshot that is kept current by events.
+//! A snapshot that events keep current.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,28 +17,28 @@ use crate::nft::{
 };
 use crate::retry::retrying;
 
-/// How many items are taken in at once: beside writers that never pause an update comes to an end.
+/// Maximum number of items per update, so that an update ends even if writers never pause.
 const ITEMS: usize = 1024;
-/// Within how many items all that was read by itself must be of one generation.
+/// Within how many items all tables and chains that were read separately must reach one generation.
 const SETTLING: usize = 64 * ITEMS;
-/// How many chains and sets may be touched before all is looked at again.
+/// Maximum number of touched chains and sets before everything is compared again.
 const TOUCHED: usize = 4096;
-/// How many bytes the keys of touched elements may take before all elements of their set are looked at again.
+/// Maximum size in bytes of the keys of touched elements before all elements of their set are compared again.
 const ELEMENTS: usize = 4 << 20;
-/// How long events are waited for whose commit can be seen already.
+/// How long to wait for events of a transaction that is already committed.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// What a [`Mirror`] was told.
+/// A change that a [`Mirror`] applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Update {
-    /// A transaction was committed. It may be about tables that the mirror does not cover.
+    /// A transaction was committed. Its tables may be outside of the mirror's scope.
     Change(Change),
-    /// Changes were lost, and everything was read anew: anything may have changed.
+    /// Changes were lost, and the mirror read everything again: anything may have changed.
     ReadAnew(Lost),
 }
 
-/// How a [`Mirror`] is opened.
+/// Options of a [`Mirror`].
 ///
 /// ```no_run
 /// # fn main() -> Result<(), chainwright::Error> {
@@ -53,9 +53,9 @@ pub enum Update {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MirrorOptions {
-    /// How changes are listened to.
+    /// Options of the monitor.
     pub monitor: MonitorOptions,
-    /// What is kept of the tables. Events of elements that are left out are passed over.
+    /// Which parts of the tables are kept. Events of elements that are left out are ignored.
     pub snapshot: SnapshotOptions,
 }
 
@@ -77,11 +77,11 @@ impl From<SnapshotOptions> for MirrorOptions {
     }
 }
 
-/// A ruleset, or a family's or table's part of one, that is kept current by what the kernel tells.
+/// A copy of the ruleset, or of one family or table, that the kernel's events keep current.
 ///
-/// It is read once; from then on each [`update`](Self::update) takes in what was committed since, in time that
-/// goes with the changes and not with the ruleset. What is asked of [`snapshot`](Self::snapshot) in between
-/// costs no system call, and is of one generation. Where events were lost it reads all anew, and says so
+/// It reads the ruleset once; then each [`update`](Self::update) applies the changes committed since, in time
+/// proportional to the changes and not to the ruleset. Queries of [`snapshot`](Self::snapshot) between updates need no
+/// system call and see one generation. After a loss of events the mirror reads everything again and reports it
 /// ([`Update::ReadAnew`]).
 ///
 /// ```
@@ -111,10 +111,10 @@ impl From<SnapshotOptions> for MirrorOptions {
 /// # }
 /// ```
 ///
-/// # Not to answer to oneself
+/// # Recognizing own changes
 ///
-/// What was committed over the mirror's own [`connection`](Self::connection) comes in with the next update as well:
-/// its changes are of that connection's [port](Connection::port), as those of others are not.
+/// Changes committed over the mirror's own [`connection`](Self::connection) also arrive with the next update: they have
+/// that connection's [port](Connection::port), and changes of others don't.
 ///
 /// ```
 /// # fn main() -> Result<(), chainwright::Error> {
@@ -141,24 +141,24 @@ impl From<SnapshotOptions> for MirrorOptions {
 ///
 /// # What it does not show
 ///
-/// What no event tells is as it was when the object was read or told of last:
+/// State without events is as of the last read or event of the object:
 ///
-/// - what [moves no generation](crate::nft::Refreshed::SameGeneration): counters and the like, elements that rules
-///   add or that time out;
-/// - numbers that the kernel counts by itself: [`ChainRef::references`](crate::nft::ChainRef::references),
+/// - changes that [don't move the generation](crate::nft::Refreshed::SameGeneration): counters and other state,
+///   elements that rules add or that time out;
+/// - numbers that the kernel counts: [`ChainRef::references`](crate::nft::ChainRef::references),
 ///   [`TableRef::references`](crate::nft::TableRef::references), [`SetRef::count`](crate::nft::SetRef::count);
-/// - that a table that [persists](crate::nft::TableFlags::PERSIST) lost its owner;
-/// - the handle of the rule before it ([`RuleRef::position`](crate::nft::RuleRef::position)): the order of
-///   the rules is right.
+/// - that a [persistent](crate::nft::TableFlags::PERSIST) table lost its owner;
+/// - the handle of the preceding rule ([`RuleRef::position`](crate::nft::RuleRef::position)): the order of the rules is
+///   right.
 ///
-/// To see those, [`read_anew`](Self::read_anew).
+/// To see them, call [`read_anew`](Self::read_anew).
 ///
-/// # What it costs
+/// # Cost
 ///
-/// A few things events leave open; the mirror then reads that one chain or table anew, beside whatever others
-/// do elsewhere: a chain, where its first or last rule was deleted and others were added at an end in one
-/// transaction, and on kernels before 5.15 when a rule is added to one that has some; a table, when a chain is
-/// renamed, a set's timeout changes, or devices join or leave a chain or flowtable.
+/// The events of some changes are ambiguous. The mirror then reads the chain or table again, regardless of changes
+/// elsewhere. It reads a chain when one transaction deleted its first or last rule and added others at an end, and on
+/// kernels before 5.15 when a rule is added to a chain that has rules. It reads a table when a chain is renamed, a
+/// set's timeout changes, a rule adds to a set without a size, or a chain or flowtable gains or loses devices.
 #[derive(Debug)]
 pub struct Mirror {
     connection: Connection,
@@ -166,39 +166,38 @@ pub struct Mirror {
     snapshot: Snapshot,
     scope: Scope<'static>,
     options: SnapshotOptions,
-    /// Tables that were read later than the rest: up to this generation what is told of them is there
-    /// already.
+    /// Tables that were read later than the rest: events up to this generation are already included.
     ahead: HashMap<TableKey, Generation>,
-    /// And so of chains the rules.
+    /// The same for the rules of chains.
     chains_ahead: HashMap<MemberKey, Generation>,
-    /// Whether what is shown cannot be relied on.
+    /// Whether the snapshot may be incomplete.
     is_broken: bool,
-    /// What came in when a plan was asked for, to be given out by the next update.
+    /// Updates received outside of an update, for example during a plan; the next update returns them.
     held_back: Vec<Update>,
-    /// What was planned last.
+    /// State of the last plan.
     planned: Option<Planned>,
 }
 
 retrying! {
-    /// It is that of its [`connection`](Self::connection): for what is read anew.
+    /// Stored in its [`connection`](Self::connection); applies when the mirror reads tables again.
     Mirror, connection.retry
 }
 
-/// What is known since a plan.
+/// The changes since the last plan.
 #[derive(Debug)]
 struct Planned {
     desired: Arc<Snapshot>,
     options: PlanOptions,
-    /// All else is as desired.
+    /// The touched objects; everything else is as desired.
     touched: Touches,
-    /// Where elements of the desired sets are that were touched.
+    /// Positions of touched elements in the desired sets.
     places: DesiredPlaces,
 }
 
 impl Mirror {
-    /// Reads what is there, over this connection, and listens from then on in its namespace.
+    /// Reads the ruleset over this connection, and listens for changes in its namespace.
     ///
-    /// Each table is read by itself: commits to others are in nobody's way.
+    /// It reads each table separately: commits to other tables don't interrupt the read.
     ///
     /// # Errors
     /// Those of [`Monitor::open`] and of a [snapshot](Connection::snapshot).
@@ -233,41 +232,41 @@ impl Mirror {
         Ok(mirror)
     }
 
-    /// The ruleset, as of one generation. After an error of [`update`](Self::update) it has no generation, and may
-    /// lack what came since.
+    /// Returns the ruleset of one generation. After an error of [`update`](Self::update) it has no generation, and
+    /// recent changes may be missing.
     #[must_use]
     pub const fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// The connection that it reads over: for commits, say. (One that is put in its place cannot commit, on kernels
-    /// before 5.14, what expects a generation that the mirror shows.)
+    /// Returns the connection that the mirror reads over, for example to commit. (On kernels before 5.14, a replacement
+    /// connection cannot commit a transaction that expects one of the mirror's generations.)
     pub const fn connection(&mut self) -> &mut Connection {
         &mut self.connection
     }
 
-    /// What is to be done so that the tables of a snapshot are as it shows them: as
-    /// [`Connection::plan`], from what the mirror shows now and without asking the kernel. Committed, over
-    /// [`connection`](Self::connection) for instance, it is refused if the ruleset has changed since.
+    /// Computes the transaction that makes the kernel's tables match a snapshot: as [`Connection::plan`], from the
+    /// mirror's state and without asking the kernel. Committing it, for example over [`connection`](Self::connection),
+    /// fails if the ruleset has changed since.
     ///
-    /// Asked again for the same snapshot (the same `Arc`) it looks only at the chains, sets and elements that were
-    /// touched since, as long as nothing else was, so that it takes time with the changes and not with the ruleset. To
-    /// find the elements of a desired set it keeps 8 bytes an element, from the first time on.
+    /// Repeated for the same snapshot (the same `Arc`), it compares only the chains, sets and elements that were
+    /// touched since, unless other objects changed, so that its time depends on the changes and not on the ruleset. To
+    /// find the elements of a desired set it keeps 8 bytes per element after the first time.
     ///
-    /// | it looks at | when |
+    /// | it compares | when |
     /// |---|---|
-    /// | what was touched | asked again for the same snapshot with the same options |
-    /// | all elements of a set | the keys of the touched ones are more than 4 MiB, or it is of intervals that are not of several fields |
+    /// | touched objects | called again for the same snapshot with the same options |
+    /// | all elements of a set | the keys of the touched ones exceed 4 MiB, or it has intervals without being a concatenation |
     /// | everything | the first time, and after events were lost |
     /// | everything | tables, stateful objects or flowtables changed, or more than 4,096 chains and sets |
-    /// | everything | something is to be made anew that others name |
+    /// | everything | an object that others refer to has to be recreated |
     /// | everything | a table has an anonymous set or chain, or another process owns one |
     ///
-    /// Where the mirror covers less than what is to be planned, the kernel is asked as by [`Connection::plan`]. After
-    /// an error of [`update`](Self::update) everything is read anew first; what came in by that, the next update
-    /// gives out.
+    /// If the plan's scope exceeds the mirror's, it reads from the kernel as [`Connection::plan`] does. After an error
+    /// of [`update`](Self::update) it first reads everything again; the next update returns the changes received
+    /// meanwhile.
     ///
-    /// [`Plan::kept_rules`] counts what was looked at.
+    /// [`Plan::kept_rules`] counts only what was compared.
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
@@ -299,7 +298,7 @@ impl Mirror {
     /// ```
     ///
     /// # Errors
-    /// As [`Snapshot::plan`], and those of reading anew.
+    /// As [`Snapshot::plan`], and the errors of reading tables again.
     pub fn plan(
         &mut self,
         desired: &Arc<Snapshot>,
@@ -330,7 +329,7 @@ impl Mirror {
         let is_simple = closed.is_empty() && self.snapshot.is_plain() && desired.is_plain();
         let plan = (self.connection).plan_from(&self.snapshot, desired, options, closed)?;
         if is_simple {
-            // What it is to change may be so still when the next one is asked for.
+            // The plan may still be uncommitted at the next call.
             let mut touched = Touches::with_elements(ELEMENTS);
             let mut messages = plan.transaction().messages();
             messages.try_for_each(|message| touched.note(&message))?;
@@ -344,7 +343,7 @@ impl Mirror {
         Ok(plan)
     }
 
-    /// Notes what events touch, while that is of use.
+    /// Records the objects that events touch, while there is a previous plan.
     fn note(&mut self, event: &Event<'_>) -> Result<(), Malformed> {
         let Some(planned) = &mut self.planned else {
             return Ok(());
@@ -365,14 +364,12 @@ impl Mirror {
         Ok(())
     }
 
-    /// Takes in what was committed since the last time, without waiting for more; what that was, in its order.
+    /// Applies the changes committed since the last call, without waiting for more; returns them in order.
     ///
-    /// All that was committed before this is called is in it, unless more than some thousand transactions
-    /// are queued: then call it again.
+    /// This covers everything committed before the call, unless more than 1,024 items are queued: then call it again.
     ///
     /// # Errors
-    /// Those of [`Monitor::try_receive`], and of reading anew what events leave open. The next call makes good
-    /// what is missing.
+    /// The errors of [`Monitor::try_receive`], and of reading tables again. The next call repairs the snapshot.
     pub fn update(&mut self) -> Result<Vec<Update>, SnapshotError> {
         self.mend()?;
         self.attempt(|mirror, updates| {
@@ -386,7 +383,7 @@ impl Mirror {
         Ok(std::mem::take(&mut self.held_back))
     }
 
-    /// Waits until something was committed, or for so long; then as [`update`](Self::update).
+    /// Waits at most `time` for a change; then as [`update`](Self::update).
     ///
     /// # Errors
     /// As [`update`](Self::update).
@@ -406,11 +403,11 @@ impl Mirror {
         }
     }
 
-    /// Reads everything anew, also what no event tells; what was committed since the last time, as far as it
-    /// was read together with the rest.
+    /// Reads everything again, including state without events; returns the changes committed since the last call that
+    /// were received along with it.
     ///
     /// # Errors
-    /// Those of a [snapshot](Connection::snapshot).
+    /// The errors of a [snapshot](Connection::snapshot).
     pub fn read_anew(&mut self) -> Result<Vec<Update>, SnapshotError> {
         self.read_whole()?;
         Ok(std::mem::take(&mut self.held_back))
@@ -423,7 +420,7 @@ impl Mirror {
         })
     }
 
-    /// Makes good what an earlier error left.
+    /// Reads everything again after an earlier error.
     fn mend(&mut self) -> Result<(), SnapshotError> {
         match self.is_broken {
             true => self.read_whole(),
@@ -431,7 +428,7 @@ impl Mirror {
         }
     }
 
-    /// Does what leaves the snapshot half done if it fails. What came in is held back until it can be given out.
+    /// Runs `work`, which leaves the snapshot incomplete if it fails. Received updates stay held back until returned.
     fn attempt(
         &mut self,
         work: impl FnOnce(&mut Self, &mut Vec<Update>) -> Result<(), SnapshotError>,
@@ -478,14 +475,14 @@ impl Mirror {
             .connection
             .snapshot_with(Scope::table(key.0, name), self.options)?;
         self.snapshot.replace_table(&key, &table)?;
-        // A snapshot that could be read has one.
+        // A snapshot that was read has a generation.
         if let Some(generation) = table.generation() {
             self.ahead.insert(key, generation);
         }
         Ok(())
     }
 
-    /// Takes in an item.
+    /// Applies an item.
     fn take(&mut self, item: Item, updates: &mut Vec<Update>) -> Result<(), SnapshotError> {
         match item {
             Item::Change(change) => {
@@ -541,7 +538,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// What was ahead of the rest is so no longer.
+    /// Forgets tables and chains that are no longer ahead.
     fn forget_ahead(&mut self) {
         let told = self.monitor.told();
         self.ahead.retain(|_, &mut read_at| precedes(told, read_at));
@@ -582,9 +579,9 @@ impl Mirror {
         self.snapshot.apply(&event.message(), applied)
     }
 
-    /// Takes in what was committed before a table was read that is ahead: then all is of one generation.
+    /// Applies events until no table or chain is ahead: then everything is of one generation.
     fn settle(&mut self, updates: &mut Vec<Update>) -> Result<(), SnapshotError> {
-        // What is read anew on the way is ahead, too: beside writers that never pause there might be no end.
+        // Reads on the way are also ahead: with writers that never pause the loop might not end.
         for _ in 0..SETTLING {
             self.forget_ahead();
             if self.ahead.is_empty() && self.chains_ahead.is_empty() {
@@ -600,7 +597,7 @@ impl Mirror {
     }
 }
 
-/// It is readable when there is something to [`update`](Mirror::update).
+/// Readable when [`update`](Mirror::update) should be called.
 impl AsFd for Mirror {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.monitor.as_fd()

@@ -1,4 +1,4 @@
-//! A ruleset that changes: who changed what, told by the kernel as it happens.
+//! Monitors changes of the ruleset: the kernel reports each transaction and who committed it.
 //!
 //! ```
 //! use chainwright::nft::live::{Item, Monitor};
@@ -29,34 +29,34 @@
 //!
 //! | to | start from |
 //! |---|---|
-//! | be told of every change, as a blocking iterator, by a deadline, or beside other descriptors | [`Monitor`] |
+//! | receive every change: blocking, with a deadline, or beside other descriptors | [`Monitor`] |
 //! | the same in an async program | `Monitor::into_stream` (feature `tokio`) |
-//! | look at what one transaction did | [`Change`], [`Event`] |
-//! | know one's own changes among them | [`Change::port`], [`Connection::port`](super::Connection::port), [`Committed::made`](super::Committed::made) |
-//! | ask what is there without asking the kernel | [`Mirror`] |
-//! | be told which rules a packet meets | [`Tracer`] |
-//! | test all of this without a kernel | `FakeKernel` of the crate `chainwright-testing` |
-//! | group events that came over a socket of one's own | [`CommitAssembler`] |
+//! | inspect one transaction | [`Change`], [`Event`] |
+//! | recognize one's own changes | [`Change::port`], [`Connection::port`](super::Connection::port), [`Committed::made`](super::Committed::made) |
+//! | query the ruleset without system calls | [`Mirror`] |
+//! | trace the rules that a packet meets | [`Tracer`] |
+//! | test without a kernel | `FakeKernel` (feature `model`) |
+//! | group events received over one's own socket | [`CommitAssembler`] |
 //!
-//! # What is told
+//! # What the kernel reports
 //!
-//! The kernel tells what every transaction added and deleted, in its order, and then its generation and
-//! the thread that committed it. One [`Change`] is one transaction, whole. What does not come by a
-//! transaction is not told, but for one thing: that a quota object is used up ([`Item::Notice`]; Linux 5.10, 6.1
-//! and 6.12 tell it when the next transaction is committed). What moves no generation stands with
-//! [`Refreshed::SameGeneration`](super::Refreshed::SameGeneration).
+//! The kernel reports what each transaction added and deleted, in order, and then the new generation and the thread
+//! that committed it. One [`Change`] is one complete transaction. The kernel doesn't report changes outside of
+//! transactions, with one exception: a quota object is used up ([`Item::Notice`]; Linux 5.10, 6.1 and 6.12 report it
+//! with the next commit). [`Refreshed::SameGeneration`](super::Refreshed::SameGeneration) lists the changes that don't
+//! move the generation.
 //!
-//! Nor is told what goes with something else: the elements of a deleted set, and an anonymous chain (one
-//! with [`ChainFlags::BINDING`](super::ChainFlags::BINDING)) with its rules, when the rule that jumps to it
-//! is deleted. (Seen on Linux 6.18.)
+//! The kernel also doesn't report what disappears with another object: the elements of a deleted set, and an anonymous
+//! chain (with [`ChainFlags::BINDING`](super::ChainFlags::BINDING)) and its rules when the rule that jumps to it is
+//! deleted. (Observed on Linux 6.18.)
 //!
-//! # What is lost
+//! # Lost events
 //!
-//! The kernel waits for nobody. What does not fit the receive buffer is dropped, and so is the event of
-//! an object for which the kernel's message is too small. The monitor finds out, always: generations are
-//! numbered without gaps, and the kernel marks the socket. Then it throws away what is queued, asks for the
-//! generation, and says with one [`Lost`] which generations are missing. The next [`Change`] is the
-//! first one behind them, and whole. Who keeps a picture of the ruleset reads it anew at each `Lost`.
+//! The kernel drops events that don't fit into the receive buffer, and events of objects that are larger than the
+//! kernel's message buffer. The monitor always notices: generations are numbered without gaps, and the kernel marks the
+//! socket. The monitor then discards what is queued, requests the current generation, and returns one [`Lost`] with the
+//! missing generations. The next [`Change`] is the first one after them, and complete. A program that keeps a copy of
+//! the ruleset reads it again after each `Lost`.
 
 mod assembler;
 mod change;

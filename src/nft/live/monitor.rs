@@ -1,4 +1,4 @@
-//! The socket that is told of changes.
+//! The socket that receives changes.
 
 use chainwright_sys::netlink::NLM_F_REQUEST;
 use chainwright_sys::nf_tables::NFT_MSG_GETGEN;
@@ -11,10 +11,10 @@ use crate::nft::connection::message_type;
 use crate::nft::generation::Origin;
 use crate::nft::{Connection, Family, Generation};
 
-/// How often the generation is asked for without an answer.
+/// How many requests for the generation may remain unanswered.
 const ASKS: usize = 4;
 
-/// How a [`Monitor`] is opened.
+/// Options of a [`Monitor`].
 ///
 /// ```no_run
 /// # fn main() -> Result<(), chainwright::netlink::Error> {
@@ -26,21 +26,20 @@ const ASKS: usize = 4;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MonitorOptions {
-    /// How large the socket's receive buffer is to be, in bytes: what the kernel may queue while nobody
-    /// receives. It takes no memory before there is something to queue.
+    /// Size of the socket's receive buffer in bytes: how much the kernel queues while the program doesn't receive. It
+    /// takes no memory until something is queued.
     ///
-    /// The kernel counts each datagram with the memory that it lies in, and doubles what it is told. With
-    /// `CAP_NET_ADMIN` any size can be had; without, `net.core.rmem_max` limits it.
-    /// [`Monitor::receive_buffer`] says what came of it.
+    /// The kernel counts each datagram with its buffer overhead, and doubles the requested size. With `CAP_NET_ADMIN`
+    /// any size is possible; without it, `net.core.rmem_max` limits the size. [`Monitor::receive_buffer`] returns the
+    /// actual size.
     pub receive_buffer: usize,
-    /// How many bytes of events are kept of one transaction. A larger one is given out as
-    /// [`Lost`](super::Lost) ([`Cause::TooLarge`]), with who committed it.
+    /// Maximum size in bytes of a transaction's events. A larger transaction is reported as [`Lost`](super::Lost)
+    /// ([`Cause::TooLarge`]), with the committing thread.
     pub transaction: usize,
 }
 
 impl Default for MonitorOptions {
-    /// 128 MiB each. So large a transaction has some 200,000 rules of kube-proxy's, or more than a million
-    /// elements.
+    /// 128 MiB each. A transaction of this size has about 200,000 rules of kube-proxy, or more than a million elements.
     fn default() -> Self {
         Self {
             receive_buffer: 128 << 20,
@@ -62,18 +61,18 @@ impl MonitorOptions {
         self.open_over(socket, origin)
     }
 
-    /// Opens a monitor in a connection's network namespace. Its generations are the connection's: also on kernels
-    /// before 5.14, which give namespaces no number, a commit over the connection can expect them.
+    /// Opens a monitor in a connection's network namespace. Its generations match the connection's: a commit over the
+    /// connection can expect them even on kernels before 5.14, which don't number namespaces.
     ///
     /// # Errors
-    /// As [`Monitor::open`]; [`Error::Open`] with `EPERM` when the calling thread is in another namespace
-    /// than the connection and may not enter that (`CAP_SYS_ADMIN`).
+    /// As [`Monitor::open`]; [`Error::Open`] with `EPERM` when the calling thread is in another namespace than the
+    /// connection and lacks permission to enter it (`CAP_SYS_ADMIN`).
     pub fn open_beside(self, connection: &Connection) -> Result<Monitor, Error> {
         let socket = connection.socket.try_sibling()?;
         self.open_over(socket, connection.origin)
     }
 
-    /// Opens a monitor over this socket, whose generations are of this origin.
+    /// Opens a monitor over this socket; `origin` is the namespace of its generations.
     pub(super) fn open_over(self, mut socket: Socket, origin: Origin) -> Result<Monitor, Error> {
         socket.set_receive_buffer(self.receive_buffer);
         socket.join(NFNLGRP_NFTABLES)?;
@@ -88,17 +87,17 @@ impl MonitorOptions {
             socket,
             request: Vec::new(),
         };
-        // The answer is queued when the question has been sent.
+        // Sending the request already queues the answer.
         while monitor.incoming.grouping.told().is_none() {
             monitor.take_in()?;
         }
         Ok(monitor)
     }
 
-    /// As [`open`](Self::open), for who only looks: where nf_tables is not loaded it stays so.
+    /// As [`open`](Self::open), but fails if nf_tables is not loaded instead of loading it.
     ///
     /// # Errors
-    /// [`Error::NotLoaded`]; those of [`open`](Self::open).
+    /// [`Error::NotLoaded`]; the errors of [`open`](Self::open).
     pub fn open_to_look(self) -> Result<Monitor, Error> {
         if !crate::nft::is_loaded() {
             return Err(Error::NotLoaded);
@@ -107,13 +106,13 @@ impl MonitorOptions {
     }
 }
 
-/// Is told of every change of the nf_tables ruleset of one network namespace: the one that the calling
-/// thread was in when it was opened, whatever the thread enters later.
+/// Receives every change of the nf_tables ruleset of one network namespace: the one that the calling thread was in when
+/// it opened the monitor.
 ///
-/// It is an endless iterator that waits for the next [`Item`]; [`receive_until`](Self::receive_until),
-/// [`receive_within`](Self::receive_within) and [`try_receive`](Self::try_receive) wait less. Its
-/// descriptor is readable when `try_receive` is worth a call. After an error it can be used on: what
-/// the error made it miss, it says.
+/// It is an endless iterator that blocks until the next [`Item`]. [`receive_until`](Self::receive_until) and
+/// [`receive_within`](Self::receive_within) wait for a limited time, [`try_receive`](Self::try_receive) doesn't wait.
+/// The descriptor is readable when `try_receive` should be called. The monitor remains usable after an error, and
+/// reports changes that it missed because of the error as [`Lost`](super::Lost).
 ///
 /// ```no_run
 /// # fn main() -> Result<(), chainwright::Error> {
@@ -138,16 +137,16 @@ pub struct Monitor {
     request: Vec<u8>,
 }
 
-/// Takes in events, and answers to the question for the generation. What is lost is no error here: it is told.
+/// Receives events and answers to requests for the generation. A loss is not an error but becomes an [`Item`].
 #[derive(Debug)]
 struct Incoming {
     grouping: CommitAssembler,
     buffer: Vec<u8>,
-    /// How many questions in a row had no answer.
+    /// Number of consecutive requests without an answer.
     unanswered: usize,
-    /// Whether the last one was just answered.
+    /// Whether the answer just arrived.
     answered: bool,
-    /// Whether nothing is queued.
+    /// Whether the queue is empty.
     is_empty: bool,
 }
 
@@ -187,37 +186,37 @@ impl Intake for Incoming {
 }
 
 impl Monitor {
-    /// Opens a monitor, with a [receive buffer](MonitorOptions) for large transactions. From here on
-    /// every change is told, or said to be lost.
+    /// Opens a monitor with a [receive buffer](MonitorOptions) for large transactions. From then on every change is
+    /// returned or reported as lost.
     ///
-    /// The kernel loads nf_tables if it was not loaded.
+    /// The kernel loads nf_tables if necessary.
     ///
     /// # Errors
-    /// [`Error::Open`]; [`Error::Option`], with `EPERM` without `CAP_NET_ADMIN`; those of a request.
+    /// [`Error::Open`]; [`Error::Option`], with `EPERM` without `CAP_NET_ADMIN`; the errors of a request.
     pub fn open() -> Result<Self, Error> {
         MonitorOptions::default().open()
     }
 
-    /// As [`open`](Self::open), for who only looks: where nf_tables is not loaded it stays so.
+    /// As [`open`](Self::open), but fails if nf_tables is not loaded instead of loading it.
     ///
     /// # Errors
-    /// [`Error::NotLoaded`]; those of [`open`](Self::open).
+    /// [`Error::NotLoaded`]; the errors of [`open`](Self::open).
     pub fn open_to_look() -> Result<Self, Error> {
         MonitorOptions::default().open_to_look()
     }
 
-    /// The generation up to which everything was given out, or said to be lost, or was there when the monitor
-    /// was opened. The next change is of the generation behind it.
+    /// Returns the generation of the last change that was returned or reported as lost, initially the generation at
+    /// opening. The next change has the following generation.
     #[must_use]
     pub fn told(&self) -> Generation {
         let told = self.incoming.grouping.told();
         told.expect("invariant: opening waits for the first answer, and it stays")
     }
 
-    /// The next item, if all of it is queued; `None` if not. This does not wait.
+    /// Returns the next item without waiting; `None` if it has not arrived completely.
     ///
     /// # Errors
-    /// [`Error::Receive`]; and of the question that follows a loss [`Error::Send`], [`Error::Refused`], and
+    /// [`Error::Receive`]; from the request that follows a loss [`Error::Send`], [`Error::Refused`], and
     /// [`Error::Lost`] when its answer was lost several times.
     pub fn try_receive(&mut self) -> Result<Option<Item>, Error> {
         loop {
@@ -234,7 +233,7 @@ impl Monitor {
         }
     }
 
-    /// Takes in what is queued until something can be given out, or is to be asked; asks that first.
+    /// Receives until an item is ready or the generation has to be requested; sends a pending request first.
     fn take_in(&mut self) -> Result<(), Error> {
         if self.incoming.grouping.asks() {
             self.ask()?;
@@ -243,7 +242,7 @@ impl Monitor {
         self.socket.take_in(&mut self.incoming)
     }
 
-    /// Asks for the generation.
+    /// Sends a request for the generation.
     fn ask(&mut self) -> Result<(), Error> {
         let unanswered = &mut self.incoming.unanswered;
         if *unanswered == ASKS {

@@ -1,4 +1,4 @@
-//! The monitor in an async program.
+//! The monitor as an async stream.
 
 use std::io;
 use std::pin::Pin;
@@ -13,8 +13,7 @@ use super::monitor::Monitor;
 use crate::netlink::Error;
 use crate::nft::Generation;
 
-/// A [`Monitor`] as an endless stream, on tokio's reactor. Dropping what [`next`](Self::next) returns
-/// before it is done loses nothing.
+/// A [`Monitor`] as an endless stream, on tokio's reactor. [`next`](Self::next) is cancel safe.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -43,16 +42,16 @@ pub struct MonitorStream {
 }
 
 impl Monitor {
-    /// The same as a stream. To be called within a tokio runtime with its I/O enabled.
+    /// Converts the monitor into a stream. Must be called within a tokio runtime with I/O enabled.
     ///
     /// # Errors
-    /// [`Error::Receive`] when the descriptor cannot be watched.
+    /// [`Error::Receive`] when tokio cannot register the descriptor.
     ///
     /// # Panics
     /// Outside such a runtime, as [`AsyncFd`] does.
     pub fn into_stream(self) -> Result<MonitorStream, Error> {
-        // What replaces it (tokio 1.54) is not a safe function, for the sake of types that give a descriptor
-        // away before they are dropped; a monitor keeps its own to the end.
+        // Its replacement (tokio 1.54) is an unsafe function, because of types that close their descriptor before they
+        // are dropped; a monitor keeps its own until then.
         #[allow(deprecated)]
         let registered = AsyncFd::with_interest(self, Interest::READABLE);
         match registered {
@@ -77,7 +76,7 @@ impl MonitorStream {
         self.inner.get_ref().told()
     }
 
-    /// The monitor itself.
+    /// Returns the underlying monitor.
     #[must_use]
     pub fn into_inner(self) -> Monitor {
         self.inner.into_inner()

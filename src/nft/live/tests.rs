@@ -1,5 +1,5 @@
-//! CommitAssembler, replayed. The recorded datagrams are Linux 6.18's (x86-64), received on a socket that had joined
-//! the group while nft 1.0.6 worked in a network namespace of its own.
+//! Replays datagrams through CommitAssembler. The recorded ones are from Linux 6.18 (x86-64), received on a socket in
+//! the group while nft 1.0.6 ran in its own network namespace.
 
 use chainwright_sys::netlink::{NLMSG_ERROR, NLMSG_OVERRUN};
 use chainwright_sys::nf_tables::{
@@ -16,13 +16,13 @@ use crate::nft::connection::message_type;
 #[cfg(target_endian = "little")]
 mod received;
 
-/// Our own port, and those of two others.
+/// Our own port, and the ports of two other sockets.
 const OWN: u32 = 77;
 const ONE: u32 = 1000;
 const OTHER: u32 = 2000;
 const LIMIT: usize = 4096;
 
-/// A message with the sender's port in its header.
+/// Builds a message with the sender's port in its header.
 fn message(
     kind: u8,
     port: u32,
@@ -41,7 +41,7 @@ fn message(
     bytes
 }
 
-/// The event of a chain in a transaction that makes this generation.
+/// Builds the event of a chain in the transaction that creates this generation.
 fn chain(port: u32, generation: u32, handle: u64) -> Vec<u8> {
     message(NFT_MSG_NEWCHAIN, port, generation as u16, |writer| {
         writer.string(NFTA_CHAIN_TABLE, b"t");
@@ -50,7 +50,7 @@ fn chain(port: u32, generation: u32, handle: u64) -> Vec<u8> {
     })
 }
 
-/// The end of a transaction, or the answer to a question.
+/// Builds the end of a transaction, or the answer to a request.
 fn end(port: u32, generation: u32) -> Vec<u8> {
     message(NFT_MSG_NEWGEN, port, generation as u16, |writer| {
         writer.be32(NFTA_GEN_ID, generation);
@@ -59,7 +59,7 @@ fn end(port: u32, generation: u32) -> Vec<u8> {
     })
 }
 
-/// A grouping that has been told this generation.
+/// Returns an assembler at this generation.
 fn since(generation: u32) -> CommitAssembler {
     let mut grouping = CommitAssembler::new(OWN, LIMIT);
     assert!(grouping.asks() && grouping.told().is_none());
@@ -96,8 +96,8 @@ fn said(change: &Change) -> Vec<String> {
     change.events().map(|event| event.to_string()).collect()
 }
 
-/// The rest of the way after something was lost: the queue is empty, the kernel is asked, and says that the
-/// generation is this.
+/// Completes the recovery from a loss: the queue is empty, the assembler requests the generation, and the answer is
+/// `generation`.
 #[track_caller]
 fn settle(grouping: &mut CommitAssembler, generation: u32) -> Lost {
     assert!(!grouping.asks(), "not before the queue is empty");
@@ -135,7 +135,7 @@ fn transactions_end_with_their_generation() {
             "add chain ip t c handle 3"
         ]
     );
-    // Several in one datagram.
+    // Several transactions in one datagram.
     let datagram = [chain(OTHER, 9, 4), end(OTHER, 9), end(ONE, 10)].concat();
     take(&mut grouping, &datagram);
     let (second, third) = (change(&mut grouping), change(&mut grouping));
@@ -150,7 +150,7 @@ fn transactions_end_with_their_generation() {
 fn what_was_there_before_is_not_told() {
     let mut grouping = CommitAssembler::new(OWN, LIMIT);
     grouping.asked();
-    // The end of one transaction, and the beginning of another that has made its generation.
+    // The end of one transaction, and the start of the next one.
     take(
         &mut grouping,
         &[chain(ONE, 6, 1), end(ONE, 6), chain(ONE, 7, 2)].concat(),
@@ -230,11 +230,11 @@ fn every_loss_is_told_once_and_exactly() {
         let mut grouping = since(7);
         lose(&mut grouping);
         assert!(grouping.next().is_none());
-        // Of what is queued nobody knows whether it is whole.
+        // The queued messages may be incomplete.
         take(&mut grouping, &[chain(ONE, 9, 5), end(ONE, 9)].concat());
         let told = settle(&mut grouping, 11);
         assert_eq!(told.after, Generation::recorded(7));
-        // What remains of one whose beginning was thrown away.
+        // The rest of a transaction whose start was discarded.
         take(&mut grouping, &[chain(ONE, 11, 6), end(ONE, 11)].concat());
         assert!(grouping.next().is_none());
         take(&mut grouping, &[chain(ONE, 12, 7), end(ONE, 12)].concat());
@@ -249,11 +249,11 @@ fn a_lost_answer_is_asked_for_again() {
     grouping.lose(Cause::Dropped(Loss::Overrun));
     grouping.drained();
     grouping.asked();
-    // Nothing came of it.
+    // No answer came.
     grouping.drained();
     assert!(grouping.asks());
     grouping.asked();
-    // Something else was lost before the answer, which then means nothing.
+    // Another loss before the answer, which is then ignored.
     grouping.lose(Cause::Skipped {
         told: Generation::recorded(1),
     });
@@ -262,7 +262,7 @@ fn a_lost_answer_is_asked_for_again() {
     let told = settle(&mut grouping, 9);
     assert_eq!(told.cause, Cause::Dropped(Loss::Overrun), "the first one");
     assert_eq!(told.after, Generation::recorded(7));
-    // An answer that nobody waits for.
+    // An unexpected answer.
     take(&mut grouping, &end(OWN, 12));
     assert!(grouping.next().is_none());
     assert_eq!(grouping.told(), Some(Generation::recorded(9)));
@@ -315,7 +315,7 @@ fn what_is_too_large_is_not_kept() {
     assert_eq!((limit, port, thread_id), (LIMIT, ONE, Some(4321)));
     assert_eq!(*thread_name.as_ref().unwrap(), "agent");
     assert!(told.to_string().contains("1000 events"), "{told}");
-    // Nothing is missing of the next one, and nobody is asked.
+    // The next transaction is complete, and no request is sent.
     take(&mut grouping, &[chain(ONE, 9, 1), end(ONE, 9)].concat());
     assert_eq!(change(&mut grouping).events().len(), 1);
 }
@@ -339,7 +339,7 @@ const RENAMED: &str = "
         0600 0100 74000000 0600 0300 64000000 0c00 0200 0000000000000001 0800 0600 00000001
     2c000000 0f0a 0000 01000000 e2270000 00000003
         0800 0100 00000003 0800 0200 000027e2 0800 0300 6e667400";
-/// A quota object that is used up.
+/// An event of a quota object that is used up.
 const USED_UP: &str = "
     64000000 120a 0000 00000000 00000000 02000004
         0600 0100 74000000 0600 0200 71000000 0800 0300 00000002 0c00 0600 0000000000000003
@@ -357,7 +357,7 @@ fn what_the_kernel_sent() {
     let mut grouping = since(1);
     take(&mut grouping, &hex(MADE));
     assert!(grouping.next().is_none());
-    // A quota in the middle of others' transactions.
+    // A quota event between transactions.
     take(&mut grouping, &hex(USED_UP));
     let Some(Item::Notice(notice)) = grouping.next() else {
         panic!("no notice");
@@ -401,7 +401,7 @@ fn what_the_kernel_sent() {
     assert!(!event.is_deletion() && event.flags().is_empty());
 }
 
-/// What a socket may bring, in any order.
+/// An event on the socket.
 #[derive(Debug, Clone)]
 enum Brought {
     Commit { port: u32, events: u8 },
@@ -421,8 +421,8 @@ fn brought() -> impl Strategy<Value = Brought> {
 }
 
 proptest! {
-    /// Every generation is told exactly once, as a whole change or as lost, whatever the kernel drops: a
-    /// model of its queue, which takes nothing more after a drop until it is empty.
+    /// Every generation is returned exactly once, as a complete change or as lost, whatever the kernel drops: a model
+    /// of its queue, which after a drop accepts nothing until it is empty.
     #[test]
     fn every_generation_is_told_once(script in prop::collection::vec(brought(), 1..80), cut in any::<u64>()) {
         let mut grouping = since(1);
@@ -442,7 +442,7 @@ proptest! {
                     generation += 1;
                     counts.push(events.into());
                     for handle in 0..events {
-                        // In the middle of it, the reader empties the queue.
+                        // Meanwhile the reader empties the queue.
                         if congested && roll(8) == 0 {
                             queue.clear();
                             congested = false;
@@ -460,7 +460,7 @@ proptest! {
                     if !congested {
                         congested = true;
                         grouping.lose(Cause::Dropped(Loss::Overrun));
-                        // What is missing is the end of it.
+                        // The end of the transaction is missing.
                         generation += 1;
                         counts.push(0);
                     }

@@ -1,4 +1,4 @@
-//! One step of a packet's way through the rules, as the kernel tells it (nftrace).
+//! One step of a packet through the rules, as reported by the kernel (nftrace).
 
 use std::fmt::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -18,14 +18,13 @@ use crate::nft::expr::Verdict;
 use crate::nft::{Bytes, Family, Name, Policy};
 
 values! {
-    /// What a step of a packet's way is: `enum nft_trace_types`.
+    /// The kind of a trace step: `enum nft_trace_types`.
     pub struct TraceKind: u32 {
-        /// A base chain came to its end, and its policy decided.
+        /// A packet reached the end of a base chain, and the policy decided.
         POLICY = NFT_TRACETYPE_POLICY => "policy",
-        /// A rule sent the packet back to the chain that it came from, or to the policy.
+        /// A rule returned the packet to the calling chain, or to the policy.
         RETURN = NFT_TRACETYPE_RETURN => "return",
-        /// A rule, that has a verdict or came to its end without one; or, where it names no rule, the end of a
-        /// chain.
+        /// A rule with a verdict, or one that ended without a verdict. Without a rule handle: the end of a chain.
         RULE = NFT_TRACETYPE_RULE => "rule",
     }
 }
@@ -34,57 +33,55 @@ object! {
     /// One step of a packet's way through the rules of one hook: `enum nft_trace_attributes`, as
     /// `NFT_MSG_TRACE` carries it.
     ///
-    /// The first step of a packet in a hook has the beginnings of its headers and its devices, the others
-    /// have not.
-    pub struct Trace viewed as TraceRef, "a step of a packet's way" {
-        /// The family of the packet, `NFPROTO_*`: in a table of the family inet that of IPv4 or IPv6.
+    /// Only the first step of a packet in a hook has the start of its headers and its devices.
+    pub struct Trace viewed as TraceRef, "a trace step" {
+        /// Family of the packet, `NFPROTO_*`: IPv4 or IPv6 in a table of the family inet.
         NFTA_TRACE_NFPROTO => nfproto: u32,
-        /// What it is.
+        /// Kind of the step.
         NFTA_TRACE_TYPE => kind: TraceKind [required],
-        /// What tells the packet from others: the same in all its steps. Without a byte order.
+        /// Identifies the packet: the same in all its steps. An opaque number without a byte order.
         NFTA_TRACE_ID => id: u32 [required],
         /// Name of the chain.
         NFTA_TRACE_CHAIN => chain: Name<'a>,
         /// Name of the table.
         NFTA_TRACE_TABLE => table: Name<'a>,
-        /// Handle of the rule; there is none at the end of a chain.
+        /// Handle of the rule; absent at the end of a chain.
         NFTA_TRACE_RULE_HANDLE => rule: u64,
-        /// The rule's verdict, or with what the chain was left.
+        /// Verdict of the rule, or the verdict that left the chain.
         NFTA_TRACE_VERDICT => verdict: Verdict<'a>,
-        /// The policy that decided.
+        /// Policy that decided.
         NFTA_TRACE_POLICY => policy: Policy,
-        /// The packet's mark; there is none if it is 0.
+        /// Mark of the packet; absent if it is 0.
         NFTA_TRACE_MARK => mark: u32,
-        /// Index of the device that the packet came from.
+        /// Index of the input device.
         NFTA_TRACE_IIF => iif: u32,
-        /// What that is: `ARPHRD_*`.
+        /// Type of the input device: `ARPHRD_*`.
         NFTA_TRACE_IIFTYPE => iif_type: u16,
-        /// Index of the device that the packet goes to.
+        /// Index of the output device.
         NFTA_TRACE_OIF => oif: u32,
-        /// What that is: `ARPHRD_*`.
+        /// Type of the output device: `ARPHRD_*`.
         NFTA_TRACE_OIFTYPE => oif_type: u16,
-        /// The link-layer header, as far as there is one and the kernel tells it (20 bytes); with a VLAN's tag
-        /// where the packet had it.
+        /// Link-layer header, if there is one and the kernel sends it (20 bytes); with the VLAN tag if the packet had
+        /// one.
         NFTA_TRACE_LL_HEADER => link_header: Bytes<'a>,
-        /// The network header, its first 40 bytes at most.
+        /// Network header, at most the first 40 bytes.
         NFTA_TRACE_NETWORK_HEADER => network_header: Bytes<'a>,
         /// The first 20 bytes from the transport header on.
         NFTA_TRACE_TRANSPORT_HEADER => transport_header: Bytes<'a>,
-        /// The packet's connection, as conntrack numbers it. Without a byte order; since Linux 6.16.
+        /// ID of the packet's conntrack entry, an opaque number without a byte order; since Linux 6.16.
         NFTA_TRACE_CT_ID => ct_id: u32,
-        /// The packet's direction in it, `IP_CT_DIR_*`; since Linux 6.16.
+        /// Direction of the packet in its connection, `IP_CT_DIR_*`; since Linux 6.16.
         NFTA_TRACE_CT_DIRECTION => ct_direction: u8,
-        /// Its status, `IPS_*`; since Linux 6.16.
+        /// Status of the conntrack entry, `IPS_*`; since Linux 6.16.
         NFTA_TRACE_CT_STATUS => ct_status: u32,
-        /// Its state, the bits of `ct state`; since Linux 6.16.
+        /// State of the connection, the bits of `ct state`; since Linux 6.16.
         NFTA_TRACE_CT_STATE => ct_state: u32,
         _ => NFTA_TRACE_PAD,
     }
 }
 
 impl<'a> TraceRef<'a> {
-    /// What it is, in one word: `rule`, `return`, `end` (of a chain), `policy`; a number if it is something
-    /// else.
+    /// Returns the kind in one word: `rule`, `return`, `end` (of a chain), `policy`; a number for an unknown kind.
     #[must_use]
     pub fn word(&self) -> String {
         match (self.kind(), self.rule()) {
@@ -93,13 +90,13 @@ impl<'a> TraceRef<'a> {
         }
     }
 
-    /// The packet in words, from its headers; `None` where they are not told, as in all but the first step.
+    /// Returns a description of the packet's headers; `None` if the step has none, as in all but the first step.
     #[must_use]
     pub fn packet(&self) -> Option<PacketWords<'a>> {
         let network = self.network_header()?;
         let family = self.nfproto().and_then(|number| u8::try_from(number).ok());
         Some(PacketWords {
-            // Of a bridge or a device the header itself says what it is.
+            // In the families bridge and netdev the header itself contains the IP version.
             family: match (family.map(Family), network.first().map(|first| first >> 4)) {
                 (Some(Family::BRIDGE | Family::NETDEV | Family::INET) | None, Some(4)) => {
                     Family::IP
@@ -115,7 +112,7 @@ impl<'a> TraceRef<'a> {
     }
 }
 
-/// What a step says, without the packet: `rule ip filter INPUT handle 7 verdict jump -> web`.
+/// Formats the step without the packet: `rule ip filter INPUT handle 7 verdict jump -> web`.
 impl fmt::Display for TraceRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.word(), self.family())?;
@@ -138,8 +135,8 @@ impl fmt::Display for TraceRef<'_> {
     }
 }
 
-/// A packet in words: `ip saddr 10.0.0.1 daddr 10.0.0.2 ttl 64 length 40 tcp sport 1024 dport 80`. Of what is
-/// neither IPv4 nor IPv6 the bytes of the header.
+/// A description of a packet: `ip saddr 10.0.0.1 daddr 10.0.0.2 ttl 64 length 40 tcp sport 1024 dport 80`. For a packet
+/// that is neither IPv4 nor IPv6, the bytes of its network header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacketWords<'a> {
     family: Family,
@@ -147,7 +144,7 @@ pub struct PacketWords<'a> {
     transport: &'a [u8],
 }
 
-/// The protocols whose header begins with two ports.
+/// Protocols whose header begins with two ports.
 const PORTS: [(u8, &str); 5] = [
     (6, "tcp"),
     (17, "udp"),
@@ -155,11 +152,11 @@ const PORTS: [(u8, &str); 5] = [
     (132, "sctp"),
     (136, "udplite"),
 ];
-/// Those whose header begins with a type and a code.
+/// Protocols whose header begins with a type and a code.
 const TYPES: [(u8, &str); 2] = [(1, "icmp"), (58, "icmpv6")];
 
 impl PacketWords<'_> {
-    /// Addresses, time to live and length; the protocol behind them. `None` if the header is not of this
+    /// Writes addresses, time to live and length; returns the transport protocol. `None` if the header is not of this
     /// family.
     fn network(&self, out: &mut String) -> Result<Option<u8>, fmt::Error> {
         let header = self.network;
@@ -283,7 +280,7 @@ mod tests {
             "ip6 saddr ::1 daddr :: hoplimit 255 length 8 icmpv6 type 128 code 0"
         );
         assert_eq!(said(Family::ARP, &[0, 1], &[]), "arp 0x0001");
-        // Cut anywhere, or not what it says.
+        // Truncated anywhere, or with the wrong family.
         for end in 0..ip6.len() {
             assert!(said(Family::IP6, &ip6[..end], &[]).starts_with("ip6 0x"));
         }

@@ -1,4 +1,4 @@
-//! The socket that is told of packets.
+//! The socket that receives packet traces.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use super::waiting::waiting;
 use crate::netlink::{Error, Intake, Loss, Malformed, Message, Messages, RECEIVE_BUFFER, Socket};
 use crate::nft::connection::message_type;
 
-/// How a [`Tracer`] is opened.
+/// Options of a [`Tracer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TracerOptions {
     /// As [`MonitorOptions::receive_buffer`](super::MonitorOptions::receive_buffer).
@@ -19,7 +19,7 @@ pub struct TracerOptions {
 }
 
 impl Default for TracerOptions {
-    /// 16 MiB: some ten thousand steps.
+    /// 16 MiB: about ten thousand steps.
     fn default() -> Self {
         Self {
             receive_buffer: 16 << 20,
@@ -50,10 +50,10 @@ impl TracerOptions {
         })
     }
 
-    /// As [`open`](Self::open), for who only looks: where nf_tables is not loaded it stays so.
+    /// As [`open`](Self::open), but fails if nf_tables is not loaded instead of loading it.
     ///
     /// # Errors
-    /// [`Error::NotLoaded`]; those of [`open`](Self::open).
+    /// [`Error::NotLoaded`]; the errors of [`open`](Self::open).
     pub fn open_to_look(self) -> Result<Tracer, Error> {
         if !crate::nft::is_loaded() {
             return Err(Error::NotLoaded);
@@ -62,26 +62,26 @@ impl TracerOptions {
     }
 }
 
-/// What a [`Tracer`] gives.
+/// The output of a [`Tracer`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TracedItem {
-    /// A step of a packet's way.
+    /// A step of a packet through the rules.
     Step(Traced),
-    /// The kernel dropped steps: the packets were faster than who receives.
+    /// The kernel dropped steps: they arrived faster than the program received them.
     Lost(Loss),
-    /// A message was not what it claims to be.
+    /// A message is malformed.
     Malformed(Malformed),
 }
 
-/// One step of a packet's way, kept.
+/// One step of a packet through the rules, owned.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Traced {
     bytes: Vec<u8>,
 }
 
 impl Traced {
-    /// The step.
+    /// Returns the step.
     #[must_use]
     pub fn view(&self) -> TraceRef<'_> {
         let (message, _) =
@@ -96,24 +96,24 @@ impl std::fmt::Debug for Traced {
     }
 }
 
-/// Is told which rules packets meet: those for which a rule set `nftrace`
-/// ([`Build::meta_nftrace_set`](crate::nft::build::Build::meta_nftrace_set)), in the network
-/// namespace that the calling thread was in when it was opened.
+/// Receives the trace of packets for which a rule set `nftrace`
+/// ([`Build::meta_nftrace_set`](crate::nft::build::Build::meta_nftrace_set)), in the network namespace that the calling
+/// thread was in when it opened the tracer.
 ///
-/// It only listens. While anybody does, the kernel tells the same to all. The next [`TracedItem`] comes as with a
-/// [`Monitor`](super::Monitor).
+/// It only listens. While at least one tracer is open, the kernel sends the same steps to all. The functions for the
+/// next [`TracedItem`] are the same as those of a [`Monitor`](super::Monitor).
 #[derive(Debug)]
 pub struct Tracer {
     socket: Socket,
     incoming: Incoming,
 }
 
-/// Takes in steps. What is lost is no error here: it is told.
+/// Receives steps. A loss is not an error but becomes an item.
 #[derive(Debug)]
 struct Incoming {
     buffer: Vec<u8>,
     ready: VecDeque<TracedItem>,
-    /// Whether nothing is queued.
+    /// Whether the queue is empty.
     is_empty: bool,
 }
 
@@ -142,8 +142,7 @@ impl Intake for Incoming {
 }
 
 impl Tracer {
-    /// Opens a tracer with a receive buffer for some ten thousand steps. The kernel loads nf_tables if it
-    /// was not loaded.
+    /// Opens a tracer with a receive buffer for about ten thousand steps. The kernel loads nf_tables if necessary.
     ///
     /// # Errors
     /// [`Error::Open`]; [`Error::Option`], with `EPERM` without `CAP_NET_ADMIN`.
@@ -151,15 +150,15 @@ impl Tracer {
         TracerOptions::default().open()
     }
 
-    /// As [`open`](Self::open), for who only looks: where nf_tables is not loaded it stays so.
+    /// As [`open`](Self::open), but fails if nf_tables is not loaded instead of loading it.
     ///
     /// # Errors
-    /// [`Error::NotLoaded`]; those of [`open`](Self::open).
+    /// [`Error::NotLoaded`]; the errors of [`open`](Self::open).
     pub fn open_to_look() -> Result<Self, Error> {
         TracerOptions::default().open_to_look()
     }
 
-    /// The next item, if one is queued; `None` if not. This does not wait.
+    /// Returns the next item without waiting; `None` if none is queued.
     ///
     /// # Errors
     /// [`Error::Receive`], [`Error::Truncated`].
@@ -172,7 +171,7 @@ impl Tracer {
 
 waiting!(Tracer, TracedItem);
 
-/// What is in a datagram.
+/// Parses the items of a datagram.
 fn items(datagram: &[u8]) -> impl Iterator<Item = TracedItem> {
     Messages::new(datagram).filter_map(|message| {
         let step = message.and_then(|message| {

@@ -1,6 +1,6 @@
-//! Waiting on a socket: what the monitor and the tracer do alike.
+//! Blocking receive functions shared by the monitor and the tracer.
 
-/// Gives a type with `try_receive` and a `socket` the ways to wait for what that gives.
+/// Implements blocking receive functions for a type with `try_receive` and a `socket`.
 macro_rules! waiting {
     ($Type:ident, $Item:ident) => {
         impl $Type {
@@ -16,7 +16,7 @@ macro_rules! waiting {
                 }
             }
 
-            /// Waits for the next item until this moment; `None` if there is none by then.
+            /// Waits for the next item until `deadline`; returns `None` if none arrived.
             ///
             /// # Errors
             /// As [`try_receive`](Self::try_receive).
@@ -27,7 +27,7 @@ macro_rules! waiting {
                 self.receive_before(Some(deadline))
             }
 
-            /// Waits for the next item, at most so long; `None` if there is none by then.
+            /// Waits for the next item for at most `time`; returns `None` if none arrived.
             ///
             /// # Errors
             /// As [`try_receive`](Self::try_receive).
@@ -35,7 +35,7 @@ macro_rules! waiting {
                 &mut self,
                 time: std::time::Duration,
             ) -> Result<Option<$Item>, $crate::netlink::Error> {
-                // Where the clock ends nobody will see it.
+                // On overflow the wait has no deadline.
                 self.receive_before(std::time::Instant::now().checked_add(time))
             }
 
@@ -53,15 +53,14 @@ macro_rules! waiting {
                 }
             }
 
-            /// The size of the receive buffer that could be had, as the kernel counts: twice what was
-            /// asked for.
+            /// Returns the actual size of the receive buffer as the kernel counts it: twice the requested size.
             #[must_use]
             pub fn receive_buffer(&self) -> usize {
                 self.socket.receive_buffer()
             }
         }
 
-        /// Endless: it waits for each item.
+        /// Never ends: it waits for each item.
         impl Iterator for $Type {
             type Item = Result<$Item, $crate::netlink::Error>;
 

@@ -1,4 +1,4 @@
-//! Sets as the kernel lists them, and as they are written.
+//! Sets as listed by the kernel and as sent to it.
 
 use super::*;
 use crate::nft::captured::hex;
@@ -7,7 +7,7 @@ use crate::nft::object::Written as _;
 
 const IP: Family = Family::IP;
 
-/// The attributes in these bytes by type, with the flags of nested ones taken off.
+/// Returns the attributes in these bytes sorted by type, without the flag of nested ones.
 fn sorted(bytes: &[u8]) -> Vec<(u16, Vec<u8>)> {
     let mut all: Vec<_> = Attributes::new(bytes)
         .map(|attribute| attribute.unwrap())
@@ -17,7 +17,8 @@ fn sorted(bytes: &[u8]) -> Vec<(u16, Vec<u8>)> {
     all
 }
 
-/// `sent` are the attributes of the `NFT_MSG_NEWSET` that nft sends, which are in another order.
+/// Asserts that a set is encoded as `sent`, the attributes of nft's `NFT_MSG_NEWSET`, in any
+/// order.
 #[track_caller]
 fn assert_sent(set: &Set<'_>, sent: &str) {
     let mut bytes = Vec::new();
@@ -27,7 +28,7 @@ fn assert_sent(set: &Set<'_>, sent: &str) {
     assert_eq!(sorted(&bytes), sorted(&hex(sent)), "{set:?}");
 }
 
-/// `listed` is the payload of a listing's message.
+/// Asserts that `listed`, the payload of a listed message, is parsed as the set.
 #[track_caller]
 fn assert_listed(set: &Set<'_>, listed: &str) {
     let listed = hex(listed);
@@ -40,7 +41,7 @@ fn assert_listed(set: &Set<'_>, listed: &str) {
     assert_eq!(&built, set);
     assert_eq!(&built.clone().into_owned(), set);
     assert_eq!(view.set_id(), SetId::new(IP, "t", view.name()));
-    // In any other order it reads the same.
+    // Any other order is parsed as the same set.
     let mut shuffled = listed[..4].to_vec();
     let attributes: Vec<_> = view.attributes().map(|a| a.unwrap().raw).collect();
     shuffled.extend(attributes.iter().rev().copied().flatten());
@@ -97,7 +98,7 @@ fn plain() {
     assert!(!view.is_map());
 }
 
-/// The kernel wants a number of every set: 0 if there is none.
+/// The kernel requires an id for every set: 0 if the builder has none.
 #[test]
 fn a_set_without_a_number_gets_one() {
     let set = Set::new(IP, "t", "s", DataType::NF_PROTO, 1);
@@ -115,7 +116,7 @@ fn a_set_without_a_number_gets_one() {
 fn maps() {
     let mut values = Set::new(IP, "t", "m", DataType::IPV4_ADDR, 4).with_data(DataType::MARK, 4);
     values.id = Some(2);
-    // nft writes `typeof` entries that this does not.
+    // nft also writes `typeof` entries.
     let userdata = hex("00040200 00000104 01000000 06040000 0000");
     assert_eq!(values.userdata.as_deref(), Some(&userdata[..12]));
     values.userdata = Some(userdata.clone().into());

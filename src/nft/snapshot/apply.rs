@@ -1,15 +1,17 @@
-//! A snapshot that is kept current: what the events of a transaction change in it.
+//! Keeps a snapshot current: applies the events of a transaction.
 //!
-//! An event bears its object as a listing does, so its message takes its place among the others. Where a rule
-//! goes, the event says by the rule before it: of all that the transaction adds, and that events before
-//! this one have not deleted. That one may be told later; then the rule waits for it.
+//! An event contains its object in the form of a listing, so its message is stored like the others. The event of a rule
+//! has the handle of the preceding rule, counting all rules that the transaction adds and excluding those that earlier
+//! events deleted. The preceding rule may be reported later; then the rule waits for it.
 //!
-//! What events leave open is to be read anew. A table ([`Applied::unclear_tables`]): a chain's new name, which
-//! stands in the rules of others; a set's timeout, which its elements do not repeat; the devices of chains and flowtables, of which is told what came or went. A
-//! chain ([`Applied::unclear_chains`]): where a rule goes, on kernels before 5.15, and where one was deleted of the
-//! first or last.
+//! Ambiguous objects must be read again. A table ([`Applied::unclear_tables`]): if a chain is renamed, because other
+//! chains' rules contain its name; if a set's timeout changes, because elements with that timeout don't repeat it; if a
+//! rule adds to a set without a size, because the kernel then sets its size without an event; if devices of chains and
+//! flowtables change, because the events contain only the difference. A chain ([`Applied::unclear_chains`]): if the
+//! position of a rule is unknown, on kernels before 5.15, or if the first or last rule was deleted in the same
+//! transaction.
 //!
-//! It has a way for each kind of event, and what these share: hence its length.
+//! There is one function for each kind of event, plus shared ones.
 
 use std::collections::BTreeSet;
 
@@ -40,30 +42,29 @@ use crate::nft::{
 /// A table's name.
 pub(in crate::nft) type TableKey = (Family, BString);
 
-/// How the application of a transaction's events stands.
+/// The state of the application of a transaction's events.
 #[derive(Debug, Default)]
 pub(in crate::nft) struct Applied {
-    /// Tables of which the events do not tell all.
+    /// Tables with ambiguous events.
     unclear: BTreeSet<TableKey>,
-    /// Chains in which they do not tell the order of the rules.
+    /// Chains with an ambiguous order of rules.
     unclear_chains: BTreeSet<MemberKey>,
-    /// Rules that wait for the one before them.
+    /// Rules that wait for the preceding one.
     waiting: Vec<Waiting>,
-    /// Where the rule was that was deleted last: its chain's handle and its number; and how many cuts there
-    /// were before.
+    /// Position of the last deleted rule: the handle of its chain and its index, and the number of cuts before.
     deleted: Option<(u64, usize, usize)>,
     cuts: Vec<Cut>,
 }
 
-/// The first or last rule of a chain was deleted. A rule that was put beside it now is the first or last,
-/// though its event looks like that of one at the other end.
+/// A deletion of the first or last rule of a chain. A rule that the transaction added next to it is now the first or
+/// last, but its event looks like that of a rule at the other end.
 #[derive(Debug)]
 struct Cut {
     /// The chain's handle.
     chain: u64,
     end: Place,
-    /// A rule that stayed: while it is there, nothing tells. `None` if none did: then the first rule that comes
-    /// may be the first or the last, until one comes behind it.
+    /// A rule that remained: while it exists, events are unambiguous. `None` if none remained: then the first rule that
+    /// is added may be the first or the last, until another one follows it.
     witness: Option<u64>,
 }
 
@@ -84,7 +85,7 @@ impl Waiting {
 }
 
 impl Applied {
-    /// The chains that are to be read anew.
+    /// Returns the chains that have to be read again.
     pub(in crate::nft) fn unclear_chains(&mut self) -> BTreeSet<MemberKey> {
         let waiting = self.waiting.drain(..).map(|waiting| {
             let (family, table) = waiting.table;
@@ -94,7 +95,7 @@ impl Applied {
         std::mem::take(&mut self.unclear_chains)
     }
 
-    /// The tables that are to be read anew.
+    /// Returns the tables that have to be read again.
     pub(in crate::nft) fn unclear_tables(self) -> BTreeSet<TableKey> {
         self.unclear
     }
@@ -119,14 +120,14 @@ impl Snapshot {
                 false => Ok(()),
             };
         }
-        // The attribute with the table's name has the same number in all objects.
+        // The table name has the same attribute number in all objects.
         let family = Family(message.nfgenmsg()?.0.family);
         let name = message.attributes()?.find(NFTA_TABLE_NAME);
         let Some(name) = name.and_then(Name::keep) else {
             return Err(Malformed {
                 what: "an event",
                 offset: 0,
-                reason: "it names no table",
+                reason: "missing table name",
             });
         };
         let Some(table) = self.table_of(family, name, applied) else {
@@ -153,7 +154,7 @@ impl Snapshot {
                 let flowtable = FlowtableRef::parse(message)?;
                 let known = self.index.flowtable_of(&self.arena, table, &flowtable)?;
                 let is_new = kind == NFT_MSG_NEWFLOWTABLE;
-                // It tells the devices that come or go; on kernels before 6.4 also with the whole.
+                // The event contains only the changed devices; on kernels before 6.4 it may also contain all.
                 let tells_devices = flowtable.hook().is_some_and(|hook| hook.devices.is_some());
                 if known.is_some() && (is_new || tells_devices) {
                     applied.doubt(family, name);
@@ -161,7 +162,7 @@ impl Snapshot {
                 }
                 self.apply_plain(message, table, known, is_new, |table| &mut table.flowtables)
             }
-            // Of a kind that this version does not know.
+            // An unknown kind of event.
             _ => {
                 applied.doubt(family, name);
                 Ok(())
@@ -169,7 +170,7 @@ impl Snapshot {
         }
     }
 
-    /// The number of the table that an event is about, if it is one of the scope.
+    /// Returns the index of an event's table, if it is in the scope.
     fn table_of(&self, family: Family, name: &BStr, applied: &mut Applied) -> Option<usize> {
         if !self.scope.admits(family, name) {
             return None;
@@ -223,12 +224,12 @@ impl Snapshot {
                 .chain_of_handle(&self.arena, table, name, handle)?,
         };
         let Some(number) = known else {
-            // One that is older was taken out when it was read anew, ahead of this, and had another name by then.
+            // An older chain was removed when it was read again with a later name.
             if !is_new {
                 applied.doubt(chain.family(), chain.table());
                 return Ok(());
             }
-            // One that was bound to a rule may be gone without a word; names are given once.
+            // A chain with this name was bound to a rule and deleted without an event: names are unique.
             if let Some(other) = self.index.chain(&self.arena, table, name) {
                 let other = self.index.remove_chain(&self.arena, table, other)?;
                 self.drop_chain(&other);
@@ -256,7 +257,7 @@ impl Snapshot {
         applied: &mut Applied,
     ) -> Result<(), Malformed> {
         let chain = ChainRef::parse(message)?;
-        // It may be that only the devices go.
+        // The event may delete only devices.
         if tells_devices(&chain) {
             applied.doubt(chain.family(), chain.table());
             return Ok(());
@@ -292,7 +293,7 @@ impl Snapshot {
         let place = match (rule.position(), deleted) {
             (Some(before), _) => Some(Place::Behind(before)),
             _ if index.rules.is_empty() => Some(Place::Last),
-            // In place of another, the one that was deleted just now.
+            // The replacement of the rule that was just deleted.
             (None, Some((chain, number, cuts)))
                 if is_appended && !is_created && chain == chain_handle =>
             {
@@ -301,7 +302,7 @@ impl Snapshot {
             }
             _ if is_created && is_appended => Some(Place::Last),
             _ if is_created => Some(Place::First),
-            // Before Linux 5.15 nothing tells.
+            // Before Linux 5.15 events don't contain the position.
             _ => None,
         };
         let opposite = match place {
@@ -319,12 +320,12 @@ impl Snapshot {
         if let (Place::Behind(before), Some(&first)) = (place, index.rules.first())
             && RuleRef::parse(&self.arena.message(first)?)?.handle() == before
         {
-            // So that one is not the last: it is the first.
+            // The preceding rule isn't the last one: it is the first.
             applied
                 .cuts
                 .retain(|cut| cut.chain != chain_handle || cut.witness.is_some());
         }
-        // It is there already if it was read later than this.
+        // The rule already exists if the chain was read after this event.
         let known = match self.index.is_new(&self.arena, table, rule.handle())? {
             true => None,
             false => self
@@ -354,7 +355,8 @@ impl Snapshot {
         Ok(())
     }
 
-    /// A set that has no size is given one, without a word, when a rule comes that adds to it.
+    /// Marks the tables of sets without a size as ambiguous: if a rule adds to such a set, the kernel sets its size
+    /// without an event.
     fn doubt_sizes(
         &self,
         rule: &RuleRef<'_>,
@@ -382,7 +384,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Places the rules that waited for this one, and those that waited for them.
+    /// Inserts the rules that waited for this one, and those that waited for them.
     fn place_waiting(
         &mut self,
         table: usize,
@@ -416,7 +418,7 @@ impl Snapshot {
             return Ok(()); // gone with its chain
         };
         let handle = rule.handle();
-        // One that was added and deleted, and had not found its place.
+        // A rule that was added and deleted while it waited for its position.
         applied
             .waiting
             .retain(|waiting| waiting.handle != handle || !waiting.is_in_chain_of(&rule));
@@ -430,7 +432,7 @@ impl Snapshot {
         let index = &self.index.tables[table].chains[chain];
         let chain_handle = chain_at(&self.arena, index.at)?.handle();
         applied.deleted = Some((chain_handle, number, applied.cuts.len()));
-        // The rules that stood beside it.
+        // The adjacent rules.
         let handle_at = |number: usize| match index.rules.get(number) {
             Some(&at) => {
                 Ok::<_, Malformed>(Some(RuleRef::parse(&self.arena.message(at)?)?.handle()))
@@ -464,7 +466,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Takes out the chains that were bound to a rule, and those that were bound to theirs: no event tells.
+    /// Removes the chains that were bound to a rule, recursively: the kernel sends no events for them.
     fn delete_bound(&mut self, table: usize, rule: Position) -> Result<(), Malformed> {
         let mut rules = vec![rule];
         while let Some(at) = rules.pop() {
@@ -502,7 +504,7 @@ impl Snapshot {
             let message = self.arena.message(at)?;
             let known = SetRef::parse(&message)?;
             let is_same = known.handle() == set.handle();
-            // Elements say how long they stay only if the set does not.
+            // Elements contain their timeout only if it differs from the set's.
             if is_same && is_new && known.timeout() != set.timeout() {
                 applied.doubt(set.family(), set.table());
             }
@@ -539,7 +541,7 @@ impl Snapshot {
     ) -> Result<(), Malformed> {
         let elements = ElementsRef::parse(message)?;
         let Some(set) = self.index.set(&self.arena, table, elements.set()) else {
-            // Elements of a set that goes are told behind it.
+            // The elements of a deleted set are reported after it.
             if is_new {
                 applied.doubt(elements.family(), elements.table());
             }
@@ -567,7 +569,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Applies an event of an object that nothing is in.
+    /// Applies an event of an object without members.
     fn apply_plain(
         &mut self,
         message: &Message<'_>,
@@ -597,7 +599,7 @@ impl Snapshot {
     }
 }
 
-/// Whether an event of a chain names devices: those that come or go.
+/// Whether an event of a chain contains devices: those that are added or removed.
 fn tells_devices(chain: &ChainRef<'_>) -> bool {
     let hook = chain.hook();
     hook.is_some_and(|hook| hook.device.is_some() || hook.devices.is_some())

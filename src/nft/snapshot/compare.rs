@@ -1,6 +1,6 @@
-//! What two objects are compared by: their attributes as the kernel sent them, without what it gives by
-//! itself (handles, numbers of references, a rule's position, a table's owner, the rest of a timeout)
-//! and, unless asked for, without what counts up (counters, quotas, `last`).
+//! Builds the comparison keys of objects: their attributes as sent by the kernel, without those that it assigns
+//! (handles, use counts, a rule's position, a table's owner, the remaining time of a timeout) and, unless requested,
+//! without counters (counters, quotas, `last`).
 
 #[cfg(feature = "diff")]
 use bstr::BString;
@@ -17,8 +17,7 @@ use crate::nft::{
     SetRef, StatefulObject, StatefulObjectRef, Table, TableRef, userdata,
 };
 
-/// How attributes are compared: which not at all, which only with their counters, and which hold
-/// expressions that count.
+/// How attributes are compared: which are ignored, which contain counters, and which contain stateful expressions.
 #[derive(Clone, Copy)]
 struct Compared {
     known: &'static [Known],
@@ -51,7 +50,7 @@ const FLOWTABLE: Compared = Compared::of(Flowtable::KNOWN);
 /// How to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Compare {
-    /// Whether numbers that count up are compared, too.
+    /// Whether counters are compared, too.
     pub(super) counters: bool,
 }
 
@@ -61,7 +60,7 @@ impl Compare {
         self.table_as(table, TABLE)
     }
 
-    /// A table without who made it, which newer versions of nft and this library note beside it.
+    /// Returns the key of a table without its creator, which newer versions of nft and this library store in it.
     fn table_as(self, table: &TableRef<'_>, compared: Compared) -> Vec<u8> {
         let mut compared = compared;
         compared.not = compared.not.and(NFTA_TABLE_USERDATA);
@@ -80,7 +79,7 @@ impl Compare {
         key
     }
 
-    /// Whether two tables are the same but for their flags.
+    /// Whether two tables differ at most in their flags.
     pub(super) fn is_same_table_but_flags(self, one: &TableRef<'_>, other: &TableRef<'_>) -> bool {
         let mut compared = TABLE;
         compared.not = compared.not.and(NFTA_TABLE_FLAGS);
@@ -91,14 +90,14 @@ impl Compare {
         self.key(chain.attributes(), CHAIN)
     }
 
-    /// A chain without its policy, which can be changed where all else is the same.
+    /// Returns the key of a chain without its policy, which can be changed separately.
     pub(super) fn chain_but_policy(self, chain: &ChainRef<'_>) -> Vec<u8> {
         let mut compared = CHAIN;
         compared.not = compared.not.and(NFTA_CHAIN_POLICY);
         self.key(chain.attributes(), compared)
     }
 
-    /// A rule without its expressions and the name of its chain.
+    /// Returns the key of a rule without its expressions and the name of its chain.
     pub(super) fn rule_around(self, rule: &RuleRef<'_>) -> Vec<u8> {
         let mut compared = RULE;
         compared.not = compared.not.and(NFTA_RULE_EXPRESSIONS).and(NFTA_RULE_CHAIN);
@@ -109,7 +108,7 @@ impl Compare {
         self.set_as(set, SET)
     }
 
-    /// A set without which version of nft noted how it was declared.
+    /// Returns the key of a set without the version of nft that declared it.
     fn set_as(self, set: &SetRef<'_>, compared: Compared) -> Vec<u8> {
         let mut compared = compared;
         compared.not = compared.not.and(NFTA_SET_USERDATA);
@@ -123,7 +122,7 @@ impl Compare {
                 _ => Some(value.to_vec()),
             };
             if let Some(value) = value {
-                key.extend([kind, value.len() as u8]); // no longer than it was in one byte
+                key.extend([kind, value.len() as u8]); // at most one byte, as in the original
                 key.extend(value);
             }
         }
@@ -131,7 +130,7 @@ impl Compare {
         key
     }
 
-    /// A set without its name.
+    /// Returns the key of a set without its name.
     pub(super) fn set_but_name(self, set: &SetRef<'_>) -> Vec<u8> {
         let mut compared = SET;
         compared.not = compared.not.and(NFTA_SET_NAME);
@@ -184,12 +183,12 @@ impl Compare {
                 writer.bytes(kind, attribute.payload);
             }
         }
-        // What is too long for an attribute cannot have come in one.
+        // An attribute that is too long cannot have been received.
         let _ = writer.finish_bare();
         key
     }
 
-    /// An expression, without its state.
+    /// Returns an expression without its state, unless counters are compared.
     pub(super) fn without_state<'d>(self, expression: Decoded<'d>) -> Decoded<'d> {
         match self.counters {
             true => expression,
@@ -198,8 +197,8 @@ impl Compare {
     }
 }
 
-/// Whether two rules are the same byte for byte but for what the kernel gives. Quick; that they differ
-/// says nothing.
+/// Whether two rules are equal byte for byte except for what the kernel assigns. Fast; a negative result is
+/// inconclusive.
 #[doc(hidden)]
 pub fn is_same_rule(one: &RuleRef<'_>, other: &RuleRef<'_>) -> bool {
     fn compared<'r>(rule: &RuleRef<'r>) -> impl Iterator<Item = &'r [u8]> {
@@ -211,7 +210,7 @@ pub fn is_same_rule(one: &RuleRef<'_>, other: &RuleRef<'_>) -> bool {
 }
 
 #[cfg(feature = "diff")]
-/// What an element is called: keys are no names, but as good, with the kind of end that they are.
+/// Returns the name of an element for comparisons: its keys, and whether it ends an interval.
 pub(super) fn element_name(element: &ElementRef<'_>) -> BString {
     let mut name = BString::from(element.key_bytes().unwrap_or_default());
     name.push(element.is_interval_end().into());
@@ -220,7 +219,7 @@ pub(super) fn element_name(element: &ElementRef<'_>) -> BString {
     name
 }
 
-/// The expressions with all counters at zero.
+/// Returns the expressions with all counters at zero.
 fn without_state(list: &Expressions<'_>) -> Expressions<'static> {
     let mut out = Expressions::new();
     for expression in list.iter().map_while(Result::ok) {
@@ -234,7 +233,7 @@ fn without_state(list: &Expressions<'_>) -> Expressions<'static> {
     out
 }
 
-/// The expression with its counters at zero.
+/// Returns the expression with its counters at zero.
 fn reset(expression: Decoded<'_>) -> Decoded<'_> {
     match expression {
         Decoded::Counter(_) => Counter::default().into(),
@@ -248,7 +247,7 @@ fn reset(expression: Decoded<'_>) -> Decoded<'_> {
     }
 }
 
-/// The data of an object that counts, with its counters at zero, encoded.
+/// Returns the encoded data of a stateful object with its counters at zero.
 fn reset_object(data: ObjectData<'_>) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut writer = MessageWriter::bare(&mut bytes);

@@ -1,10 +1,10 @@
-//! How much a snapshot holds.
+//! Counts the objects of a snapshot.
 
 use std::fmt;
 
 use super::{Snapshot, SnapshotSet};
 
-/// How much there is of each kind of object ([`Snapshot::contents`]).
+/// The number of objects of each kind ([`Snapshot::contents`]).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -26,7 +26,7 @@ pub struct Contents {
 }
 
 impl Snapshot {
-    /// How much there is of each kind of object. Walks over all elements.
+    /// Counts the objects of each kind. Iterates over all elements.
     #[must_use]
     pub fn contents(&self) -> Contents {
         let mut contents = Contents::default();
@@ -46,7 +46,7 @@ impl Snapshot {
 }
 
 impl SnapshotSet<'_> {
-    /// How many elements there are; a range is one. Walks over all of them.
+    /// Counts the elements; a range is one. Iterates over all of them.
     #[must_use]
     pub fn element_count(&self) -> usize {
         let elements = self.elements();
@@ -57,7 +57,7 @@ impl SnapshotSet<'_> {
 }
 
 impl fmt::Display for Contents {
-    /// `3 tables, 5 chains, 1 rule`: tables, and what else there is.
+    /// Formats as `3 tables, 5 chains, 1 rule`: the number of tables, and the numbers above 0 of other objects.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut between = "";
         for (number, one, many) in [

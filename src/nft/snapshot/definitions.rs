@@ -1,4 +1,4 @@
-//! What it takes to say in words what happens: tables, and sets without their elements.
+//! Reads what the text of an event requires: tables, and sets without their elements.
 
 use chainwright_sys::nf_tables::{
     NFT_MSG_GETOBJ_RESET, NFT_MSG_GETRULE_RESET, NFT_MSG_GETSETELEM, NFT_MSG_GETSETELEM_RESET,
@@ -23,8 +23,8 @@ use crate::nft::object::Written as _;
 use crate::nft::{Element, ElementRef, RuleRef, Scope, SetId, StatefulObject, Transaction};
 
 impl Connection {
-    /// The tables and sets that there are, of one generation, without elements, chains and rules. Sets without a name of
-    /// their own, whose elements would say what they are, are not among them.
+    /// Reads the tables and sets of one generation, without elements, chains and rules. Anonymous sets except meters
+    /// are left out, because they would have to be printed as their elements.
     #[doc(hidden)]
     pub fn definitions(&mut self) -> Result<Snapshot, Error> {
         let read = self.consistent(
@@ -43,32 +43,32 @@ impl Connection {
     }
 }
 
-/// What a request is about whose answer is a snapshot of that alone.
+/// The subject of a request whose answer is a snapshot of the subject alone.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answered<'a> {
-    /// Stateful objects of a type, of a family or of one of its tables: they are set back.
+    /// Resets the stateful objects of a type, in a scope.
     Objects(ObjectType, Scope<'a>),
-    /// One of them.
+    /// Resets one stateful object.
     Object(&'a StatefulObject<'a>),
-    /// The elements of a set, which are reset if the flag is set.
+    /// The elements of a set; resets them if the flag is true.
     Elements(&'a SetId<'a>, &'a [Sought], bool),
 }
 
-/// What an element is looked up by.
+/// A query for an element.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sought {
-    /// Its key.
+    /// The element with this key.
     Key(Box<Element<'static>>),
-    /// The first and the last value of a range: what is sought is the range of the set that they lie in.
+    /// The range of the set that contains the range from the first to the second value.
     Range(Vec<u8>, Vec<u8>),
 }
 
-/// The message that holds an element, and the element's key.
+/// The message with an element, and the element's key.
 type Found = (Vec<u8>, Vec<u8>);
 
-/// The request for an element.
+/// Returns the message type of the request for an element.
 const fn element_message(is_reset: bool) -> u8 {
     match is_reset {
         true => NFT_MSG_GETSETELEM_RESET,
@@ -76,7 +76,7 @@ const fn element_message(is_reset: bool) -> u8 {
     }
 }
 
-/// The key behind this one.
+/// Returns the next key after this one.
 fn behind(key: &[u8]) -> Option<Vec<u8>> {
     let mut next = key.to_vec();
     for byte in next.iter_mut().rev() {
@@ -90,8 +90,8 @@ fn behind(key: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl Connection {
-    /// Asks for it, and puts what is answered into a snapshot of the tables and sets that it is in; `None` of what is not
-    /// there.
+    /// Sends the request, and adds the answer to a snapshot of the tables and sets of the subject; `None` if the
+    /// subject doesn't exist.
     #[doc(hidden)]
     pub fn answered(
         &mut self,
@@ -129,7 +129,7 @@ impl Connection {
                 }
             }
             Answered::Elements(set, elements, is_reset) => {
-                // Nothing is reset if one of them is not there.
+                // Resets nothing if one of them doesn't exist.
                 if *is_reset {
                     let only_read = Answered::Elements(set, elements, false);
                     if self.answered(snapshot.clone(), &only_read)?.is_none() {
@@ -141,7 +141,7 @@ impl Connection {
                 for element in *elements {
                     let found = match element {
                         Sought::Key(element) => {
-                            // Of a range the kernel looks at the first value.
+                            // The kernel looks up only the first value of a range.
                             let last = match &element.key_end {
                                 Some(last) => {
                                     let last = Element {
@@ -185,8 +185,8 @@ impl Connection {
         Ok(Some(snapshot))
     }
 
-    /// Reads a part of these tables once, and resets the counters and quotas of its rules, or, of a set, those of its
-    /// elements. It is not read again where others change something meanwhile: what was reset would be lost.
+    /// Reads a part of these tables once, and resets the counters and quotas of its rules, or of a set's elements. It
+    /// never repeats the read, because it would lose what was reset.
     #[doc(hidden)]
     pub fn reset_part(
         &mut self,
@@ -208,8 +208,8 @@ impl Connection {
         Ok(snapshot)
     }
 
-    /// Resets a rule by its handle: a snapshot of all of its table but other rules and their chains; `None` if it is not
-    /// there.
+    /// Resets a rule by its handle; returns a snapshot of its table without other rules and their chains; `None` if it
+    /// doesn't exist.
     #[doc(hidden)]
     pub fn reset_rule(
         &mut self,
@@ -259,7 +259,7 @@ impl Connection {
         Ok(Some(snapshot))
     }
 
-    /// Looks an element up: the message that holds it, and its key.
+    /// Looks up an element; returns its message and its key.
     fn element_raw(
         &mut self,
         message: u8,
@@ -277,8 +277,8 @@ impl Connection {
         Ok(Some((raw, key.unwrap_or_default().to_vec())))
     }
 
-    /// The elements that begin and end the range in which these values lie. `open` is where the range begins that has no end,
-    /// if there is one, once that was asked.
+    /// Returns the elements that begin and end the range that contains these values. `open` caches the start of the
+    /// range without an end, if there is one.
     fn range_around(
         &mut self,
         set: &SetId<'_>,
@@ -290,7 +290,7 @@ impl Connection {
         let Some(start) = self.element_raw(GET, set, &Element::new(from))? else {
             return Ok(None);
         };
-        // The kernel does not answer where it finds no end.
+        // The kernel reports an error if it finds no end.
         if open.is_none() {
             let last = self.element_raw(GET, set, &Element::new(vec![0xff; from.len()]))?;
             *open = Some(last.map(|(_, key)| key));
@@ -299,7 +299,7 @@ impl Connection {
         let Some(next) = behind(&start.1).filter(|_| !is_open) else {
             return Ok(Some(vec![start]));
         };
-        // Where one range begins at the end of another, the kernel finds the end only of what lies before it.
+        // If one range begins at the end of another, the kernel finds the end only for keys before it.
         let is_longer = *from != start.1[..]
             || (self.element_raw(GET, set, &Element::new(&next[..]))?)
                 .is_some_and(|(_, key)| key == start.1);
@@ -310,7 +310,7 @@ impl Connection {
                 let end = Element::end(&next[..]);
                 match only.add_elements(set, [end]) {
                     Ok(only) => Some((only.as_bytes().to_vec(), next)),
-                    Err(_) => None, // no set has such a name
+                    Err(_) => None, // impossible set name
                 }
             }
         };
@@ -321,7 +321,7 @@ impl Connection {
 }
 
 impl Snapshot {
-    /// One that knows nothing, and takes in what it is told.
+    /// Creates an empty snapshot of all tables.
     #[doc(hidden)]
     pub fn of_nothing() -> Self {
         Self::of(Scope::all(), ElementsOf::ANONYMOUS)
@@ -332,7 +332,7 @@ impl Snapshot {
         self.index.insert(&self.arena, at).map(|_| ())
     }
 
-    /// Takes in what an event tells of tables and sets, and of the elements of sets that have no name of their own.
+    /// Applies an event of tables and sets, or of the elements of anonymous sets.
     #[doc(hidden)]
     pub fn learn(&mut self, event: &Event<'_>) -> Result<(), Malformed> {
         let is_defining = matches!(
@@ -347,7 +347,7 @@ impl Snapshot {
 }
 
 impl<'s> SnapshotTable<'s> {
-    /// A snapshot that holds one set of this table, with the elements of these messages alone.
+    /// Creates a snapshot with one set of this table and only the elements of these messages.
     #[doc(hidden)]
     pub fn excerpt(
         &self,
@@ -361,7 +361,7 @@ impl<'s> SnapshotTable<'s> {
         let all = [(&table, NFT_MSG_NEWTABLE), (&set, NFT_MSG_NEWSET)];
         for (message, kind) in all.into_iter().chain(elements) {
             let mut raw = message.raw.to_vec();
-            // Of what is deleted it is the same, but for the type of the message, which stands behind its length.
+            // A deletion differs only in the message type, at offset 4.
             if let Some(place) = raw.get_mut(4..6) {
                 place.copy_from_slice(&message_type(kind).to_ne_bytes());
             }

@@ -1,10 +1,10 @@
-//! What differs between two snapshots, object by object.
+//! Compares two snapshots, object by object.
 //!
-//! Objects are compared as the kernel sent them, without what it gives by itself (handles, numbers of
-//! references, a rule's position, a table's owner, the rest of a timeout) and, unless asked for,
-//! without what counts up (counters, quotas, `last`). Base chains of one priority are called in the order in which they
-//! were made, the newest first: that is compared within a table, of which the kernel lists it. Rules have no names: those of a chain are
-//! compared as a sequence, each with the anonymous sets and bound chains that belong to it.
+//! Objects are compared as sent by the kernel, without what it assigns (handles, use counts, a rule's position, a
+//! table's owner, the remaining time of a timeout) and, unless requested, without counters (counters, quotas, `last`).
+//! Base chains of one priority run in the reverse order of their creation: this order is compared within a table, since
+//! the kernel lists it. Rules have no names: those of a chain are compared as a sequence, each with the anonymous sets
+//! and bound chains that belong to it.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -26,20 +26,20 @@ use crate::sequence;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct DiffOptions {
-    /// Whether counters, quotas and the like that stand at another number count as a change.
+    /// Whether different values of counters, quotas and similar state count as a change.
     pub counters: bool,
 }
 
-/// What became of an object.
+/// How an object changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Fate {
-    /// It is in the second snapshot only.
+    /// It is only in the second snapshot.
     Added,
-    /// It is in the first snapshot only.
+    /// It is only in the first snapshot.
     Removed,
-    /// It is in both, and not the same.
+    /// It is in both, but different.
     Changed,
 }
 
@@ -47,69 +47,67 @@ pub enum Fate {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Change {
-    /// What became of the object.
+    /// How the object changed.
     pub fate: Fate,
-    /// What kind of object it is: `table`, `chain`, `rule`, `set`, `element`, `object`, `flowtable`; `order` of the order
-    /// in which a table's base chains of one priority are called at a hook.
+    /// The kind of the object: `table`, `chain`, `rule`, `set`, `element`, `object`, `flowtable`; `order` for the order
+    /// in which a table's base chains of one priority run at a hook.
     pub kind: &'static str,
-    /// Family and names of the object, or of the chain or set that it is in; of an order the table, the hook and the
-    /// priority.
+    /// Family and names of the object, or of its chain or set; for an order the table, the hook and the priority.
     pub path: String,
-    /// The object as it was, in one line.
+    /// The old object, in one line.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub old: Option<String>,
-    /// The object as it is, in one line.
+    /// The new object, in one line.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub new: Option<String>,
 }
 
-/// How objects are shown ([`Snapshot::diff_in_words`]), in one line each. What has no words is shown as
-/// bytecode.
+/// Formats objects for [`Snapshot::diff_in_words`], in one line each. An object without a text is shown as bytecode.
 pub trait Words {
-    /// A rule.
+    /// Formats a rule.
     fn rule(&self, rule: &RuleRef<'_>) -> Option<String> {
         let _ = rule;
         None
     }
 
-    /// A rule with all that belongs to it, which is what its anonymous sets and bound chains hold: these are not
-    /// shown behind it then. Asked before [`rule`](Self::rule).
+    /// Formats a rule including the contents of its anonymous sets and bound chains, which are then not appended. Takes
+    /// precedence over [`rule`](Self::rule).
     fn whole_rule(&self, table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Option<String> {
         let _ = (table, rule);
         None
     }
 
-    /// A table, without what is in it.
+    /// Formats a table, without its members.
     fn table(&self, table: &TableRef<'_>) -> Option<String> {
         let _ = table;
         None
     }
 
-    /// A chain, without its rules.
+    /// Formats a chain, without its rules.
     fn chain(&self, chain: &ChainRef<'_>) -> Option<String> {
         let _ = chain;
         None
     }
 
-    /// A set, without its elements.
+    /// Formats a set, without its elements.
     fn set(&self, set: &SnapshotSet<'_>) -> Option<String> {
         let _ = set;
         None
     }
 
-    /// A stateful object.
+    /// Formats a stateful object.
     fn object(&self, object: &StatefulObjectRef<'_>) -> Option<String> {
         let _ = object;
         None
     }
 
-    /// A flowtable.
+    /// Formats a flowtable.
     fn flowtable(&self, flowtable: &FlowtableRef<'_>) -> Option<String> {
         let _ = flowtable;
         None
     }
 
-    /// An element, or the end of a range of elements, of a set.
+    /// Formats an element, or the end of a range of elements, of a set.
     fn element(&self, set: &SetRef<'_>, element: &ElementRef<'_>) -> Option<String> {
         let _ = (set, element);
         None
@@ -121,19 +119,19 @@ pub trait Words {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(transparent))]
 pub struct Diff {
-    /// The differences: by table, in it by kind of object.
+    /// The differences: by table, and in a table by kind of object.
     pub changes: Vec<Change>,
 }
 
 impl Diff {
-    /// Whether the two are the same.
+    /// Whether both are the same.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 }
 
-/// One line a change, and a second one where an object changed: `-` as it was, `+` as it is.
+/// Formats one line per change, or two for a changed object: `-` for the old object, `+` for the new one.
 impl fmt::Display for Diff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Change {
@@ -157,15 +155,14 @@ impl fmt::Display for Diff {
 }
 
 impl Snapshot {
-    /// What differs between this snapshot, as the old one, and another, as the new one: of all that
-    /// either covers, so compare snapshots of one scope.
+    /// Compares this snapshot, as the old one, with another, as the new one: everything that either covers, so both
+    /// should have the same scope.
     ///
-    /// Objects are compared byte by byte: a snapshot that was read from JSON or the like has the
-    /// attributes of each in this crate's order and not in the kernel's, so there compare two that were
-    /// read so.
+    /// Objects are compared byte by byte. A snapshot that was read from JSON or a similar format has the attributes in
+    /// this crate's order instead of the kernel's, so compare it only with another such snapshot.
     ///
-    /// Anonymous sets and the chains that are bound to a rule are compared as parts of that rule: by what is
-    /// in them. Their names are the kernel's, and others after a rollback.
+    /// Anonymous sets and the chains that are bound to a rule are compared by content, as parts of that rule. The
+    /// kernel assigns their names, which differ after a rollback.
     ///
     /// # Errors
     /// [`LeftOut`] if one of them [lacks elements](Self::lacks_elements).
@@ -175,7 +172,7 @@ impl Snapshot {
         self.diff_in_words(new, options, &Bytecode)
     }
 
-    /// As [`diff`](Self::diff), with words for what differs. What is compared is the same.
+    /// As [`diff`](Self::diff), with texts for the differences. The comparison is the same.
     ///
     /// # Errors
     /// As [`diff`](Self::diff).
@@ -199,7 +196,7 @@ impl Snapshot {
     }
 }
 
-/// An object in comparison: what it is called, what it is compared by, and itself, to be shown.
+/// An object in the comparison: its name, its comparison key, and itself, for printing.
 struct Item<'s> {
     name: BString,
     key: Vec<u8>,
@@ -296,7 +293,7 @@ struct Differ<'w> {
     changes: Vec<Change>,
 }
 
-/// What changed is shown by what was compared, if nothing else tells the two apart.
+/// Appends the comparison keys to the texts of a changed object, if the texts are equal.
 fn tell_apart(old: &mut Option<String>, new: &mut Option<String>, compared: [Option<&[u8]>; 2]) {
     if let (Some(old), Some(new), [Some(before), Some(after)]) = (old, new, compared)
         && old == new
@@ -330,7 +327,7 @@ impl Differ<'_> {
         }
     }
 
-    /// Compares what is in a table; a table that is not there has nothing in it.
+    /// Compares the members of a table; a missing table has none.
     fn contents<'t>(
         &mut self,
         path: &str,
@@ -395,7 +392,7 @@ impl Differ<'_> {
         }
     }
 
-    /// Compares objects by their names.
+    /// Compares objects by name.
     fn items<'t>(
         &mut self,
         kind: &'static str,
@@ -500,12 +497,12 @@ impl Differ<'_> {
     }
 }
 
-/// What is in something that may not be there.
+/// Returns the items of a container, none if it is missing.
 fn all<T, I>(container: Option<&T>, items: impl FnOnce(&T) -> Vec<I>) -> Vec<I> {
     container.map(items).unwrap_or_default()
 }
 
-/// The objects of each name.
+/// Matches objects by name.
 fn pairs<'s>(
     old: Vec<Item<'s>>,
     new: Vec<Item<'s>>,
@@ -514,11 +511,11 @@ fn pairs<'s>(
     by_name(old.into_iter().map(named), new.into_iter().map(named))
 }
 
-/// The rules of a chain on one side, and what belongs to them.
+/// The rules of a chain on one side, and the objects that belong to them.
 struct Side<'s> {
     rules: Vec<RuleRef<'s>>,
     table: Option<SnapshotTable<'s>>,
-    /// None where there is no such table.
+    /// `None` if the table doesn't exist.
     within: Option<&'s Within<'s>>,
 }
 
@@ -532,7 +529,7 @@ impl Side<'_> {
         keys.collect()
     }
 
-    /// Appends what is in the anonymous sets and bound chains of a rule, each in braces.
+    /// Appends the contents of the anonymous sets and bound chains of a rule, each in braces.
     fn append_parts(&self, rule: &RuleRef<'_>, words: &dyn Words, text: &mut String) {
         let Some(parts) = self.within.map(|within| within.parts(rule)) else {
             return;
@@ -563,7 +560,7 @@ impl Side<'_> {
     }
 }
 
-/// An object in one line, without what its path says.
+/// Formats an object in one line, without what its path contains.
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -641,7 +638,7 @@ fn comment(f: &mut fmt::Formatter<'_>, comment: Option<&BStr>) -> fmt::Result {
     }
 }
 
-/// Flags as nft writes them: `dormant`, `interval,timeout`.
+/// Formats flags like nft: `dormant`, `interval,timeout`.
 fn flags_in_words<F: bitflags::Flags>(flags: &F) -> String {
     let names = flags.iter_names().map(|(name, _)| name.to_lowercase());
     names.collect::<Vec<_>>().join(",")

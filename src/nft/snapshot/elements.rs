@@ -1,19 +1,17 @@
-//! The elements of a set, as the kernel takes them.
+//! Writes the elements of a set in the form that the kernel accepts.
 //!
-//! Elements are copied in the messages in which they were listed, but for
+//! Elements are copied in the messages in which they were listed, except for
 //!
-//! - elements that may hold expressions, which are listed in another way than they are taken
-//!   (`request.rs`);
-//! - intervals in a tree (`flags interval`, no concatenation), each of which is two elements, its start
-//!   and its end. They are listed from the highest to the lowest, and are sent as `nft` sends them,
-//!   from the lowest: what is below the first interval ends at 0, and has no start. Only if that end is
-//!   there first does a kernel that counts intervals (since 6.14) not count it, so that a set takes
-//!   as many intervals as its `size` says. An end whose start has timed out, which the kernel lists until
-//!   it collects both, is left out.
+//! - elements with expressions, which the kernel lists in another form than it accepts (`request.rs`);
+//! - intervals in a tree (`flags interval`, no concatenation), each of which consists of two elements, its start and
+//!   its end. The kernel lists them from the highest to the lowest; they are sent like `nft` does, from the lowest: the
+//!   range below the first interval ends at 0, and has no start. A kernel that counts intervals (since 6.14) excludes
+//!   this end only if it is added first, so that a set accepts as many intervals as its `size`. An end whose start has
+//!   timed out, which the kernel lists until it collects both, is left out.
 //!
-//!   Somebody may have deleted a start or an end alone. No kernel takes a start directly above a start
-//!   (but in an anonymous set), so that of several in a row the highest is sent first. None takes an end
-//!   directly above or below an end: it ends nothing, and is left out.
+//!   Somebody may have deleted only a start or an end. No kernel accepts a start directly above another start (except
+//!   in an anonymous set), so the highest of consecutive starts is sent first. No kernel accepts an end directly above
+//!   or below another end: it ends nothing, and is left out.
 
 use bstr::BStr;
 use chainwright_sys::netlink::NLM_F_CREATE;
@@ -35,20 +33,19 @@ use crate::nft::element::ElementKey;
 use crate::nft::transaction::Transaction;
 use crate::nft::{Element, ElementRef, Elements, Family, SetRef};
 
-/// Which attributes of an element hold expressions.
+/// The attributes of an element that contain expressions.
 const EXPRESSIONS: HoldingExpressions = HoldingExpressions::of(Element::KNOWN);
 
-/// Flags of a set of ranges that pass.
+/// Flags of an interval set with timeouts.
 const PASSING_RANGES: u32 = NFT_SET_INTERVAL | NFT_SET_TIMEOUT;
 
-/// About how many bytes of elements are put into a message, as the kernel does; an attribute holds
-/// 65,531 at most.
+/// Approximate size of the elements in a message, as in the kernel; an attribute has at most 65,531 bytes.
 pub(super) const CHUNK: usize = 24 << 10;
 
 /// An element of a set of intervals.
 #[derive(Clone, Copy)]
 pub(super) struct Bound<'s> {
-    /// The catch-all element has none, and belongs to no interval.
+    /// `None` for the catch-all element, which belongs to no interval.
     pub(super) key: Option<&'s [u8]>,
     pub(super) is_start: bool,
     pub(super) element: Attribute<'s>,
@@ -59,32 +56,32 @@ impl<'s> Bound<'s> {
         !self.is_start
     }
 
-    /// Where it stands in the tree.
+    /// Returns the position in the tree.
     pub(super) const fn place(&self) -> (Option<&'s [u8]>, bool) {
         (self.key, self.is_start)
     }
 }
 
-/// Puts bounds of a tree, from the lowest, into the order in which the kernel takes them.
+/// Sorts bounds of a tree, which ascend, into the order in which the kernel accepts them.
 pub(super) fn order_bounds(bounds: &mut [Bound<'_>]) {
     bounds
         .chunk_by_mut(|one, next| one.is_start && next.is_start)
         .for_each(<[_]>::reverse);
 }
 
-/// Which set elements are put into or taken out of.
+/// The set of an operation on elements.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'s> {
     pub(super) family: Family,
     pub(super) table: &'s BStr,
-    /// The set's name; of an anonymous one that is made in the same transaction the pattern.
+    /// The set's name; for an anonymous set of the same transaction its name pattern.
     pub(super) set: &'s BStr,
-    /// The number of such a one.
+    /// The ID of such a set.
     pub(super) id: Option<u32>,
 }
 
 impl<'s> Target<'s> {
-    /// A set that has a name.
+    /// Creates the target for a named set.
     pub(super) fn named(set: &SetRef<'s>) -> Self {
         Self {
             family: set.family(),
@@ -103,13 +100,13 @@ impl<'s> Target<'s> {
     }
 }
 
-/// Whether a set with these flags is a tree of intervals, each of which is two elements.
+/// Whether a set with these flags is an interval tree, in which an interval consists of two elements.
 pub(super) const fn is_tree(flags: u32) -> bool {
     flags & NFT_SET_INTERVAL != 0 && flags & NFT_SET_CONCAT == 0
 }
 
 impl Snapshot {
-    /// Appends the operations that put its elements into a set.
+    /// Appends the operations that add a set's elements to it.
     pub(super) fn write_elements(
         &self,
         tx: &mut Transaction,
@@ -137,11 +134,11 @@ impl Snapshot {
         }
         match SetRef::parse(&self.message(set.at)) {
             Ok(view) => self.write_elements_into(tx, set, Target::named(&view)),
-            Err(_) => Ok(()), // not in the index then
+            Err(_) => Ok(()), // such a message is not indexed
         }
     }
 
-    /// Appends the operations that put the elements of a set into that or another one.
+    /// Appends the operations that add the elements of a set to that or another one.
     pub(super) fn write_elements_into(
         &self,
         tx: &mut Transaction,
@@ -161,7 +158,7 @@ impl Snapshot {
         }
     }
 
-    /// The elements of a set, in the order in which they were listed.
+    /// Iterates over the elements of a set in the listed order.
     pub(super) fn listed_elements<'s>(
         &'s self,
         set: &'s SetIndex,
@@ -170,7 +167,7 @@ impl Snapshot {
         lists.flat_map(|list| list.map_while(Result::ok))
     }
 
-    /// The same, message by message.
+    /// Iterates over the lists of elements, one for each message.
     fn element_lists<'s>(&'s self, set: &'s SetIndex) -> impl Iterator<Item = Attributes<'s>> {
         set.elements.iter().map(|&at| {
             let list = Attributes::new(self.parts(at).1).find(NFTA_SET_ELEM_LIST_ELEMENTS);
@@ -178,12 +175,12 @@ impl Snapshot {
         })
     }
 
-    /// The elements of a tree of intervals, from the lowest.
+    /// Returns the elements of an interval tree, from the lowest.
     pub(super) fn bounds<'s>(&'s self, set: &'s SetIndex, flags: u32) -> Vec<Bound<'s>> {
         self.bounds_and_lone_ends(set, flags).0
     }
 
-    /// The same, and what is left out of them: ends whose starts may have timed out.
+    /// Returns the elements of an interval tree, and separately the ends whose starts may have timed out.
     pub(super) fn bounds_and_lone_ends<'s>(
         &'s self,
         set: &'s SetIndex,
@@ -198,8 +195,8 @@ impl Snapshot {
                 element,
             });
         }
-        // One interval may begin where another one ends: ends before starts. (They come the other way
-        // round, which costs a sort no more than a look at each.)
+        // One interval may begin at the end of another: ends sort before starts. (They are listed in descending order,
+        // which the sort handles in linear time.)
         bounds.sort_by_key(|bound| bound.place());
         let mut lone_ends = Vec::new();
         if flags & PASSING_RANGES == PASSING_RANGES {
@@ -221,27 +218,27 @@ impl Snapshot {
 }
 
 impl<'s> SnapshotSet<'s> {
-    /// Its elements as they are listed, message by message.
+    /// Iterates over its listed elements, one list for each message.
     pub(super) fn lists(&self) -> impl Iterator<Item = Attributes<'s>> + use<'s> {
         self.snapshot.element_lists(self.index)
     }
 
-    /// The element with this key, if there is one; `None` if that takes a look at all of them.
+    /// Returns the element with this key, if there is one; the outer `None` if that requires a linear search.
     pub(super) fn element_of(&self, key: ElementKey<&[u8]>) -> Option<Option<Attribute<'s>>> {
         let pieces = self.index.pieces.as_ref()?;
         let found = pieces.find(&self.index.elements, &self.snapshot.arena, key);
         found.ok()
     }
 
-    /// How many elements the kernel has counted, as it tells it: in a tree the starts of intervals, and not the
-    /// catch-all element. `None` if it does not tell.
+    /// Returns the kernel's count of elements: in a tree it includes only the starts of intervals, and never the
+    /// catch-all element. `None` if it is unknown.
     pub(super) fn counted(&self) -> Option<usize> {
         let set = self.set();
         let told = set.count()?;
         if !self.index.recounted {
             return Some(told as usize);
         }
-        // What it told is as old as the set.
+        // The reported count is as old as the set's message.
         let pieces = self.index.pieces.as_ref();
         let count = pieces
             .filter(|_| !is_tree(set.flags().unwrap_or_default().bits()))
@@ -257,7 +254,7 @@ impl<'s> SnapshotSet<'s> {
     }
 }
 
-/// Appends the operations that put listed elements into a set, as many as it takes.
+/// Appends the operations that add listed elements to a set.
 pub(super) fn write_all<'s>(
     tx: &mut Transaction,
     set: Target<'_>,
@@ -273,7 +270,7 @@ pub(super) fn write_all<'s>(
     )
 }
 
-/// Appends the operations that take listed elements out of a set.
+/// Appends the operations that delete listed elements from a set.
 pub(super) fn delete_all<'s>(
     tx: &mut Transaction,
     set: Target<'_>,
@@ -310,7 +307,7 @@ fn in_chunks<'s>(
         tx.operation(message, flags, set.family, |writer| {
             set.write(writer);
             writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |writer| {
-                // One at least, however long it is.
+                // At least one element, however long it is.
                 let mut first = true;
                 let mut next = |element: &Attribute<'_>| {
                     let fits = first || element.raw.len() <= room;
@@ -327,8 +324,8 @@ fn in_chunks<'s>(
     Ok(())
 }
 
-/// Writes the attributes of an element: expressions as the kernel takes them, the end of an interval
-/// without what no kernel takes of one and some list: a timeout of 0 (Linux 6.18), the set's statements (5.10).
+/// Writes the attributes of an element: expressions in the form that the kernel accepts, and the end of an interval
+/// without attributes that some kernels list but none accepts: a timeout of 0 (Linux 6.18), set statements (5.10).
 fn write_element(writer: &mut MessageWriter<'_>, attributes: &[u8]) {
     let attributes = &without_padding(attributes, Element::KNOWN);
     let attributes = Attributes::new(attributes);

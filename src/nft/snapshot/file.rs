@@ -1,34 +1,33 @@
-//! Snapshots in files.
+//! Saves and loads snapshots.
 //!
 //! # The format, version 1
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 8 | `CHAINWR` and a newline |
 //! | 4 | version, 1 |
 //! | 4 | `0x01020304` |
-//! | 4 | the generation that the snapshot shows; 0 if it shows none, or more than one |
+//! | 4 | the snapshot's generation; 0 if it has none, or more than one |
 //! | 4 | the scope's family, `NFPROTO_*`; 0 for all |
-//! | 8 | when it was written, in seconds since 1970 |
+//! | 8 | time of writing, in seconds since 1970 |
 //! | 16 | the boot in which it was taken (`/proc/sys/kernel/random/boot_id`), 0 if unknown |
 //! | 8 | number of messages |
 //! | 8 | their length in bytes, with padding |
 //! | 2 + n | length and name of the scope's table; length 0 if it covers all tables |
 //! | 2 + n | length and text of the kernel's release |
 //! | 0 – 3 | padding to a multiple of four |
-//! | … | the messages, as the kernel sent them, each padded to a multiple of four |
+//! | … | the messages as sent by the kernel, each padded to a multiple of four |
 //! | 32 | SHA-256 of all bytes before it |
 //!
-//! Numbers are in the byte order of the machine that wrote the file, as those in netlink headers and
-//! register values are: the third field says which, and a machine of the other order refuses the file.
-//! Messages are `struct nlmsghdr`, `struct nfgenmsg` and attributes (`linux/netlink.h`,
-//! `linux/netfilter/nfnetlink.h`, `linux/netfilter/nf_tables.h`), types `NFT_MSG_NEW*`; an object comes
-//! before what is in it: a table, then its chains, stateful objects, flowtables, sets with their
-//! elements, and rules by chain.
+//! Numbers have the byte order of the machine that wrote the file, like those in netlink headers and register values:
+//! the third field identifies it, and a machine with the other byte order refuses the file. Messages are
+//! `struct nlmsghdr`, `struct nfgenmsg` and attributes (`linux/netlink.h`, `linux/netfilter/nfnetlink.h`,
+//! `linux/netfilter/nf_tables.h`), types `NFT_MSG_NEW*`; an object precedes its members: a table, then its chains,
+//! stateful objects, flowtables, sets with their elements, and rules by chain.
 //!
-//! A file is read in two passes: the checksum first, so that nothing of a damaged file is taken for a
-//! ruleset. As anybody can make a checksum, the second pass believes nothing either: memory is taken
-//! for what is there, not for what a number says, and every object is checked as if the kernel sent it.
+//! A file is read in two passes. The first verifies the checksum, so that a damaged file is never loaded. As anybody
+//! can compute a checksum, the second pass doesn't trust the content either: it allocates memory for existing bytes,
+//! not for declared lengths, and checks every object as if the kernel had sent it.
 
 use std::fmt;
 use std::fs::{self, File, FileType, OpenOptions, Permissions};
@@ -55,23 +54,22 @@ const ORDER: u32 = 0x0102_0304;
 const FIXED: usize = 64;
 const CHECKSUM: usize = 32;
 
-/// Why a file could not be written, or is no snapshot.
+/// Why a file could not be written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The snapshot was read without elements.
+    /// The snapshot lacks elements.
     #[error(transparent)]
     LeftOut(#[from] LeftOut),
-    /// Reading or writing failed. A file that was there before is as it was; only if `action` is
-    /// `write the directory of`, the new one is in its place, and may be gone again after a power
-    /// failure.
+    /// Reading or writing failed. An existing file is unchanged, except if `action` is `write the directory of`: then
+    /// the new file is in place, but may be lost after a power failure.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was being done.
+        /// The failed action.
         action: &'static str,
-        /// To which file.
+        /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// What stands there is no regular file, and so is not replaced: a device, a directory, a pipe, a
@@ -81,12 +79,12 @@ pub enum FileError {
         _ => "",
     })]
     NotRegular {
-        /// Where it stands.
+        /// The path.
         path: PathBuf,
-        /// What it is.
+        /// Its type.
         what: NotRegular,
     },
-    /// The file does not begin as one of this crate's.
+    /// The file doesn't have this crate's signature.
     #[error("{} is not a chainwright backup", path.display())]
     Foreign {
         /// The file.
@@ -101,19 +99,19 @@ pub enum FileError {
         version: u32,
     },
     /// The file was written on a machine of the other byte order.
-    #[error("{} was written on a machine of another byte order", path.display())]
+    #[error("{} was written on a machine with a different byte order", path.display())]
     ByteOrder {
         /// The file.
         path: PathBuf,
     },
-    /// The file is shorter than it says.
+    /// The file is shorter than its header says.
     #[error("{} is truncated: {length} bytes of at least {expected}", path.display())]
     Truncated {
         /// The file.
         path: PathBuf,
         /// Its length in bytes.
         length: u64,
-        /// How long it should be.
+        /// The expected minimum length in bytes.
         expected: u64,
     },
     /// The checksum does not fit the content, or something follows it.
@@ -127,7 +125,7 @@ pub enum FileError {
     Inconsistent {
         /// The file.
         path: PathBuf,
-        /// How.
+        /// The contradiction.
         reason: &'static str,
     },
     /// The content is no ruleset, though the checksum fits.
@@ -135,20 +133,20 @@ pub enum FileError {
     Content {
         /// The file.
         path: PathBuf,
-        /// Which message it is, counted from 0.
+        /// Index of the message, from 0.
         message: u64,
-        /// What is wrong with it.
+        /// The error in the message.
         source: Malformed,
     },
 }
 
-/// What stands at a path, if it is no regular file.
+/// The type of a path that is not a regular file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NotRegular {
     /// A directory.
     Directory,
-    /// A symbolic link, whatever it points to.
+    /// A symbolic link, whatever its target.
     Link,
     /// A character or block device.
     Device,
@@ -156,12 +154,12 @@ pub enum NotRegular {
     Pipe,
     /// A socket.
     Socket,
-    /// Something that this crate does not know.
+    /// An unknown type.
     Unknown,
 }
 
 impl NotRegular {
-    /// What is replaced is a file, or nothing.
+    /// Returns the type; `None` for a regular file.
     fn of(kind: FileType) -> Option<Self> {
         Some(match kind {
             _ if kind.is_file() => return None,
@@ -188,10 +186,10 @@ impl fmt::Display for NotRegular {
     }
 }
 
-/// What a file says about itself.
+/// The provenance of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provenance {
-    /// When it was written.
+    /// Time of writing.
     pub written: SystemTime,
     /// The kernel's release, `uname -r`.
     pub kernel: String,
@@ -199,7 +197,7 @@ pub struct Provenance {
     pub boot: [u8; 16],
 }
 
-/// Passes bytes on and sums them up.
+/// A writer that computes a checksum.
 struct Summing<W> {
     inner: W,
     sum: Sha256,
@@ -216,17 +214,16 @@ impl<W: Write> Write for Summing<W> {
     }
 }
 
-/// A file that is not yet in the place of the one that it replaces.
+/// A file that has not yet replaced its destination.
 enum Unsaved {
-    /// It has no name, and goes with the process. The path is what it is called for a moment if another file must be
-    /// replaced.
+    /// Has no name, and disappears with the process. The path is its temporary name while it replaces an existing file.
     Unnamed(File, PathBuf),
     /// For file systems without `O_TMPFILE`.
     Named(tempfile::NamedTempFile),
 }
 
 impl Unsaved {
-    /// Makes it in this directory, for its owner alone.
+    /// Creates the file in this directory, readable only by its owner.
     fn beside(path: &Path, directory: &Path) -> io::Result<Self> {
         let unnamed = OpenOptions::new()
             .write(true)
@@ -256,7 +253,7 @@ impl Unsaved {
         }
     }
 
-    /// Puts it in the place of that path.
+    /// Moves the file to this path.
     fn replace(self, path: &Path) -> io::Result<()> {
         let (file, beside) = match self {
             Self::Unnamed(file, beside) => (file, beside),
@@ -271,7 +268,7 @@ impl Unsaved {
             result.as_ref().is_err_and(|error| error.kind() == kind)
         };
         let mut linked = link(path);
-        // A link replaces nothing. Whoever saves to the same path meanwhile uses the same name, for a file that is whole.
+        // `linkat` doesn't replace a file. Concurrent saves to this path share the temporary name, for complete files.
         for _ in 0..100 {
             if !is(&linked, io::ErrorKind::AlreadyExists) {
                 break;
@@ -296,24 +293,21 @@ impl Unsaved {
 }
 
 impl Snapshot {
-    /// Writes the snapshot into a file: into one without a name first, which then takes the place of what was there,
-    /// so that at any moment, and after a crash at any moment, the file holds the old content or the
-    /// new one. Only its owner can read it.
+    /// Writes the snapshot to a file: first to an unnamed one, which then replaces the existing file, so that the path
+    /// has the complete old or the complete new content at any moment, even after a crash. Only its owner can read it.
     ///
-    /// Only a regular file is replaced. Whatever else stands there stays: a device, a directory, a pipe, a
-    /// socket. A symbolic link is neither replaced nor followed: whoever may make links in a directory that
-    /// all may write to would else choose what root overwrites. What somebody puts there between the look and
-    /// the replacement is not seen.
+    /// It replaces only regular files, not devices, directories, pipes or sockets. It neither replaces nor follows
+    /// symbolic links: otherwise anyone who may create links in a world-writable directory could choose which file root
+    /// overwrites. A file created between the check and the replacement is not detected.
     ///
-    /// A process that is killed while it saves leaves nothing, unless the kill falls between the two system calls that
-    /// replace an existing file: then a whole file called `.chainwright-` and sixteen digits stays beside it, which the
-    /// next save to the same path removes. On file systems without `O_TMPFILE` a kill at any moment may leave a file
-    /// called `.chainwright-` and six letters or digits.
+    /// A process that is killed during a save leaves no file, except between the two system calls that replace an
+    /// existing file: then a complete file named `.chainwright-` and sixteen digits remains next to it, which the next
+    /// save to the same path removes. On file systems without `O_TMPFILE` a kill at any moment may leave a file named
+    /// `.chainwright-` and six letters or digits.
     ///
     /// # Errors
-    /// [`FileError::LeftOut`] for a snapshot that [lacks elements](Self::lacks_elements);
-    /// [`FileError::NotRegular`]; [`FileError::Io`]; what was there before is then as it was, but for the
-    /// case that is said there.
+    /// [`FileError::LeftOut`] for a snapshot that [lacks elements](Self::lacks_elements); [`FileError::NotRegular`];
+    /// [`FileError::Io`]: then an existing file is unchanged, except in the case documented there.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
         self.insist_whole("saved")?;
         let path = path.as_ref();
@@ -328,11 +322,11 @@ impl Snapshot {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        // The path itself, not what a link points to.
+        // The path itself, not the target of a link.
         let there = match fs::symlink_metadata(path) {
             Ok(there) => NotRegular::of(there.file_type()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(fail("look at")(error)),
+            Err(error) => return Err(fail("stat")(error)),
         };
         if let Some(what) = there {
             return Err(FileError::NotRegular {
@@ -340,16 +334,16 @@ impl Snapshot {
                 what,
             });
         }
-        // So that what cannot be made durable is not begun.
+        // Opened first, so that a failure leaves everything unchanged.
         let parent = File::open(directory).map_err(fail("open the directory of"))?;
-        let mut file = Unsaved::beside(path, directory).map_err(fail("make a file beside"))?;
+        let mut file = Unsaved::beside(path, directory).map_err(fail("create a file next to"))?;
         self.write(BufWriter::with_capacity(1 << 20, file.as_file()))
             .map_err(fail("write"))?;
         file.as_file().sync_all().map_err(fail("write"))?;
         file.replace(path).map_err(fail("replace"))?;
-        // The new name must be on disk too.
+        // Makes the new name durable, too.
         match parent.sync_all() {
-            // A file system that knows no such thing.
+            // The file system doesn't support it.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             synced => synced.map_err(fail("write the directory of")),
         }
@@ -358,18 +352,18 @@ impl Snapshot {
     /// Writes the snapshot in the file format.
     ///
     /// # Errors
-    /// Those of the writer; [`InvalidInput`](io::ErrorKind::InvalidInput) for a snapshot of a table
-    /// with an empty name or one of more than 65,535 bytes, which no kernel has, and, with [`LeftOut`] as its
-    /// source, for one that [lacks elements](Self::lacks_elements).
+    /// The errors of the writer; [`InvalidInput`](io::ErrorKind::InvalidInput) for a snapshot of a table with an empty
+    /// name or one of more than 65,535 bytes, which no kernel has, and, with [`LeftOut`] as its source, for one that
+    /// [lacks elements](Self::lacks_elements).
     pub fn write(&self, writer: impl Write) -> io::Result<()> {
         self.insist_whole("saved")
             .map_err(|left_out| io::Error::new(io::ErrorKind::InvalidInput, left_out))?;
         let table = self.scope.table.as_deref().map_or(&[][..], |name| name);
-        // An empty one would stand for all tables, and a longer one be another.
+        // An empty name would mean all tables, and the length of a longer one doesn't fit.
         if self.scope.table.is_some() && (table.is_empty() || table.len() > usize::from(u16::MAX)) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "the snapshot is of a table with an empty name, or with one of more than 65,535 bytes",
+                "the snapshot is of a table whose name is empty or longer than 65,535 bytes",
             ));
         }
         let mut out = Summing {
@@ -422,7 +416,7 @@ impl Snapshot {
     /// Reads a snapshot from a file.
     ///
     /// # Errors
-    /// [`FileError`] names what is wrong with the file.
+    /// [`FileError`] identifies the problem of the file.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, FileError> {
         let path = path.as_ref();
         let fail = |source| FileError::Io {
@@ -441,8 +435,7 @@ impl Snapshot {
         .snapshot()
     }
 
-    /// What the file that the snapshot was loaded from says about itself; `None` for one that was read
-    /// from the kernel.
+    /// Returns the provenance of the file that the snapshot was loaded from; `None` for a snapshot from the kernel.
     #[must_use]
     pub const fn provenance(&self) -> Option<&Provenance> {
         self.provenance.as_ref()
@@ -461,14 +454,14 @@ impl Provenance {
     }
 }
 
-/// The boot that this machine is in; 0 if it does not say.
+/// Returns the current boot ID; 0 if it is unknown.
 pub(super) fn boot() -> [u8; 16] {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     u128::from_str_radix(&digits, 16).unwrap_or(0).to_be_bytes()
 }
 
-/// Checks what a file is, and that it is whole; how long it is without the checksum.
+/// Verifies the type and the checksum of a file; returns its length without the checksum.
 fn verify(file: &mut File, path: &Path) -> Result<u64, FileError> {
     let fail = |source| FileError::Io {
         action: "read",
@@ -539,10 +532,10 @@ fn number(head: &[u8; FIXED], offset: usize) -> u32 {
     u32::from_ne_bytes(at(head, offset))
 }
 
-/// The second pass.
+/// The second pass over a file.
 struct Reading<'p> {
     file: BufReader<File>,
-    /// How many bytes there are before the checksum.
+    /// Number of remaining bytes before the checksum.
     left: u64,
     path: &'p Path,
 }
@@ -555,11 +548,11 @@ impl Reading<'_> {
         }
     }
 
-    /// Reads so many bytes, which must be there.
+    /// Reads exactly this many bytes.
     fn exact(&mut self, bytes: &mut [u8]) -> Result<(), FileError> {
         let length = bytes.len() as u64;
         let Some(left) = self.left.checked_sub(length) else {
-            return Err(self.inconsistent("its header is longer than it is"));
+            return Err(self.inconsistent("its header is longer than the file"));
         };
         self.left = left;
         self.file.read_exact(bytes).map_err(|source| FileError::Io {
@@ -587,7 +580,7 @@ impl Reading<'_> {
         let padding = length.next_multiple_of(4) - length;
         self.exact(&mut [0; 3][..padding])?;
         let Ok(family) = u8::try_from(number(&head, 20)) else {
-            return Err(self.inconsistent("there is no family of the number in its header"));
+            return Err(self.inconsistent("unknown family in its header"));
         };
         let generation = number(&head, 16);
         let mut snapshot = Snapshot {
@@ -606,26 +599,26 @@ impl Reading<'_> {
             ..Snapshot::default()
         };
         if self.left != u64::from_ne_bytes(at(&head, 56)) {
-            return Err(self.inconsistent("its messages take more or fewer bytes than it says"));
+            return Err(self.inconsistent("the size of its messages differs from its header"));
         }
         let count = u64::from_ne_bytes(at(&head, 48));
         for number in 0..count {
             if self.left == 0 {
-                return Err(self.inconsistent("it holds fewer messages than it says"));
+                return Err(self.inconsistent("it has fewer messages than its header says"));
             }
             self.message(&mut snapshot, number)?;
         }
         if self.left != 0 {
-            return Err(self.inconsistent("it holds more messages than it says"));
+            return Err(self.inconsistent("it has more messages than its header says"));
         }
         if !snapshot.is_in_scope() {
-            return Err(self.inconsistent("it holds a table that it says it does not cover"));
+            return Err(self.inconsistent("it contains a table outside its scope"));
         }
         snapshot.close();
         Ok(snapshot)
     }
 
-    /// Reads a message, the one of this number, into its place.
+    /// Reads and indexes the message with this index.
     fn message(&mut self, snapshot: &mut Snapshot, number: u64) -> Result<(), FileError> {
         let path = self.path;
         let source = |source| FileError::Content {
@@ -642,16 +635,16 @@ impl Reading<'_> {
         };
         let mut length = [0; 4];
         if self.left < length.len() as u64 {
-            return Err(fail("it is longer than what is left of the file"));
+            return Err(fail("it is longer than the rest of the file"));
         }
         self.exact(&mut length)?;
         let whole = u32::from_ne_bytes(length);
         if !(20..=LONGEST).contains(&whole) {
-            return Err(fail("its length cannot be"));
+            return Err(fail("invalid length"));
         }
         let padded = (whole as usize).next_multiple_of(4);
         if self.left < (padded - length.len()) as u64 {
-            return Err(fail("it is longer than what is left of the file"));
+            return Err(fail("it is longer than the rest of the file"));
         }
         let room = snapshot
             .arena

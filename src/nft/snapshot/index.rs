@@ -1,10 +1,9 @@
-//! The index of a snapshot: which message is which object, and what is in what.
+//! The index of a snapshot: finds the message of each object, and the members of tables, chains and sets.
 //!
-//! [`Index::insert`] puts one message of the kernel into its place: a listing's, a file's, or an
-//! event's. It knows nothing of where messages come from.
+//! [`Index::insert`] indexes one message of the kernel: from a listing, a file, or an event. It doesn't depend on the
+//! source.
 //!
-//! It is one structure and what is asked of it; long, because each kind of object has its own way into it and
-//! its own numbers that must add up.
+//! The file contains one structure and its queries; each kind of object is indexed and counted in its own way.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -33,7 +32,7 @@ mod edit;
 
 pub(super) use edit::Place;
 
-/// A table and what is in it.
+/// A table and its members.
 #[derive(Debug, Clone)]
 pub(super) struct TableIndex {
     pub(super) at: Position,
@@ -41,15 +40,15 @@ pub(super) struct TableIndex {
     pub(super) sets: Vec<SetIndex>,
     pub(super) objects: Vec<Position>,
     pub(super) flowtables: Vec<Position>,
-    /// How many rules its chains have, and how many jumps of rules and elements lead to them: while it is read.
+    /// Total number of rules of its chains and of jumps to them from rules and elements; valid during a read.
     pub(super) uses: u64,
-    /// No object in it has a higher handle; `None` while nobody asked.
+    /// An upper bound of the handles in it; `None` until it is needed.
     highest: Option<u64>,
 }
 
 #[cfg(feature = "backup")]
 impl TableIndex {
-    /// Visits the table and all that is in it, each after those that it belongs to.
+    /// Visits the table and its members, each after its parents.
     pub(super) fn each<E>(
         &self,
         visit: &mut impl FnMut(Position) -> Result<(), E>,
@@ -74,32 +73,32 @@ impl TableIndex {
 pub(super) struct ChainIndex {
     pub(super) at: Position,
     pub(super) rules: Vec<Position>,
-    /// Whether a rule did not say that it follows the one before it.
+    /// Whether the position of a rule didn't match the preceding rule.
     pub(super) broken: bool,
 }
 
-/// A set, and the messages that hold its elements.
+/// A set, and the messages with its elements.
 #[derive(Debug, Clone)]
 pub(super) struct SetIndex {
     pub(super) at: Position,
-    /// Whether it is a verdict map, whose elements may lead to chains.
+    /// Whether it is a verdict map, whose elements may jump to chains.
     verdicts: bool,
     pub(super) elements: Vec<Position>,
-    /// Which of these holds which element, once one has changed.
+    /// Which message contains which element, once one has changed.
     pub(super) pieces: Option<Box<Pieces>>,
-    /// Whether elements came or went since the set told how many there are.
+    /// Whether elements were added or removed since the kernel reported their number.
     pub(super) recounted: bool,
 }
 
 impl SetIndex {
-    /// How many bytes of memory it holds.
+    /// Returns the memory use in bytes.
     fn memory(&self) -> usize {
         let pieces = self.pieces.as_ref().map_or(0, |pieces| pieces.memory());
         self.elements.capacity() * size_of::<Position>() + pieces
     }
 }
 
-/// What can be looked up by its name.
+/// Objects that can be looked up by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     Table(Family),
@@ -107,10 +106,10 @@ enum Kind {
     Set(u32),
 }
 
-/// Numbers by hashes, which are not hashed once more.
+/// Numbers by hashes; the map doesn't hash the key again.
 pub(super) type ByHash = HashMap<u64, u32, BuildHasherDefault<Identity>>;
 
-/// A hash is its own hash.
+/// A hasher that returns its input.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Identity(u64);
 
@@ -124,14 +123,14 @@ impl Hasher for Identity {
     }
 }
 
-/// Hash of kind, parent and name → number among its kind in its parent. Two names of one hash are told
-/// apart by looking.
+/// Maps the hash of kind, parent and name to the index of the object in its parent. On collisions the objects are
+/// compared.
 #[derive(Debug, Clone, Default)]
 struct Names {
     numbers: ByHash,
     /// Whether two names had the same hash.
     collided: bool,
-    /// How many objects were removed since they were numbered: each number may be too high by as many.
+    /// Number of objects removed since the map was built: each index may be too high by up to this number.
     removed: usize,
     hash: RandomState,
 }
@@ -151,21 +150,20 @@ impl Names {
     }
 }
 
-/// Which message is which object.
+/// Finds the message of each object.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
     pub(super) tables: Vec<TableIndex>,
-    /// Made when something is looked up for the first time: what the kernel lists comes in an order in
-    /// which nothing need be.
+    /// Built at the first look-up: a listing arrives in an order that requires none.
     names: OnceLock<Names>,
     hash: RandomState,
     last: Last,
 }
 
-/// So few tables are looked through one by one.
+/// Up to this number of tables a linear search is used.
 const FEW: usize = 16;
 
-/// Where the last rule went: the next one mostly goes there too.
+/// The position of the last rule: the next one usually belongs to the same chain.
 #[derive(Debug, Clone, Default)]
 struct Last {
     family: Family,
@@ -176,23 +174,23 @@ struct Last {
     valid: bool,
     /// The last rule's handle.
     handle: u64,
-    /// The set that the last elements went into.
+    /// The set of the last elements.
     set: usize,
 }
 
-/// What became of a message.
+/// The result of an insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inserted {
-    /// It is in its place.
+    /// The message is indexed.
     Placed,
-    /// What it belongs to is not there.
+    /// The parent doesn't exist.
     Stray,
-    /// It is no object of a ruleset.
+    /// The message isn't an object of a ruleset.
     Unrelated,
 }
 
 impl Index {
-    /// The names of everything.
+    /// Returns the map of all names.
     fn names(&self, arena: &Arena) -> &Names {
         self.names.get_or_init(|| {
             let mut names = Names::default();
@@ -218,7 +216,7 @@ impl Index {
         })
     }
 
-    /// The number of the object of this kind and name.
+    /// Returns the index of the object of this kind and name.
     fn find(
         &self,
         arena: &Arena,
@@ -233,18 +231,18 @@ impl Index {
         if let Some(number) = numbers.rfind(|&number| number < count && is(number)) {
             return Some(number);
         }
-        // Another name of the same hash was there first.
+        // The map contains only the first of several names with the same hash.
         (0..count).find(|&number| is(number))
     }
 
-    /// Gives a new object a name.
+    /// Adds the name of a new object.
     fn name(&mut self, kind: Kind, name: &BStr, number: usize) {
         if let Some(names) = self.names.get_mut() {
             names.insert(kind, name, number);
         }
     }
 
-    /// The number of a table.
+    /// Returns the index of a table.
     pub(super) fn table(&self, arena: &Arena, family: Family, name: &BStr) -> Option<usize> {
         let count = self.tables.len();
         let is = |number: usize| {
@@ -257,7 +255,7 @@ impl Index {
         self.find(arena, Kind::Table(family), name, count, is)
     }
 
-    /// The number of a chain in its table.
+    /// Returns the index of a chain in its table.
     pub(super) fn chain(&self, arena: &Arena, table: usize, name: &BStr) -> Option<usize> {
         let chains = &self.tables.get(table)?.chains;
         let kind = Kind::Chain(table as u32);
@@ -266,14 +264,14 @@ impl Index {
         })
     }
 
-    /// The number of a set in its table.
+    /// Returns the index of a set in its table.
     pub(super) fn set(&self, arena: &Arena, table: usize, name: &BStr) -> Option<usize> {
         let sets = &self.tables.get(table)?.sets;
         let is = |number: usize| set_at(arena, sets[number].at).is_ok_and(|set| set.name() == name);
         self.find(arena, Kind::Set(table as u32), name, sets.len(), is)
     }
 
-    /// Puts the message at this position into its place, behind all others of its kind.
+    /// Indexes the message at this position, after all others of its kind.
     pub(super) fn insert(&mut self, arena: &Arena, at: Position) -> Result<Inserted, Malformed> {
         let message = arena.message(at)?;
         if message.kind >> 8 != u16::from(NFNL_SUBSYS_NFTABLES) {
@@ -340,7 +338,7 @@ impl Index {
         message: &Message<'_>,
     ) -> Result<Inserted, Malformed> {
         let chain = ChainRef::parse(message)?;
-        // Chains of one table come one behind the other.
+        // The chains of a table are listed consecutively.
         let table = match self.tables.get(self.last.table) {
             Some(_) if self.last.is_in(chain.family(), chain.table()) => self.last.table,
             _ => match self.table(arena, chain.family(), chain.table()) {
@@ -390,14 +388,14 @@ impl Index {
         let table = self.last.table;
         let index = &mut self.tables[table].chains[self.last.chain];
         index.rules.push(at);
-        // The kernel names the rule before, so that neither a lost nor a repeated one goes unseen.
+        // The rule's position detects lost and repeated rules.
         index.broken |= rule.position().unwrap_or(0) != self.last.handle;
         self.last.handle = rule.handle();
         self.tables[table].uses += 1 + u64::from(jumps(&rule)?);
         Ok(Inserted::Placed)
     }
 
-    /// Says which chain the next rules are of, to spare looking it up.
+    /// Sets the chain of the next rules, to avoid a look-up.
     pub(super) fn expect_rules(&mut self, view: &ChainRef<'_>, table: usize, chain: usize) {
         if self.tables[table].chains[chain].rules.is_empty() {
             self.last.go(view.family(), view.table(), table);
@@ -406,7 +404,7 @@ impl Index {
         }
     }
 
-    /// The number of a rule's chain. In a listing it is mostly the next one that has rules.
+    /// Returns the index of a rule's chain. In a listing it is usually the next one with rules.
     fn chain_of_rule(&self, arena: &Arena, table: usize, name: &BStr) -> Option<usize> {
         let chains = &self.tables[table].chains;
         let next = match self.last.valid && self.last.table == table {
@@ -421,7 +419,7 @@ impl Index {
         self.chain(arena, table, name)
     }
 
-    /// Takes the rules of a chain out of the index, so that they can be inserted anew.
+    /// Removes the rules of a chain from the index, to insert them again.
     pub(super) fn forget_rules(
         &mut self,
         arena: &Arena,
@@ -438,7 +436,7 @@ impl Index {
         Ok(())
     }
 
-    /// How many rules each chain of a table has, and jumps lead to it.
+    /// Returns the number of rules of each chain plus the jumps to it.
     pub(super) fn uses(&self, arena: &Arena, table: usize) -> Result<Vec<u64>, Malformed> {
         let index = &self.tables[table];
         let mut uses = vec![0; index.chains.len()];
@@ -501,15 +499,15 @@ impl Index {
         Ok(Inserted::Placed)
     }
 
-    /// Whether a table has as many objects as it says (`NFTA_TABLE_USE`), none of them twice, and every set as many elements
-    /// (`NFTA_SET_COUNT`, Linux 6.16), as far as these numbers are exact.
+    /// Whether the numbers of a table's objects (`NFTA_TABLE_USE`) and of a set's elements (`NFTA_SET_COUNT`, Linux
+    /// 6.16) match the kernel's counts, as far as these are exact, without duplicates.
     ///
-    /// They count what others have prepared and not committed, too: a difference is no proof that
-    /// something is missing. Elements that were left out are not counted.
+    /// The kernel also counts uncommitted changes of other processes: a difference doesn't prove that something is
+    /// missing. Elements that were left out are not counted.
     pub(super) fn adds_up(&self, arena: &Arena, read: ElementsOf) -> Result<bool, Malformed> {
         for table in &self.tables {
             let mut members = table.chains.len() + table.objects.len() + table.flowtables.len();
-            // The kernel lists them in the order in which they were made.
+            // The kernel lists them in the order of creation.
             let (mut sets, mut objects, mut flowtables) = (Rising(0), Rising(0), Rising(0));
             let mut in_order = true;
             for &object in &table.objects {
@@ -524,9 +522,9 @@ impl Index {
                 let set = set_at(arena, index.at)?;
                 in_order &= sets.goes_on(set.handle());
                 let flags = set.flags().unwrap_or_default();
-                // One that belongs to a rule is not counted.
+                // The kernel doesn't count anonymous sets.
                 members += usize::from(!flags.contains(SetFlags::ANONYMOUS));
-                // The kernel counts ranges, and elements that are gone or came by a packet.
+                // The kernel counts the bounds of ranges, timed-out elements, and elements added by rules.
                 let inexact = SetFlags::INTERVAL | SetFlags::TIMEOUT | SetFlags::EVAL;
                 if flags.intersects(inexact) || !read.contains(ElementsOf::of(&set)) {
                     continue;
@@ -551,8 +549,8 @@ impl Index {
         Ok(true)
     }
 
-    /// A number that is the same for two readings that found the same tables, chains, sets, elements,
-    /// objects and flowtables.
+    /// Returns a digest that is equal for two reads with the same tables, chains, sets, elements, objects and
+    /// flowtables.
     pub(super) fn digest(&self, arena: &Arena) -> Result<u64, Malformed> {
         let mut digest = DefaultHasher::new();
         for table in &self.tables {
@@ -562,7 +560,7 @@ impl Index {
             }
             for index in &table.sets {
                 set_at(arena, index.at)?.name().hash(&mut digest);
-                // In any order: that of a hash table changes by itself.
+                // Independent of the order, which changes in a hash table.
                 let mut elements = 0u64;
                 for &at in &index.elements {
                     let message = ElementsRef::parse(&arena.message(at)?)?;
@@ -586,7 +584,7 @@ impl Index {
         Ok(digest.finish())
     }
 
-    /// Whether a set holds an element twice. No set of intervals can.
+    /// Whether an element appears twice in a set. Impossible in sets of intervals.
     pub(super) fn repeats(
         &self,
         arena: &Arena,
@@ -609,7 +607,7 @@ impl Index {
         Ok(hashes.windows(2).any(|two| two[0] == two[1]))
     }
 
-    /// Takes the elements of a set out of the index, so that they can be inserted anew.
+    /// Removes the elements of a set from the index, to insert them again.
     pub(super) fn forget_elements(
         &mut self,
         arena: &Arena,
@@ -629,9 +627,9 @@ impl Index {
         Ok(())
     }
 
-    /// How many elements of a table's verdict maps may have timed out: the kernel does not list those,
-    /// but the chains that they lead to count them until it collects them, of a set of intervals at its
-    /// next change.
+    /// Returns how many elements of a table's verdict maps may have timed out: the kernel does not list them, but the
+    /// use counts of their chains include them until the kernel collects them, in a set of intervals at its next
+    /// change.
     pub(super) fn timed_out(&self, arena: &Arena, table: usize) -> Result<u64, Malformed> {
         let mut timed_out = 0u64;
         for index in self.tables[table].sets.iter().filter(|set| set.verdicts) {
@@ -650,14 +648,14 @@ impl Index {
                     listed += u64::from(!element?.is_interval_end());
                 }
             }
-            // Of a tree of intervals it is half of its nodes, rounded down.
+            // For an interval tree the count is half of its nodes, rounded down.
             let count = u64::from(count) + u64::from(flags.contains(SetFlags::INTERVAL));
             timed_out = timed_out.saturating_add(count.saturating_sub(listed));
         }
         Ok(timed_out)
     }
 
-    /// Whether verdict maps of a table lack their elements, so that the jumps to a chain are not all known.
+    /// Whether verdict maps of a table lack their elements, so that some jumps are unknown.
     pub(super) fn lacks_jumps(
         &self,
         arena: &Arena,
@@ -675,12 +673,12 @@ impl Index {
         Ok(false)
     }
 
-    /// Says which set the next elements are of.
+    /// Sets the set of the next elements.
     pub(super) fn expect_elements(&mut self, set: usize) {
         self.last.set = set;
     }
 
-    /// How many bytes of memory it holds.
+    /// Returns the memory use in bytes.
     pub(super) fn memory(&self) -> usize {
         let positions = |list: &Vec<Position>| list.capacity() * size_of::<Position>();
         let of_tables: usize = self
@@ -706,7 +704,7 @@ impl Index {
         of_tables + self.tables.capacity() * size_of::<TableIndex>() + names
     }
 
-    /// Gives back memory that is not needed.
+    /// Frees unneeded memory.
     pub(super) fn close(&mut self) {
         self.tables.shrink_to_fit();
         for table in &mut self.tables {
@@ -716,11 +714,11 @@ impl Index {
     }
 }
 
-/// Handles that rise.
+/// Checks that handles are ascending.
 struct Rising(u64);
 
 impl Rising {
-    /// Whether the next one is higher than all before it.
+    /// Whether the next handle is higher than the previous one.
     fn goes_on(&mut self, handle: u64) -> bool {
         let rises = handle > self.0;
         self.0 = handle;
@@ -729,7 +727,7 @@ impl Rising {
 }
 
 impl Last {
-    /// Goes to another chain of the table.
+    /// Moves to another chain of the table.
     fn enter(&mut self, name: &BStr, chain: usize) {
         self.chain_name.clear();
         self.chain_name.extend_from_slice(name);
@@ -740,7 +738,7 @@ impl Last {
         self.family == family && self.table_name == *table && !table.is_empty()
     }
 
-    /// Goes to another table, to no chain of it yet.
+    /// Moves to another table, without a chain yet.
     fn go(&mut self, family: Family, table_name: &BStr, table: usize) {
         if !self.is_in(family, table_name) || self.table != table {
             self.family = family;
@@ -752,7 +750,7 @@ impl Last {
     }
 }
 
-/// The chain that a value or verdict leads to.
+/// Returns the target chain of a verdict.
 fn jump(data: Data<'_>) -> Option<Name<'_>> {
     match data {
         Data::Verdict(Verdict::Jump(target) | Verdict::Goto(target)) => Some(target),
@@ -760,8 +758,7 @@ fn jump(data: Data<'_>) -> Option<Name<'_>> {
     }
 }
 
-/// How an element of a list of expressions begins that is an `immediate`: the attribute
-/// `NFTA_EXPR_NAME` with that name.
+/// The start of an `immediate` in a list of expressions: the attribute `NFTA_EXPR_NAME` with that name.
 const IMMEDIATE: [u8; 14] = {
     let [l0, l1] = 14u16.to_ne_bytes();
     let [k0, k1] = NFTA_EXPR_NAME.to_ne_bytes();
@@ -770,7 +767,7 @@ const IMMEDIATE: [u8; 14] = {
     ]
 };
 
-/// Visits the chains that a rule's verdicts lead to.
+/// Visits the target chains of a rule's verdicts.
 pub(super) fn each_jump(
     rule: &RuleRef<'_>,
     visit: &mut impl FnMut(&BStr),
@@ -783,7 +780,7 @@ pub(super) fn each_jump(
         return Ok(());
     };
     while !list.at_end() {
-        // Nearly all are something else, and need not be read for that.
+        // Skips other expressions, nearly all, without parsing them.
         let (_, element) = list.advance()?;
         if element.starts_with(&IMMEDIATE)
             && let Some(attributes) = Attributes::new(element).find(NFTA_EXPR_DATA)
@@ -796,7 +793,7 @@ pub(super) fn each_jump(
     Ok(())
 }
 
-/// How many of a rule's verdicts lead to a chain.
+/// Returns the number of a rule's verdicts with a target chain.
 fn jumps(rule: &RuleRef<'_>) -> Result<u32, Malformed> {
     let mut count = 0;
     each_jump(rule, &mut |_| count += 1)?;

@@ -1,4 +1,4 @@
-//! Snapshots that were read without the elements of some sets.
+//! Snapshots without the elements of some sets.
 
 use bitflags::bitflags;
 
@@ -7,7 +7,7 @@ use crate::netlink::MessageError;
 use crate::nft::{SetFlags, SetRef};
 
 bitflags! {
-    /// Of which sets the elements are read. Each set is of one of these kinds.
+    /// The sets whose elements are read. Each set has one of these kinds.
     ///
     /// ```
     /// use chainwright::nft::ElementsOf;
@@ -16,24 +16,24 @@ bitflags! {
     /// ```
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct ElementsOf: u8 {
-        /// Of anonymous sets, which belong to a rule ([`SetFlags::ANONYMOUS`]).
+        /// Anonymous sets, which belong to a rule ([`SetFlags::ANONYMOUS`]).
         const ANONYMOUS = 1;
-        /// Of named sets to which rules add elements ([`SetFlags::EVAL`], `flags dynamic` in `nft`).
+        /// Named sets to which rules add elements ([`SetFlags::EVAL`], `flags dynamic` in `nft`).
         const DYNAMIC = 2;
-        /// Of all other named sets.
+        /// All other named sets.
         const NAMED = 4;
     }
 }
 
 impl Default for ElementsOf {
-    /// All.
+    /// Returns all kinds.
     fn default() -> Self {
         Self::all()
     }
 }
 
 impl ElementsOf {
-    /// Those that a set's belong to.
+    /// Returns the kind of a set.
     #[must_use]
     pub fn of(set: &SetRef<'_>) -> Self {
         let flags = set.flags().unwrap_or_default();
@@ -47,20 +47,19 @@ impl ElementsOf {
     }
 }
 
-/// How a snapshot is read ([`Connection::snapshot_with`](crate::nft::Connection::snapshot_with)), or a
+/// Options for reading a snapshot ([`Connection::snapshot_with`](crate::nft::Connection::snapshot_with)) or a
 /// [`Mirror`](crate::nft::live::Mirror).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SnapshotOptions {
-    /// The elements of which sets are read. A set of which they are not is there, and says so
+    /// The sets whose elements are read. The snapshot contains the other sets without elements
     /// ([`SnapshotSet::is_left_out`]).
     ///
-    /// Where elements of verdict maps are left out, the jumps to a chain cannot be counted: it is then not
-    /// noticed that the kernel ended a listing at a rule that is too large for a reply (32 KiB).
+    /// Without the elements of verdict maps the jumps to a chain cannot be counted: then the snapshot cannot detect
+    /// that the kernel ended a dump at a rule that is too large for a reply (32 KiB).
     pub elements: ElementsOf,
 }
 
-/// Something was asked of a snapshot that takes elements which it was read without
-/// ([`SnapshotOptions`]): as it is it would lose them.
+/// An operation needs elements that were left out when the snapshot was read ([`SnapshotOptions`]): it would lose them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the elements of set {set} were left out when the snapshot was read, so they cannot be {purpose}"
@@ -71,36 +70,36 @@ pub struct LeftOut {
     purpose: &'static str,
 }
 
-/// Why what a snapshot shows could not be put into a transaction.
+/// Why a snapshot could not be converted into a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// It lacks what is to be written, or compared.
+    /// The snapshot lacks elements that are required.
     #[error(transparent)]
     LeftOut(#[from] LeftOut),
-    /// What is desired as one's own is there, and somebody else's.
+    /// A table desired as one's own exists and belongs to someone else.
     #[error(transparent)]
     NotOwn(#[from] NotOwn),
-    /// An attribute was too long to be put into a message; cannot happen with what a kernel sent.
+    /// An attribute was too long for a message; impossible for data from a kernel.
     #[error(transparent)]
     MessageError(#[from] MessageError),
 }
 
 impl Snapshot {
-    /// Of which sets it holds the elements, as was asked for when it was read.
+    /// Returns the sets whose elements it contains, as requested when it was read.
     #[must_use]
     pub const fn elements(&self) -> ElementsOf {
         self.elements
     }
 
-    /// Whether it lacks elements of some set, as they were left out when it was read. Then it can be looked at
-    /// and planned from as far as they are not needed, and not be written: not back, not into a file.
+    /// Whether elements of some set were left out when it was read. Such a snapshot can be inspected and planned from
+    /// if these elements aren't needed, but neither restored nor saved.
     #[must_use]
     pub fn lacks_elements(&self) -> bool {
         self.insist_whole("told").is_err()
     }
 
-    /// That nothing was left out of it.
+    /// Returns an error if elements were left out.
     pub(super) fn insist_whole(&self, purpose: &'static str) -> Result<(), LeftOut> {
         let mut tables = self.tables();
         tables.try_for_each(|table| table.insist_whole(purpose))
@@ -113,7 +112,7 @@ impl Snapshot {
 }
 
 impl SnapshotTable<'_> {
-    /// That nothing was left out of it.
+    /// Returns an error if elements of the table were left out.
     pub(super) fn insist_whole(&self, purpose: &'static str) -> Result<(), LeftOut> {
         match self.snapshot.elements.is_all() {
             true => Ok(()),
@@ -123,14 +122,14 @@ impl SnapshotTable<'_> {
 }
 
 impl SnapshotSet<'_> {
-    /// Whether its elements were left out when the snapshot was read: then nothing is known of them, and
-    /// [`elements`](Self::elements) are none.
+    /// Whether its elements were left out when the snapshot was read: then they are unknown, and
+    /// [`elements`](Self::elements) is empty.
     #[must_use]
     pub fn is_left_out(&self) -> bool {
         self.snapshot.leaves_out(&self.set())
     }
 
-    /// That its elements are there.
+    /// Returns an error if the elements were left out.
     pub(super) fn insist_read(&self, purpose: &'static str) -> Result<(), LeftOut> {
         let set = self.set();
         match self.snapshot.leaves_out(&set) {

@@ -1,25 +1,24 @@
-//! Snapshots: a ruleset of one generation, kept as the kernel sent it.
+//! Snapshots: the ruleset of one generation, stored as sent by the kernel.
 //!
-//! A [`Snapshot`] is an arena of kernel messages with an index over it. Nothing is decoded until it is
-//! asked for, nothing that a newer kernel sends is lost, and the whole can be
-//! [written back](Snapshot::restore), [kept in a file](Snapshot::save) and
-//! [compared](Snapshot::diff).
+//! A [`Snapshot`] is an arena of kernel messages with an index over it. Messages are decoded on access, attributes of
+//! newer kernels are preserved, and a snapshot can be [restored](Snapshot::restore), [saved to a file](Snapshot::save)
+//! and [compared](Snapshot::diff).
 //!
-//! | step | where |
+//! | task | file |
 //! |---|---|
-//! | messages into memory | `arena.rs` |
-//! | messages into their places | `index.rs` |
-//! | from the kernel | `read.rs`: [`Connection::snapshot`](super::Connection::snapshot); while others change it: `repair.rs` |
-//! | back into the kernel | `restore.rs`; what it takes in another way than it lists it: `request.rs`, `elements.rs` |
-//! | to and from a file | `file.rs` |
-//! | to and from JSON and the like | `serial.rs`; what comes from outside: `outside.rs` |
-//! | a part, read by itself | `part.rs` |
-//! | a part of one | `narrow.rs`; what a text needs to know: `definitions.rs`, `needed.rs` |
-//! | how much there is | `contents.rs` |
-//! | without the elements of some sets | `left_out.rs` |
-//! | two snapshots | `diff.rs`; what is compared: `compare.rs`, and `within.rs`, of a rule what belongs to it |
-//! | kept current by events | `apply.rs`; the elements of sets that change: `pieces.rs`; memory: `renew.rs` |
-//! | from one to another | `plan/`; beside others who change the ruleset: `reconcile.rs` |
+//! | store messages | `arena.rs` |
+//! | index messages | `index.rs` |
+//! | read from the kernel | `read.rs`: [`Connection::snapshot`](super::Connection::snapshot); during changes by others: `repair.rs` |
+//! | restore | `restore.rs`; objects that the kernel lists in another form than it accepts: `request.rs`, `elements.rs` |
+//! | save and load files | `file.rs` |
+//! | convert to and from JSON and other formats | `serial.rs`; validation of outside data: `outside.rs` |
+//! | read a part | `part.rs` |
+//! | reduce a snapshot | `narrow.rs`; what nft's language needs: `definitions.rs`, `needed.rs` |
+//! | count | `contents.rs` |
+//! | leave out the elements of some sets | `left_out.rs` |
+//! | compare two snapshots | `diff.rs`; what is compared: `compare.rs`, and `within.rs` for what belongs to a rule |
+//! | apply events | `apply.rs`; the elements of sets that change: `pieces.rs`; memory: `renew.rs` |
+//! | plan the changes from one to another | `plan/`; during changes by others: `reconcile.rs` |
 
 use std::fmt;
 
@@ -106,53 +105,53 @@ impl From<Full> for Malformed {
     }
 }
 
-/// Why nothing in the index can be malformed.
+/// Why parsing indexed messages cannot fail.
 const READ: &str = "invariant: it was read once when it was put into the index";
 
-/// A ruleset, or a family's or table's part of one, of one generation, as the kernel sent it.
+/// A ruleset of one generation, or one family or table of it, as sent by the kernel.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     arena: Arena,
-    /// How many bytes in it are no longer needed.
+    /// Number of bytes in the arena that are no longer used.
     dead: usize,
     index: Index,
     generation: Option<Generation>,
-    /// What it covers: all, a family or a table.
+    /// What it covers: everything, a family or a table.
     scope: Scope<'static>,
-    /// Of which sets the elements are in it.
+    /// The sets whose elements it contains.
     elements: ElementsOf,
-    /// Whether nothing says in which boot it was taken.
+    /// Whether the boot in which it was taken is unknown.
     #[cfg(feature = "serde")]
     of_any_boot: bool,
-    /// Of the file that it was loaded from.
+    /// The provenance of the file that it was loaded from.
     #[cfg(feature = "backup")]
     provenance: Option<Provenance>,
 }
 
-/// Why a snapshot could not be read, or not as one whole.
+/// Why a snapshot could not be read, or not consistently.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// Changes ran across every attempt. What the last one read is of more than one generation.
+    /// The ruleset changed during every attempt. The snapshot of the last attempt mixes several generations.
     #[error("the ruleset kept changing while it was read ({attempts} attempts)")]
     Interrupted {
-        /// How often it was tried.
+        /// Number of attempts.
         attempts: u32,
-        /// What the last attempt read.
+        /// The result of the last attempt.
         snapshot: Box<Snapshot>,
     },
-    /// A chain's rules do not add up: the kernel ends a listing without a word at a rule that is too
-    /// large for a reply (32 KiB), and counts what others have prepared and not committed.
+    /// The number of a chain's rules doesn't match its use count: the kernel silently ends a dump at a rule that is too
+    /// large for a reply (32 KiB), and it counts uncommitted changes of other processes.
     #[error(
-        "not all rules could be read: chain {} has {} rules and jumps to it together, but {} came; the \
-         kernel cuts a listing short at a rule of more than 32 KiB, and counts what others have \
-         prepared and not committed yet",
+        "not all rules could be read: chain {} has {} rules and jumps to it in total, but {} were listed; the \
+         kernel truncates a dump at a rule of more than 32 KiB, and counts what other processes have \
+         prepared but not committed yet",
         chain.chain, chain.expected, chain.found
     )]
     Incomplete {
         /// The first such chain.
         chain: MissingRules,
-        /// What was read.
+        /// The result.
         snapshot: Box<Snapshot>,
     },
     /// A request failed.
@@ -167,7 +166,7 @@ impl From<Malformed> for SnapshotError {
 }
 
 impl SnapshotError {
-    /// What was read, if anything was: with no promise that it is whole or of one generation.
+    /// Returns the result, if there is one; it may be incomplete or mix several generations.
     #[must_use]
     pub fn into_snapshot(self) -> Option<Snapshot> {
         match self {
@@ -180,32 +179,32 @@ impl SnapshotError {
 }
 
 impl Snapshot {
-    /// The generation that it shows; `None` if a change ran across the reading. Of a snapshot from a file it
-    /// says where that came from, and no transaction can expect it.
+    /// Returns its generation; `None` if the ruleset changed during the read. The generation of a snapshot from a file
+    /// refers to the origin of the file, and no transaction can expect it.
     #[must_use]
     pub const fn generation(&self) -> Option<Generation> {
         self.generation
     }
 
-    /// What it covers.
+    /// Returns what it covers.
     #[must_use]
     pub const fn scope(&self) -> &Scope<'static> {
         &self.scope
     }
 
-    /// How many bytes the kernel's messages take.
+    /// Returns the total size of the kernel's messages in bytes.
     #[must_use]
     pub fn byte_length(&self) -> usize {
         self.arena.len() - self.dead
     }
 
-    /// How many bytes of memory it holds: the messages and the index over them.
+    /// Returns the memory use in bytes: the messages and the index over them.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.arena.memory() + self.index.memory()
     }
 
-    /// The tables, in the kernel's order.
+    /// Iterates over the tables in the kernel's order.
     pub fn tables(&self) -> impl ExactSizeIterator<Item = SnapshotTable<'_>> {
         (0..self.index.tables.len()).map(|number| SnapshotTable {
             snapshot: self,
@@ -213,7 +212,7 @@ impl Snapshot {
         })
     }
 
-    /// The table of this name.
+    /// Returns the table of this name.
     pub fn table<'n>(
         &self,
         family: Family,
@@ -226,7 +225,7 @@ impl Snapshot {
         })
     }
 
-    /// The chain of this name.
+    /// Returns the chain of this name.
     pub fn chain(
         &self,
         family: Family,
@@ -236,7 +235,7 @@ impl Snapshot {
         self.table(family, table)?.chain(name)
     }
 
-    /// A digest of what was found, if that does not add up.
+    /// Returns a digest of the snapshot if it is inconsistent.
     fn doubt(&self) -> Result<Option<u64>, Error> {
         Ok(match self.index.adds_up(&self.arena, self.elements)? {
             true => None,
@@ -250,7 +249,7 @@ impl Snapshot {
             .expect("invariant: only messages that could be read are put into the index")
     }
 
-    /// Visits every message, each after those that it belongs to.
+    /// Visits every message, each after its parents.
     #[cfg(feature = "backup")]
     fn each<E>(&self, mut visit: impl FnMut(Position) -> Result<(), E>) -> Result<(), E> {
         let mut tables = self.index.tables.iter();
@@ -274,13 +273,13 @@ impl<'s> SnapshotTable<'s> {
         &self.snapshot.index.tables[self.number]
     }
 
-    /// The table itself.
+    /// Returns the table itself.
     #[must_use]
     pub fn table(&self) -> TableRef<'s> {
         table_at(&self.snapshot.arena, self.index().at).expect(READ)
     }
 
-    /// Its chains, in the kernel's order.
+    /// Iterates over its chains in the kernel's order.
     pub fn chains(&self) -> impl ExactSizeIterator<Item = SnapshotChain<'s>> + use<'s> {
         let snapshot = self.snapshot;
         self.index()
@@ -289,7 +288,7 @@ impl<'s> SnapshotTable<'s> {
             .map(move |index| SnapshotChain { snapshot, index })
     }
 
-    /// The chain of this name.
+    /// Returns the chain of this name.
     pub fn chain(&self, name: impl AsRef<[u8]>) -> Option<SnapshotChain<'s>> {
         let snapshot = self.snapshot;
         let number = snapshot
@@ -303,7 +302,7 @@ impl<'s> SnapshotTable<'s> {
 }
 
 impl<'s> SnapshotTable<'s> {
-    /// Its sets and maps, in the kernel's order.
+    /// Iterates over its sets and maps in the kernel's order.
     pub fn sets(&self) -> impl ExactSizeIterator<Item = SnapshotSet<'s>> + use<'s> {
         let snapshot = self.snapshot;
         self.index()
@@ -312,7 +311,7 @@ impl<'s> SnapshotTable<'s> {
             .map(move |index| SnapshotSet { snapshot, index })
     }
 
-    /// The set or map of this name.
+    /// Returns the set or map of this name.
     pub fn set(&self, name: impl AsRef<[u8]>) -> Option<SnapshotSet<'s>> {
         let snapshot = self.snapshot;
         let number = snapshot
@@ -324,7 +323,7 @@ impl<'s> SnapshotTable<'s> {
         })
     }
 
-    /// Its stateful objects, in the kernel's order.
+    /// Iterates over its stateful objects in the kernel's order.
     pub fn objects(&self) -> impl ExactSizeIterator<Item = StatefulObjectRef<'s>> + use<'s> {
         let snapshot = self.snapshot;
         self.index()
@@ -333,7 +332,7 @@ impl<'s> SnapshotTable<'s> {
             .map(move |&at| StatefulObjectRef::parse(&snapshot.message(at)).expect(READ))
     }
 
-    /// The stateful object of this type and name.
+    /// Returns the stateful object of this type and name.
     pub fn object(
         &self,
         object_type: ObjectType,
@@ -344,7 +343,7 @@ impl<'s> SnapshotTable<'s> {
             .find(|object| object.object_type() == object_type && object.name() == name)
     }
 
-    /// Its flowtables, in the kernel's order.
+    /// Iterates over its flowtables in the kernel's order.
     pub fn flowtables(&self) -> impl ExactSizeIterator<Item = FlowtableRef<'s>> + use<'s> {
         let snapshot = self.snapshot;
         self.index()
@@ -353,7 +352,7 @@ impl<'s> SnapshotTable<'s> {
             .map(move |&at| FlowtableRef::parse(&snapshot.message(at)).expect(READ))
     }
 
-    /// The flowtable of this name.
+    /// Returns the flowtable of this name.
     pub fn flowtable(&self, name: impl AsRef<[u8]>) -> Option<FlowtableRef<'s>> {
         let name = BStr::new(&name);
         self.flowtables().find(|flowtable| flowtable.name() == name)
@@ -368,14 +367,14 @@ pub struct SnapshotSet<'s> {
 }
 
 impl<'s> SnapshotSet<'s> {
-    /// The set itself.
+    /// Returns the set itself.
     #[must_use]
     pub fn set(&self) -> SetRef<'s> {
         SetRef::parse(&self.snapshot.message(self.index.at)).expect(READ)
     }
 
-    /// Its elements, in the order in which the kernel sent them; none if they were
-    /// [left out](Self::is_left_out).
+    /// Iterates over its elements in the order in which the kernel sent them; there are none if they were [left
+    /// out](Self::is_left_out).
     pub fn elements(&self) -> impl Iterator<Item = ElementRef<'s>> + use<'s> {
         let snapshot = self.snapshot;
         self.index.elements.iter().flat_map(move |&at| {
@@ -385,8 +384,8 @@ impl<'s> SnapshotSet<'s> {
         })
     }
 
-    /// The element with this key, byte for byte as the kernel keeps it; of a set of intervals, the one
-    /// that an interval starts with. Looks through all of them.
+    /// Returns the element with this key, in the kernel's encoding; in a set of intervals, the one that starts an
+    /// interval. This is a linear search.
     #[must_use]
     pub fn element(&self, key: &[u8]) -> Option<ElementRef<'s>> {
         self.elements()
@@ -394,8 +393,8 @@ impl<'s> SnapshotSet<'s> {
     }
 }
 
-/// The whole as `nft --debug=netlink list ruleset` prints it before its own listing (nft 1.0.6): of
-/// each table the sets with their elements, then the rules.
+/// Formats the snapshot as `nft --debug=netlink list ruleset` does before its own listing (nft 1.0.6): for each table
+/// the sets with their elements, then the rules.
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for table in self.tables() {
@@ -423,20 +422,20 @@ pub struct SnapshotChain<'s> {
 }
 
 impl<'s> SnapshotChain<'s> {
-    /// The chain itself.
+    /// Returns the chain itself.
     #[must_use]
     pub fn chain(&self) -> ChainRef<'s> {
         chain_at(&self.snapshot.arena, self.index.at).expect(READ)
     }
 
-    /// Its rule at this place, from 0.
+    /// Returns the rule at this index, from 0.
     #[must_use]
     pub fn rule(&self, place: usize) -> Option<RuleRef<'s>> {
         let at = *self.index.rules.get(place)?;
         Some(RuleRef::parse(&self.snapshot.message(at)).expect(READ))
     }
 
-    /// Its rules, in order.
+    /// Iterates over its rules in order.
     pub fn rules(&self) -> impl ExactSizeIterator<Item = RuleRef<'s>> + use<'s> {
         let snapshot = self.snapshot;
         self.index

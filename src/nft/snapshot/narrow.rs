@@ -1,4 +1,4 @@
-//! A part of a snapshot.
+//! Reduces a snapshot to a part.
 
 use std::convert::Infallible;
 
@@ -7,15 +7,14 @@ use super::{READ, Snapshot};
 use crate::nft::Family;
 use crate::nft::scope::Scope;
 
-/// Why a part fits where the whole did.
+/// Why a part fits if the whole did.
 const SMALLER: &str = "invariant: a part takes no more room than the whole";
 
 impl Snapshot {
-    /// The part of it that is of one family or table, as if only that had been taken: to bring one table
-    /// back from a file that holds all of them, or to compare one. `None` if it is of nothing that the filter
-    /// admits.
+    /// Returns the part with one family or table, as if only this had been read: to restore one table from a file with
+    /// all of them, or to compare one. `None` if the snapshot covers nothing that the filter admits.
     ///
-    /// Needs time and memory in proportion to the part.
+    /// Takes time and memory in proportion to the part.
     #[must_use]
     pub fn narrowed(&self, filter: &Scope<'_>) -> Option<Self> {
         let scope = both(&self.scope, filter)?;
@@ -44,7 +43,7 @@ impl Snapshot {
     }
 }
 
-/// What two filters admit both.
+/// Returns the intersection of two filters.
 fn both(one: &Scope<'_>, other: &Scope<'_>) -> Option<Scope<'static>> {
     let family = match (one.family, other.family) {
         (Family::UNSPEC, family) | (family, Family::UNSPEC) => family,

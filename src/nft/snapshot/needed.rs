@@ -1,5 +1,5 @@
-//! What a text needs to know of what is there: some sets, of some of them the ranges, and of some chains the handle or the
-//! rules, with their tables. What else there is, however much, is not read.
+//! Reads only what a text refers to: some sets, the ranges of some of them, and the handles or rules of some chains,
+//! with their tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -15,16 +15,16 @@ use crate::nft::connection::Connection;
 use crate::nft::watch::MemberKey;
 use crate::nft::{Element, Scope, SetFlags, SetId};
 
-/// What is needed.
+/// The objects to read.
 #[doc(hidden)]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needed {
-    /// Sets that must be known; of those with `true` also the elements, where these are ranges.
+    /// Sets to read; those with `true` including the elements, if these are ranges.
     pub sets: BTreeMap<MemberKey, bool>,
-    /// Sets that are declared: where one is there and has a range that reaches the last key of this length in bytes, its
-    /// elements must be known. The kernel does not see what overlaps such a range.
+    /// Declared sets and the lengths of their keys in bytes: if such a set exists and has a range up to the last key,
+    /// its elements have to be read. The kernel doesn't detect overlaps with such a range.
     pub open_ranges: Vec<(MemberKey, usize)>,
-    /// Chains that must be known; of those with `true` also the rules.
+    /// Chains to read; those with `true` including the rules.
     pub chains: BTreeMap<MemberKey, bool>,
 }
 
@@ -36,13 +36,13 @@ impl Needed {
 }
 
 impl Connection {
-    /// Looks for ranges that reach the last key, and needs the elements of sets that have one.
+    /// Looks for ranges up to the last key, and requests the elements of sets that have one.
     #[doc(hidden)]
     pub fn look_for_open_ranges(&mut self, needed: &mut Needed) -> Result<(), Error> {
         for ((family, table, name), length) in mem::take(&mut needed.open_ranges) {
             let set = SetId::new(family, table.as_slice(), name.as_slice());
             let last = Element::new(vec![0xff; length]);
-            let request = "look an element up";
+            let request = "look up an element";
             let found = self.look_once(request, NFT_MSG_GETSETELEM, family, |writer| {
                 set.write(writer);
                 writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |writer| {
@@ -54,7 +54,7 @@ impl Connection {
                 Ok(Some(_)) | Err(Error::Lost(_)) => {
                     needed.sets.insert((family, table, name), true);
                 }
-                // A set of another kind is there: the kernel refuses what the text makes of it.
+                // A set of another kind: the kernel will refuse the text's operations.
                 Err(Error::Refused { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -62,8 +62,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what is needed, of one generation. It says nothing of what is not needed, and is to be planned with, not to be
-    /// written back.
+    /// Reads these objects, of one generation. All others are unknown, so the snapshot is suitable for planning, but
+    /// not for restoring.
     ///
     /// # Errors
     /// As [`snapshot`](Self::snapshot).
@@ -89,7 +89,7 @@ impl Reader<'_> {
                 let at = self.snapshot.index.tables[table].sets[set].at;
                 let view = set_at(&self.snapshot.arena, at)?;
                 let flags = view.flags().unwrap_or_default();
-                // Those of several fields stand for themselves.
+                // Concatenated ranges need no other elements.
                 let are_ranges =
                     flags.contains(SetFlags::INTERVAL) && !flags.contains(SetFlags::CONCAT);
                 let key = (family, of.clone(), view.name().to_owned());
@@ -105,7 +105,7 @@ impl Reader<'_> {
             let chain = self.one_chain(number, name.as_ref())?;
             if let Some(chain) = chain.filter(|_| *with_rules) {
                 self.rules_of(number, chain, Some(Lane::Long))?;
-                // Each rule names the one before it.
+                // Each rule has the handle of the preceding one.
                 let index = &self.snapshot.index.tables[number].chains[chain];
                 self.consistent &= !index.broken;
             }

@@ -1,9 +1,9 @@
-//! The order of base chains that have the same priority at a hook. The kernel calls the chain first that was registered
-//! last (`nf_hook_entries_grow`), so a chain that is made anew is called before the others.
+//! The order of base chains with the same priority at a hook. The kernel runs the chain first that was registered last
+//! (`nf_hook_entries_grow`), so a recreated chain runs before the others.
 //!
-//! No message about chains tells the order; that of what is registered at hooks is not asked for. Chains of one table
-//! are listed in the order in which they were made, so theirs is known. Of chains in different tables it is not known
-//! which was made first; the order in which the tables are listed is taken for it when a chain is to be made, and is
+//! Messages about chains don't contain this order, and the hooks themselves are not requested. The kernel lists the
+//! chains of one table in the order of creation, so their order is known. The creation order of chains in different
+//! tables is unknown; when a chain has to be created, the order of the tables in the listing is used instead, and it is
 //! not compared.
 
 use std::collections::HashMap;
@@ -17,21 +17,21 @@ use super::SnapshotChain;
 use super::within::is_bound;
 use crate::nft::{ChainRef, Device, Family, Hook, hook_name};
 
-/// A list of functions that the kernel calls one after the other.
+/// A list of hook functions that the kernel runs in order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Place {
     family: Family,
     hook: u32,
     device: BString,
     priority: i32,
-    /// Chains that translate addresses have lists of their own, which one function of the kernel calls.
+    /// NAT chains have lists of their own, which one hook function of the kernel runs.
     is_nat: bool,
 }
 
-/// The device of chains whose devices are not known by name.
+/// The device of chains whose device names are unknown.
 const ANY_DEVICE: &str = "*";
 
-/// Returns the lists that a chain is in; none for one that is no base chain.
+/// Returns the lists of a chain; none for a regular chain.
 fn places(chain: &ChainRef<'_>) -> Vec<Place> {
     let Some(hook) = chain.hook() else {
         return Vec::new();
@@ -77,36 +77,36 @@ fn places(chain: &ChainRef<'_>) -> Vec<Place> {
     places.collect()
 }
 
-/// A table's base chains, as they are listed.
+/// Iterates over a table's base chains, as listed.
 pub(super) fn base_chains<'s>(
     chains: impl Iterator<Item = SnapshotChain<'s>>,
 ) -> impl Iterator<Item = SnapshotChain<'s>> {
     chains.filter(|chain| chain.chain().is_base() && !is_bound(chain))
 }
 
-/// Which chains are to be made anew so that all are called in the desired order.
+/// Determines which chains to recreate so that all run in the desired order.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// Where a chain is made, and which is the last.
+    /// The last chain created in each list.
     made: HashMap<Place, String>,
 }
 
-/// Why a chain is made anew.
+/// Why a chain is recreated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reason {
-    /// The chain before which it is to be called.
+    /// The chain that it has to precede.
     before: String,
     place: String,
 }
 
-/// `is to be called before chain ip t a (hook output, priority -100)`
+/// `must be called before chain ip t a (hook output, priority -100)`
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "is to be called before {} ({})", self.before, self.place)
+        write!(f, "must be called before {} ({})", self.before, self.place)
     }
 }
 
-/// `hook output, priority -100`
+/// Formats as `hook output, priority -100`.
 fn in_words(chain: &ChainRef<'_>) -> String {
     let hook = chain.hook().unwrap_or_default();
     let number = hook.number.unwrap_or_default();
@@ -127,17 +127,17 @@ fn named(chain: &ChainRef<'_>) -> String {
 }
 
 impl Order {
-    /// Takes in a table's desired base chains, as they are listed. `there` says of those that could stay where they are in
-    /// the listing now, `None` for others. Returns those that cannot stay: the chains that are called after them are
-    /// made later.
+    /// Processes a table's desired base chains, as listed. `there` returns the position in the current listing of a
+    /// chain that could remain, `None` for others. Returns the chains that cannot remain: the chains that run after
+    /// them are created later.
     ///
-    /// Tables are to be given in the order in which their chains are made.
+    /// Tables must be processed in the order in which their chains are created.
     pub(super) fn of_table<'s>(
         &mut self,
         desired: impl Iterator<Item = SnapshotChain<'s>>,
         there: impl Fn(&BStr) -> Option<usize>,
     ) -> Vec<(&'s BStr, Reason)> {
-        // The last in the listing now of those that stay.
+        // The remaining chain with the highest position in the current listing.
         let mut last: HashMap<Place, (usize, String)> = HashMap::new();
         let mut anew = Vec::new();
         for chain in desired {
@@ -174,7 +174,7 @@ impl Order {
     }
 }
 
-/// Chains of one list, by names, as they are called.
+/// The names of the chains of one list, in the order in which they run.
 #[cfg(feature = "diff")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Moved {
@@ -184,7 +184,7 @@ pub(super) struct Moved {
     pub(super) new: String,
 }
 
-/// Returns where base chains that a table has in both listings are called in another order.
+/// Returns the lists whose chains, as far as a table has them in both listings, run in another order.
 #[cfg(feature = "diff")]
 pub(super) fn moved<'s>(
     old: impl Iterator<Item = SnapshotChain<'s>>,
@@ -223,7 +223,7 @@ pub(super) fn moved<'s>(
                 old: was.join(", "),
                 new: is.join(", "),
             };
-            // Once, of a chain that is in several lists.
+            // Reports a chain in several lists only once.
             if !moved.contains(&change) {
                 moved.push(change);
             }

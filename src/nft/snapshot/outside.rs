@@ -1,9 +1,8 @@
-//! What comes from outside, from a file or another format, and not from the kernel: believed nothing.
+//! Validates data from untrusted sources: files and other formats.
 //!
-//! A message is put into its place as a listing's is, and must be an object whose table, chain or set is
-//! there before it. What has no end in the kernel's messages has one here: a message is at most 1 MiB
-//! long, has at most 64 attributes of its own (whatever is looked for in what others belong to, is looked for
-//! again and again), and expressions stand in one another at most 8 deep.
+//! A message is indexed like that of a listing, and must be an object whose table, chain or set precedes it. Unlike the
+//! kernel's messages they are limited: a message has at most 1 MiB and at most 64 attributes on its top level (since
+//! look-ups in objects search them repeatedly), and expressions are nested at most 8 deep.
 
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::nf_tables::{NFT_MSG_NEWRULE, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM};
@@ -15,14 +14,14 @@ use crate::netlink::{Malformed, Message};
 use crate::nft::expr::{DEEPEST, Dynset, Expression as _, ExpressionIter, Inner, NestedExpression};
 use crate::nft::{ElementsRef, RuleRef, SetRef};
 
-/// The largest message that a snapshot holds; the kernel's are 32 KiB at most.
+/// Maximum size of a message in a snapshot; the kernel's have at most 32 KiB.
 pub(super) const LONGEST: u32 = 1 << 20;
 
-/// More attributes than any object has; the kernel's have 20 at most.
+/// Maximum number of attributes; the kernel's messages have at most 20.
 const MOST_ATTRIBUTES: usize = 64;
 
 impl Snapshot {
-    /// Takes in the message at this position, which is in the arena already.
+    /// Validates and indexes the message at this position of the arena.
     pub(super) fn admit(&mut self, at: Position) -> Result<(), Malformed> {
         let refused = |reason| Malformed {
             what: "message",
@@ -34,29 +33,28 @@ impl Snapshot {
             return Err(refused("it has more attributes than any object"));
         }
         if is_nested_too_deep(&message) {
-            return Err(refused("expressions stand in one another too deep"));
+            return Err(refused("expressions are nested too deeply"));
         }
         match self.index.insert(&self.arena, at)? {
             Inserted::Placed => Ok(()),
-            Inserted::Stray => Err(refused("what it belongs to is not before it")),
-            Inserted::Unrelated => Err(refused("it is no object of a ruleset")),
+            Inserted::Stray => Err(refused("its parent does not come before it")),
+            Inserted::Unrelated => Err(refused("it is not an object of a ruleset")),
         }
     }
 
-    /// Whether all of its tables are in its scope: writing it back would otherwise leave tables alone
-    /// that it is to replace.
+    /// Whether all its tables are in its scope: otherwise restoring it would not replace some tables.
     pub(super) fn is_in_scope(&self) -> bool {
         let mut tables = self.tables().map(|table| table.table());
         tables.all(|table| self.scope.admits(table.family(), table.name()))
     }
 }
 
-/// Whether expressions of an object stand in one another deeper than that.
+/// Whether expressions of an object are nested too deeply.
 fn is_nested_too_deep(message: &Message<'_>) -> bool {
     let raw = BStr::new(message.raw);
     let holders = [Dynset::NAME, Inner::NAME].map(|name| raw.find_iter(name).take(DEEPEST).count());
     if holders.iter().sum::<usize>() < DEEPEST {
-        return false; // so it is with nearly all
+        return false; // the usual case
     }
     let list = |list: Option<ExpressionIter<'_>>| {
         let mut expressions = list.into_iter().flatten().map_while(Result::ok);

@@ -1,9 +1,9 @@
-//! Which objects of two rulesets go by the same name.
+//! Matches the objects of two rulesets by name.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// The objects of each name: those of the old ruleset in its order, then what only the new one has.
+/// Returns the objects of each name: those of the old ruleset in its order, then those that only the new one has.
 pub(super) fn by_name<N: Eq + Hash + Clone, C, D>(
     old: impl IntoIterator<Item = (N, C)>,
     new: impl IntoIterator<Item = (N, D)>,
@@ -12,7 +12,7 @@ pub(super) fn by_name<N: Eq + Hash + Clone, C, D>(
         .into_iter()
         .map(|(name, object)| (name, Some(object)))
         .collect();
-    // The first of each name; and of those of one name, which only a file can have, the next of each.
+    // Maps each name to its first object; chains the objects with the same name, which only files can contain.
     let mut numbers: HashMap<N, usize> = HashMap::with_capacity(new.len());
     let mut next = vec![None; new.len()];
     for (number, (name, _)) in new.iter().enumerate().rev() {
@@ -35,7 +35,7 @@ pub(super) fn by_name<N: Eq + Hash + Clone, C, D>(
     pairs
 }
 
-/// Objects of one kind in both rulesets.
+/// The objects of one kind in two rulesets.
 pub(super) struct Pairs<C, D> {
     pub(super) both: Vec<(C, D)>,
     pub(super) removed: Vec<C>,
@@ -66,7 +66,7 @@ impl<C, D> Pairs<C, D> {
 }
 
 impl<C: Clone, D> Pairs<C, D> {
-    /// Takes out of `both`, into `removed` and `added`, what cannot be changed; gives it out, too.
+    /// Moves objects that cannot be changed from `both` to `removed` and `added`; returns the old ones.
     pub(super) fn replace(&mut self, mut differ: impl FnMut(&C, &D) -> bool) -> Vec<C> {
         let mut replaced = Vec::new();
         for (old, new) in std::mem::take(&mut self.both) {

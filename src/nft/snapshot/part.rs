@@ -1,15 +1,15 @@
-//! One part of a ruleset, read without the rest.
+//! Reads one part of a ruleset without the rest.
 //!
-//! What each part takes is decided here, and nowhere else: the requests are at most those of `nft list` (1.1.7), and
-//! do not depend on what else there is.
+//! This file alone determines the requests for each part: they are at most those of `nft list` (1.1.7), and don't
+//! depend on the rest of the ruleset.
 //!
-//! | part | requests, beside the two for the generation |
+//! | part | requests besides the two for the generation |
 //! |---|---|
-//! | any | the table by its name, or a dump of the tables of the family |
+//! | any | the table by name, or a dump of the tables of the family |
 //! | `Tables` | |
 //! | `Chains` | a dump of chains |
-//! | `Chain` | the chain, a dump of its rules; each chain that is bound to one of them, in the same way; the sets that they name, and the elements of those that are anonymous |
-//! | `Sets`, `Maps`, `Meters` | a dump of sets, and the elements of those that are of this kind |
+//! | `Chain` | the chain, a dump of its rules; the same for each chain bound to one of them; the sets that they name, and the elements of the anonymous ones |
+//! | `Sets`, `Maps`, `Meters` | a dump of sets, and the elements of those of this kind |
 //! | `Set`, `Map`, `Meter` | the set, and its elements |
 //! | `Flowtables` | a dump of flowtables |
 //! | `Flowtable` | the flowtable |
@@ -17,7 +17,7 @@
 //! | `Object` | the object |
 //! | `All` | [`Connection::snapshot_with`] |
 //!
-//! Several chains, or sets, by their names take one dump for all of them.
+//! Several chains or sets by name share one dump.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -43,17 +43,17 @@ use crate::nft::watch::Watch;
 use crate::nft::{ChainRef, FlowtableRef, StatefulObjectRef};
 use crate::nft::{Family, RuleRef, SetFlags, SetRef, StatefulObject};
 
-/// Above so many sets a dump of all sets of the table is cheaper than a request for each.
+/// Above this number of sets, a dump of all sets of the table is cheaper than a request for each.
 const MANY_SETS: usize = 32;
 
-/// How often a part is read by itself, while others change the ruleset, before the whole is.
+/// How often a part is read separately, during changes by others, before everything is read.
 const ATTEMPTS: u32 = 32;
 
-/// Which part of a ruleset is read or listed.
+/// The part of a ruleset that is read or listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Part<'p> {
-    /// All of it: `list ruleset`, `list table`.
+    /// Everything: `list ruleset`, `list table`.
     #[default]
     All,
     /// The names of tables: `list tables`.
@@ -70,9 +70,9 @@ pub enum Part<'p> {
     Maps,
     /// One map: `list map`.
     Map(&'p [u8]),
-    /// Sets that `meter` made in a rule: `list meters`.
+    /// Sets created by `meter` in a rule: `list meters`.
     Meters,
-    /// One of them: `list meter`.
+    /// One meter: `list meter`.
     Meter(&'p [u8]),
     /// Flowtables: `list flowtables`.
     Flowtables,
@@ -80,12 +80,12 @@ pub enum Part<'p> {
     Flowtable(&'p [u8]),
     /// Stateful objects of a type: `list counters`, `list quotas`, ….
     Objects(ObjectType),
-    /// One of them: `list counter`, ….
+    /// One stateful object: `list counter`, ….
     Object(ObjectType, &'p [u8]),
 }
 
 impl Part<'_> {
-    /// Whether it is one object, which has a name.
+    /// Whether it is a single named object.
     const fn is_one(&self) -> bool {
         match self {
             Self::Chain(_)
@@ -105,7 +105,7 @@ impl Part<'_> {
         }
     }
 
-    /// Whether a table has something of it.
+    /// Whether a table contains the part.
     #[doc(hidden)]
     pub fn is_in(&self, table: &SnapshotTable<'_>) -> bool {
         let set = |name: &[u8], map| {
@@ -178,38 +178,38 @@ impl Part<'_> {
     }
 }
 
-/// Whether a set has something for each of its keys.
+/// Whether a set is a map of values or objects.
 #[doc(hidden)]
 pub const fn is_map(flags: SetFlags) -> bool {
     flags.intersects(SetFlags::MAP.union(SetFlags::OBJECT))
 }
 
-/// Whether `meter` made a set.
+/// Whether `meter` created a set.
 #[doc(hidden)]
 pub fn is_meter(set: &SetRef<'_>) -> bool {
     let flags = set.flags().unwrap_or_default();
     flags.contains(SetFlags::ANONYMOUS | SetFlags::EVAL)
 }
 
-/// A part of a ruleset, of one generation. It holds only what its method of [`Connection`] promises: of anything else it
-/// does not know whether that exists. So it cannot be restored, saved, or compared.
+/// A part of a ruleset of one generation. It contains only what the method of [`Connection`] documents; the existence
+/// of any other object is unknown. Therefore it cannot be restored, saved, or compared.
 #[derive(Debug, Clone, Default)]
 pub struct PartialSnapshot(Snapshot);
 
 impl PartialSnapshot {
-    /// The tables, in the kernel's order.
+    /// Iterates over the tables in the kernel's order.
     pub fn tables(&self) -> impl ExactSizeIterator<Item = SnapshotTable<'_>> {
         self.0.tables()
     }
 
-    /// The generation that it shows; `None` if a change ran across the reading.
+    /// Returns its generation; `None` if the ruleset changed during the read.
     #[must_use]
     pub const fn generation(&self) -> Option<Generation> {
         self.0.generation()
     }
 }
 
-/// As that of a [`Snapshot`].
+/// Formats like a [`Snapshot`].
 impl fmt::Display for PartialSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -230,8 +230,8 @@ impl From<Snapshot> for PartialSnapshot {
 }
 
 impl Connection {
-    /// Reads the tables, the chains whose names `admits` accepts, their rules, and what it takes to print these: the sets that
-    /// they name, the elements of the anonymous ones, and the chains that are bound to them.
+    /// Reads the tables, the chains whose names `admits` accepts, their rules, and what printing these requires: the
+    /// sets that they name, the elements of the anonymous ones, and the chains that are bound to them.
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
@@ -294,8 +294,9 @@ impl Connection {
         })
     }
 
-    /// Reads parts of these tables, and nothing else: at most what `nft list` asks for. Of a chain ([`Part::Chain`]) it reads
-    /// what [`snapshot_chains`](Self::snapshot_chains) does. The options say of which sets it reads the elements.
+    /// Reads only these parts of the tables, with at most the requests of `nft list`. For a chain ([`Part::Chain`]) it
+    /// reads the same as [`snapshot_chains`](Self::snapshot_chains). The options select the sets whose elements are
+    /// read.
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
@@ -332,8 +333,8 @@ impl Connection {
         })
     }
 
-    /// Reads a part as [`consistent`](Self::consistent) does. Where others' changes run across some attempts, it reads the
-    /// whole: of that what changed meanwhile can be read anew by itself.
+    /// Reads a part like [`consistent`](Self::consistent). If some attempts were interrupted by changes, it reads
+    /// everything, because that read can be repaired.
     fn partial(
         &mut self,
         scope: &Scope<'_>,
@@ -354,8 +355,8 @@ impl Connection {
         read.map(PartialSnapshot)
     }
 
-    /// Reads something of one generation, as often as it takes. `alone` says that nothing that is read can be disturbed by
-    /// changes of other tables than that of the scope: then only this one has to stand still.
+    /// Reads until the result is of one generation. `alone` means that changes of other tables than that of the scope
+    /// cannot affect the read: then only this table must remain unchanged.
     pub(super) fn consistent(
         &mut self,
         scope: &Scope<'_>,
@@ -427,7 +428,7 @@ impl Reader<'_> {
                     for table in 0..self.snapshot.index.tables.len() {
                         let (family, of) = self.table_name(table)?;
                         let object = StatefulObject::named(family, of, object_type, name);
-                        self.look("look an object up", NFT_MSG_GETOBJ, family, |writer| {
+                        self.look("look up an object", NFT_MSG_GETOBJ, family, |writer| {
                             object.write_identity(writer);
                         })?;
                     }
@@ -435,7 +436,7 @@ impl Reader<'_> {
                 Part::Flowtable(name) if !parts.contains(&Part::Flowtables) => {
                     for table in 0..self.snapshot.index.tables.len() {
                         let (family, of) = self.table_name(table)?;
-                        let request = "look a flowtable up";
+                        let request = "look up a flowtable";
                         self.look(request, NFT_MSG_GETFLOWTABLE, family, |writer| {
                             writer
                                 .string(NFTA_FLOWTABLE_TABLE, &of)
@@ -449,7 +450,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the sets of parts, and their elements.
+    /// Reads the sets of parts with their elements.
     fn parts_of_sets(&mut self, scope: &Scope<'_>, parts: &[Part<'_>]) -> Result<(), Error> {
         let mut names: BTreeMap<BString, Vec<Part<'_>>> = BTreeMap::new();
         let mut kinds = Vec::new();
@@ -478,7 +479,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Reads the chains of parts, and the rules of those that are named.
+    /// Reads the chains of parts, and the rules of the named ones.
     fn parts_of_chains(&mut self, scope: &Scope<'_>, parts: &[Part<'_>]) -> Result<(), Error> {
         let names: BTreeSet<&BStr> = parts
             .iter()
@@ -501,7 +502,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Looks a table up, if it is not known: its number.
+    /// Returns the index of a table, after a look-up if necessary.
     pub(super) fn one_table(
         &mut self,
         family: Family,
@@ -514,27 +515,27 @@ impl Reader<'_> {
         if let Some(known) = find(self) {
             return Ok(Some(known));
         }
-        self.look("look a table up", NFT_MSG_GETTABLE, family, |writer| {
+        self.look("look up a table", NFT_MSG_GETTABLE, family, |writer| {
             writer.string(NFTA_TABLE_NAME, name);
         })?;
         Ok(find(self))
     }
 
-    /// The family and the name of a table.
+    /// Returns the family and the name of a table.
     pub(super) fn table_name(&self, table: usize) -> Result<(Family, BString), Error> {
         let at = self.snapshot.index.tables[table].at;
         let table = table_at(&self.snapshot.arena, at)?;
         Ok((table.family(), table.name().to_owned()))
     }
 
-    /// Looks a chain up, if it is not known: its number.
+    /// Returns the index of a chain, after a look-up if necessary.
     pub(super) fn one_chain(&mut self, table: usize, name: &BStr) -> Result<Option<usize>, Error> {
         let find = |this: &Self| this.snapshot.index.chain(&this.snapshot.arena, table, name);
         if let Some(known) = find(self) {
             return Ok(Some(known));
         }
         let (family, of) = self.table_name(table)?;
-        self.look("look a chain up", NFT_MSG_GETCHAIN, family, |writer| {
+        self.look("look up a chain", NFT_MSG_GETCHAIN, family, |writer| {
             writer
                 .string(NFTA_CHAIN_TABLE, &of)
                 .string(NFTA_CHAIN_NAME, name);
@@ -542,15 +543,15 @@ impl Reader<'_> {
         Ok(find(self))
     }
 
-    /// Looks a set up, if it is not known: its number. That others' failing transactions shift a listing of all is no
-    /// reason to lack it: one that was not listed is looked up.
+    /// Returns the index of a set, after a look-up if necessary. Failing transactions of others can shift a dump, so a
+    /// set that was not listed is looked up.
     fn one_set(&mut self, table: usize, name: &BStr) -> Result<Option<usize>, Error> {
         let find = |this: &Self| this.snapshot.index.set(&this.snapshot.arena, table, name);
         if let Some(known) = find(self) {
             return Ok(Some(known));
         }
         let (family, of) = self.table_name(table)?;
-        self.look("look a set up", NFT_MSG_GETSET, family, |writer| {
+        self.look("look up a set", NFT_MSG_GETSET, family, |writer| {
             writer
                 .string(NFTA_SET_TABLE, &of)
                 .string(NFTA_SET_NAME, name);
@@ -558,7 +559,7 @@ impl Reader<'_> {
         Ok(find(self))
     }
 
-    /// Reads sets without their elements: the numbers of those that are there.
+    /// Reads sets without their elements; returns the indices of those that exist.
     pub(super) fn sets_named(
         &mut self,
         table: usize,
@@ -579,7 +580,7 @@ impl Reader<'_> {
         Ok(sets)
     }
 
-    /// Looks an object up: whether it is there. That it is absent is believed if the generation is the same at the end.
+    /// Looks up an object; returns whether it exists. Its absence is valid if the generation is the same at the end.
     pub(super) fn look(
         &mut self,
         request: &'static str,
@@ -594,19 +595,19 @@ impl Reader<'_> {
         Ok(index.insert(arena, at)? == Inserted::Placed)
     }
 
-    /// Reads the rules of chains, and what belongs to them or is named by them: the chains that are bound to them, the
-    /// sets, and the elements of sets that are anonymous.
+    /// Reads the rules of chains, and what belongs to them or what they name: the chains that are bound to them, the
+    /// sets, and the elements of anonymous sets.
     fn rules_with_parts(&mut self, table: usize, mut chains: Vec<usize>) -> Result<(), Error> {
         let mut sets = BTreeSet::new();
         for _ in 0..=DEPTH {
             let mut bound = BTreeSet::new();
             for chain in chains {
-                // Also if it counts none: while somebody's transaction is prepared, the count is what that will leave.
+                // Even if the use count is 0: an uncommitted transaction of another process changes the count.
                 self.rules_of(table, chain, Some(Lane::Long))?;
-                // Each rule names the one before it.
+                // Each rule has the handle of the preceding one.
                 let index = &self.snapshot.index.tables[table].chains[chain];
                 self.consistent &= !index.broken;
-                // Nothing leads to a base chain, so all that it counts are rules.
+                // Nothing jumps to a base chain, so its use count is the number of rules.
                 let view = chain_at(&self.snapshot.arena, index.at)?;
                 let (found, expected) = (index.rules.len() as u64, uses(&view));
                 if view.hook().is_some() && found != u64::from(expected) {
@@ -620,7 +621,7 @@ impl Reader<'_> {
                     let rule = RuleRef::parse(&self.snapshot.arena.message(rule)?)?;
                     each_name(&rule, &mut |name| match name {
                         Mention::Set(name) => _ = sets.insert(name.to_owned()),
-                        // The kernel's names of chains that are bound.
+                        // The kernel's names of bound chains.
                         Mention::Chain(name) if name.starts_with(b"__chain") => {
                             bound.insert(name.to_owned());
                         }
@@ -644,10 +645,10 @@ impl Reader<'_> {
         self.sets_of_rules(table, &sets)
     }
 
-    /// Reads sets that rules of a table name, and the elements of those that are anonymous, but for meters.
+    /// Reads sets that rules of a table name, and the elements of anonymous ones except meters.
     fn sets_of_rules(&mut self, table: usize, names: &BTreeSet<BString>) -> Result<(), Error> {
         let sets = self.sets_named(table, names)?;
-        self.consistent &= sets.len() == names.len(); // the rules were there
+        self.consistent &= sets.len() == names.len(); // rules keep their sets alive
         for set in sets {
             let at = self.snapshot.index.tables[table].sets[set].at;
             let view = set_at(&self.snapshot.arena, at)?;

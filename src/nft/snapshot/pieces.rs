@@ -1,8 +1,7 @@
-//! The elements of a set that changes: which of its messages holds which.
+//! The elements of a set that changes: which message contains which element.
 //!
-//! A listing has hundreds of elements in a message. When one of them goes, the message that held it is taken
-//! apart into pieces of a few, once; from then on only a piece is written anew. What is added stays in the
-//! message that it came in.
+//! A listing has hundreds of elements in a message. When one of them is removed, its message is split once into pieces
+//! of a few elements; later changes rewrite only a piece. Added elements stay in the message of their event.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -13,23 +12,23 @@ use crate::arena::{Arena, Position};
 use crate::netlink::{Attribute, Attributes, Malformed, Message, MessageWriter};
 use crate::nft::element::ElementKey;
 
-/// How many elements a piece has at most.
+/// Maximum number of elements of a piece.
 const PIECE: usize = 16;
 
 type Key<'a> = ElementKey<&'a [u8]>;
 
-/// The messages that hold a set's elements, and which holds which.
+/// Maps a set's elements to their messages.
 #[derive(Debug, Clone)]
 pub(super) struct Pieces {
-    /// Hash of an element's key → number of a message.
+    /// Hash of an element's key → index of a message.
     holders: ByHash,
-    /// Whether two keys had the same hash: one of them is not among the holders.
+    /// Whether two keys had the same hash: then only one of them is in the map.
     collided: bool,
     hash: RandomState,
 }
 
 impl Pieces {
-    /// Those of these messages.
+    /// Indexes the elements of these messages.
     pub(super) fn of(messages: &[Position], arena: &Arena) -> Result<Self, Malformed> {
         let mut pieces = Self {
             holders: ByHash::default(),
@@ -42,12 +41,12 @@ impl Pieces {
         Ok(pieces)
     }
 
-    /// How many bytes of memory it holds.
+    /// Returns the memory use in bytes.
     pub(super) fn memory(&self) -> usize {
         self.holders.capacity() * (size_of::<(u64, u32)>() + 1)
     }
 
-    /// Notes which elements a message holds; whether one of their hashes had a holder.
+    /// Indexes the elements of a message; returns whether one of their hashes was already present.
     fn note(
         &mut self,
         messages: &[Position],
@@ -62,8 +61,8 @@ impl Pieces {
         Ok(had_holder)
     }
 
-    /// Adds the elements of the message at this position, in place of those with the same keys. How many
-    /// bytes are no longer needed.
+    /// Adds the elements of the message at this position, replacing those with the same keys. Returns the number of
+    /// unused bytes.
     pub(super) fn add(
         &mut self,
         messages: &mut Vec<Position>,
@@ -77,7 +76,7 @@ impl Pieces {
         Ok(dead)
     }
 
-    /// Takes out the elements that this message names. How many bytes are no longer needed.
+    /// Removes the elements that this message names. Returns the number of unused bytes.
     pub(super) fn remove_all(
         &mut self,
         messages: &mut Vec<Position>,
@@ -127,7 +126,7 @@ impl Pieces {
             Some(first) => messages[number] = arena.put(first)?,
             None => {
                 messages.swap_remove(number);
-                // The last one has its number now.
+                // The last message now has this index.
                 if number < messages.len() {
                     self.note(messages, arena, number)?;
                 }
@@ -140,7 +139,7 @@ impl Pieces {
         Ok(dead)
     }
 
-    /// The number of the message that holds an element.
+    /// Returns the index of the message with an element.
     fn holder(
         &self,
         messages: &[Position],
@@ -164,7 +163,7 @@ impl Pieces {
         Ok(None)
     }
 
-    /// The element with this key.
+    /// Returns the element with this key.
     pub(super) fn find<'a>(
         &self,
         messages: &[Position],
@@ -178,13 +177,13 @@ impl Pieces {
         }
     }
 
-    /// How many elements there are; `None` if that is not known.
+    /// Returns the number of elements; `None` if it is unknown.
     pub(super) fn count(&self) -> Option<usize> {
         (!self.collided).then_some(self.holders.len())
     }
 }
 
-/// The element with this key, if the message of this number holds it.
+/// Returns the element with this key, if the message at this index contains it.
 fn held<'a>(
     messages: &[Position],
     arena: &'a Arena,
@@ -202,7 +201,7 @@ fn held<'a>(
     Ok(None)
 }
 
-/// The elements that a message holds.
+/// Returns the elements of a message.
 fn elements<'a>(message: &Message<'a>) -> Result<Vec<Attribute<'a>>, Malformed> {
     let list = message.attributes()?.find(NFTA_SET_ELEM_LIST_ELEMENTS);
     Attributes::new(list.unwrap_or_default()).collect()
@@ -212,7 +211,7 @@ fn key_of<'a>(element: &Attribute<'a>) -> Result<Key<'a>, Malformed> {
     ElementKey::of(element.payload)
 }
 
-/// A message as the given one, with these elements.
+/// Builds a message like the given one, with these elements.
 fn piece(message: &Message<'_>, elements: &[Attribute<'_>]) -> Result<Vec<u8>, Malformed> {
     let mut bytes = Vec::with_capacity(message.raw.len());
     let (header, attributes) = message.nfgenmsg()?;
@@ -232,12 +231,12 @@ fn piece(message: &Message<'_>, elements: &[Attribute<'_>]) -> Result<Vec<u8>, M
     writer.finish().map_err(|_| Malformed {
         what: "elements",
         offset: 0,
-        reason: "a part of them is longer than the whole",
+        reason: "a part is longer than the whole",
     })?;
     Ok(bytes)
 }
 
-/// The elements of all these messages, in messages of about this many bytes.
+/// Joins the elements of all these messages into messages of at most about this many bytes.
 pub(super) fn joined(
     messages: &[Position],
     from: &Arena,

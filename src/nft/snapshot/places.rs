@@ -1,4 +1,4 @@
-//! Where in a snapshot the elements of a set are, by their keys.
+//! Finds the elements of a set in a snapshot by their keys.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -7,16 +7,16 @@ use crate::arena::{Arena, Position};
 use crate::netlink::{Attribute, Attributes, Message};
 use crate::nft::element::ElementKey;
 
-/// Where the elements of a set of a snapshot are that does not change. It takes 8 bytes an element.
+/// The positions of the elements of an unchanging set. It takes 8 bytes per element.
 #[derive(Debug)]
 pub(in crate::nft) struct Places {
-    /// The hash of each one's key, and where it stands; by hash.
+    /// The hash of each key and the position of the element, sorted by hash.
     places: Vec<(u32, Position)>,
     hash: RandomState,
 }
 
 impl Places {
-    /// Those of a set; `None` if one of its keys is there twice, which only a file can have.
+    /// Indexes a set; `None` if a key appears twice, which only files can contain.
     pub(super) fn of(set: &SnapshotSet<'_>) -> Option<Self> {
         let arena = &set.snapshot.arena;
         let hash = RandomState::new();
@@ -34,11 +34,11 @@ impl Places {
         places.are_distinct(arena)?.then_some(places)
     }
 
-    /// Whether no two have the same key.
+    /// Whether all keys are distinct.
     fn are_distinct(&self, arena: &Arena) -> Option<bool> {
         for same in self.places.chunk_by(|one, other| one.0 == other.0) {
             if same.len() == 1 {
-                continue; // so it is with nearly all
+                continue; // the usual case
             }
             for (number, &(_, one)) in same.iter().enumerate() {
                 let key = ElementKey::of(element_at(arena, one)?.payload).ok()?;
@@ -52,7 +52,7 @@ impl Places {
         Some(true)
     }
 
-    /// The element of that set with this key.
+    /// Returns the element of that set with this key.
     pub(super) fn find<'s>(
         &self,
         set: &SnapshotSet<'s>,
@@ -68,7 +68,7 @@ impl Places {
     }
 }
 
-/// Where an element of the message at this position stands.
+/// Returns the position of an element of the message at this position.
 fn place(at: Position, message: &Message<'_>, element: &Attribute<'_>) -> Position {
     at.plus(element.raw.as_ptr().addr() - message.raw.as_ptr().addr())
 }

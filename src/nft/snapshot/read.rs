@@ -1,43 +1,37 @@
-//! Reading a snapshot from the kernel.
+//! Reads a snapshot from the kernel.
 //!
-//! The file is long because it is one reading, from the first request to the last message, and what makes it
-//! whole. Everything is received into the snapshot's own memory, in place. What is asked for is: the
-//! generation; tables; chains; stateful objects; flowtables; sets; the elements of each set; rules;
-//! the generation again.
+//! This file contains one complete read, from the first request to the last message, and its consistency checks. It
+//! receives all messages directly into the snapshot's arena. The requests are: the generation; tables; chains; stateful
+//! objects; flowtables; sets; the elements of each set; rules; the generation again.
 //!
-//! # How rules are asked for
+//! # Rules
 //!
-//! The kernel resumes a dump by walking over everything that it has sent already, so that one dump of
-//! all rules costs time that grows with the square of their number; a dump for each chain costs a
-//! request, two replies and as many allocations for each. Which of the two is cheaper is estimated for
-//! each table from the chains' numbers of rules and references ([`Plan`]); chains without either are
-//! not asked about at all. The dumps of short chains go over a second socket, whose receives are so
-//! small that the kernel need not allocate 32 KiB for a reply of two.
+//! To resume a dump the kernel iterates over everything that it has sent already, so that one dump of all rules takes
+//! time quadratic in their number; a dump for each chain costs a request, two replies and as many allocations. The
+//! reader estimates the cheaper way for each table from the use counts of its chains ([`Plan`]). The dumps of short
+//! chains use a second socket with small receives, so that the kernel doesn't allocate 32 KiB for a reply with two
+//! rules.
 //!
-//! # What makes it one generation, and whole
+//! # Consistency
 //!
-//! - The generation is the same before and after, every message bears its low 16 bits (`res_id`), and
-//!   no dump was marked as interrupted.
-//! - Where tables of the scope stood still while others did not, all of that may be otherwise: then the
-//!   kernel's notifications prove it (`watch.rs`), and the generation is that at the end. But a dump over
-//!   all tables that is resumed can lack something of this one when another shrank meanwhile, so its
-//!   numbers must add up then.
-//! - Where something of the scope did not stand still, that is read anew by itself, until nothing more is touched
-//!   meanwhile (`repair.rs`).
-//! - Every rule names the one before it (`NFTA_RULE_POSITION`), and the chains of a table come with
-//!   rising handles: a dump that another's failing transaction shifted shows here.
-//! - No hash table gives an element twice: so it shows when the kernel rebuilt one meanwhile, which
-//!   moves no generation. (Elements that time out while they are listed can hide others; nothing shows
-//!   that.)
-//! - Every table has as many objects as it says, and every set as many elements, or else two readings
-//!   one after the other found the same: so it shows when other's failing transactions shifted a dump
-//!   of theirs.
-//! - Every chain has as many rules and references as it says (`NFTA_CHAIN_USE`): a listing that the
-//!   kernel cut short at an object too large for a reply shows here. Elements of a verdict map that
-//!   have timed out are references still until the kernel collects them, and are not listed; so many
-//!   references may lack. (Kernels before 6.16 do not say how many: there a table with such a map is
-//!   not looked at this closely.) Nor are those of a table that has verdict maps whose elements were to be left
-//!   out; there no dump goes over the second socket.
+//! - The generation is the same before and after, every message has its low 16 bits (`res_id`), and no dump was marked
+//!   as interrupted.
+//! - If only tables outside of the scope changed, these conditions may fail: then notifications prove that the scope is
+//!   unchanged (`watch.rs`), and the snapshot has the generation of the end. But a resumed dump of all tables can skip
+//!   objects of this one if another table shrank meanwhile, so the use counts must match.
+//! - Objects of the scope that changed are read again separately, until none changes during a read (`repair.rs`).
+//! - Every rule has the handle of the preceding one (`NFTA_RULE_POSITION`), and the chains of a table have ascending
+//!   handles: this detects a dump shifted by a failing transaction of another process.
+//! - No hash table lists an element twice: this detects that the kernel resized a hash table meanwhile, which doesn't
+//!   change the generation. (Elements that time out during the dump can hide others; this is undetectable.)
+//! - The numbers of a table's objects and of a set's elements match the kernel's counts, or else two consecutive reads
+//!   gave the same result: this detects a dump shifted by failing transactions of other processes.
+//! - The rules of every chain and the references to it match its use count (`NFTA_CHAIN_USE`): this detects a listing
+//!   that the kernel ended at an object too large for a reply. Timed-out elements of a verdict map count as references
+//!   until the kernel collects them, but are not listed; so this many references may be missing. (Kernels before 6.16
+//!   don't report their number: there the reader skips this check for tables with such a map.) It also skips missing
+//!   references in a table with verdict maps whose elements are left out; for such a table no dump uses the second
+//!   socket.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -70,37 +64,35 @@ use crate::nft::watch::{Touches, Watch};
 use crate::nft::{ChainFlags, ChainRef, Family, SetRef};
 use crate::retry::Attempts;
 
-/// How patiently, at most, the elements of a set are asked for again while its hash table is being rebuilt.
+/// Retry policy for the elements of a set whose hash table the kernel is resizing.
 const REBUILDS: Retry = Retry {
     pause: Duration::from_millis(1),
     longest_pause: Duration::from_millis(32),
     ..Retry::times(7)
 };
-/// Length of a receive for a short chain: a reply then takes the kernel one page. Where pages are
-/// larger it never makes one shorter than about 8 KiB (`NLMSG_GOODSIZE`), and what does not fit would
-/// be cut off.
+/// Receive size for a short chain: the kernel then uses one page for a reply. If pages are larger, its replies have at
+/// least about 8 KiB (`NLMSG_GOODSIZE`), and a smaller receive would truncate them.
 static SHORT_BUFFER: LazyLock<usize> = LazyLock::new(|| match sysconf(SysconfVar::PAGE_SIZE) {
     Ok(Some(..8192)) => 4096,
     _ => 8192,
 });
-/// Up to how many rules and references a chain is short.
+/// Maximum use count of a short chain.
 const SHORT: u32 = 8;
-/// Below this many short chains a second socket does not pay.
+/// Minimum number of short chains for a second socket.
 const MANY: usize = 64;
 
-/// What a dump of rules costs the kernel beyond sending them, in nanoseconds, roughly: only the ratio
-/// matters. Measured on Linux 6.18 with the rules that kube-proxy writes; with 10,000 of its chains the
-/// two ways cost the same.
+/// Approximate cost of a dump of rules in the kernel, beyond sending them, in nanoseconds. Only the ratio matters.
+/// Measured on Linux 6.18 with the rules of kube-proxy; with 10,000 of its chains the two ways cost the same.
 mod cost {
     /// A request and its replies.
     const REQUEST: u64 = 4_600;
-    /// Passing a rule that was sent already.
+    /// Skipping a rule that was already sent.
     const PASS: u64 = 9;
-    /// How many rules fit a datagram of 32 KiB.
+    /// Number of rules per datagram of 32 KiB.
     const DATAGRAM: u64 = 48;
 
-    /// One dump of all rules of chains that have so many rules and references together: mostly there
-    /// are three references to five rules.
+    /// Returns the cost of one dump of the rules of chains with this total use count: typically there are three
+    /// references for five rules.
     pub(super) const fn of_dump(uses: u64) -> u64 {
         let rules = uses.saturating_mul(5) / 8;
         (rules.saturating_mul(rules) / (2 * DATAGRAM))
@@ -109,59 +101,59 @@ mod cost {
     }
 }
 
-/// How the rules of a table are asked for.
+/// How the rules of a table are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Plan {
-    /// In one dump.
+    /// With one dump.
     Whole,
-    /// In a dump for each chain.
+    /// With a dump for each chain.
     ByChain,
 }
 
 /// One attempt to read a snapshot.
 pub(super) struct Reader<'c> {
     pub(super) connection: &'c mut Connection,
-    /// For the rules of short chains.
+    /// The socket for rules of short chains.
     short: Option<Socket>,
     pub(super) snapshot: Snapshot,
-    /// The low bits of the generation, as messages bear it.
+    /// The low 16 bits of the generation, as in messages.
     resource: u16,
-    /// Whether everything so far was of that generation.
+    /// Whether everything so far belongs to that generation.
     pub(super) consistent: bool,
-    /// Whether to go on when it is not.
+    /// Whether to continue if it doesn't.
     to_the_end: bool,
-    /// Whether a change is no reason to stop yet: it may be of tables that are not in the scope.
+    /// Whether to continue after a change because it may affect only tables outside of the scope.
     watched: bool,
-    /// Whether there was one.
+    /// Whether there was such a change.
     moved: bool,
-    /// The first base chain that was read by itself and lacks rules.
+    /// The first separately read base chain with missing rules.
     pub(super) missing: Option<MissingRules>,
-    /// The requests that list rules and elements, which may be those that reset what they list.
+    /// The requests that list rules and elements, possibly those that reset them.
     pub(super) rules_by: u8,
     pub(super) elements_by: u8,
 }
 
-/// What an attempt read.
+/// The result of an attempt.
 struct Read {
-    /// Without a generation if a change ran across it.
+    /// Has no generation if the ruleset changed meanwhile.
     snapshot: Snapshot,
-    /// A chain that lacks rules.
+    /// A chain with missing rules.
     missing: Option<MissingRules>,
-    /// Whether nothing changed meanwhile, in no table.
+    /// Whether nothing changed meanwhile, in any table.
     quiet: bool,
 }
 
-/// Over which socket to ask.
+/// The socket of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
     /// Long receives.
     Long,
-    /// Receives of a page.
+    /// Receives of one page.
     Short,
 }
 
 impl SnapshotError {
-    /// Returns that the last attempt did not read one generation, or lacks rules.
+    /// Returns the error for a last attempt that was inconsistent or lacks rules.
     pub(super) fn unsettled(
         snapshot: Snapshot,
         missing: Option<MissingRules>,
@@ -181,11 +173,12 @@ impl SnapshotError {
 impl Connection {
     /// Reads a snapshot: the whole ruleset, a family or a table, of one generation.
     ///
-    /// When changes run across the reading, or a part of it is lost, it is begun again
-    /// ([`with_retry`](Self::with_retry)). From then on it listens to what others commit: of one table it asks only
-    /// that this table stands still, and what was touched meanwhile is read anew by itself, until nothing more
-    /// is touched while that is done. (Unless the calling thread is in another network namespace than
-    /// the connection, and may not enter that: then all of it has to stand still.) How it is read, and what makes it whole, stands at the head of this module's source.
+    /// If the ruleset changes during the read, or a part of it is lost, the read starts again
+    /// ([`with_retry`](Self::with_retry)). From the second attempt on it listens for commits: for a single table it
+    /// requires only that this table doesn't change, and it reads objects that changed again separately, until none
+    /// changes during a read. (If the calling thread is in another network namespace than the connection and cannot
+    /// enter it, the complete ruleset must not change.) The head of this module's source describes the requests and the
+    /// consistency checks.
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
@@ -203,13 +196,13 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// [`SnapshotError`]: it hands out what was read.
+    /// [`SnapshotError`], which includes the incomplete result.
     pub fn snapshot(&mut self, scope: Scope<'_>) -> Result<Snapshot, SnapshotError> {
         self.snapshot_with(scope, SnapshotOptions::default())
     }
 
-    /// As [`snapshot`](Self::snapshot), without the elements of some sets: where rules add elements all the
-    /// time, or there are a great many of them, and only the rest is of interest.
+    /// As [`snapshot`](Self::snapshot), without the elements of some sets: if rules keep adding elements, or there are
+    /// very many of them, and only the rest is needed.
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
@@ -241,7 +234,7 @@ impl Connection {
         self.snapshot_in(Arena::default(), &scope, options.elements, self.retry)
     }
 
-    /// As [`snapshot`](Self::snapshot), tried as often as `retry` says.
+    /// As [`snapshot`](Self::snapshot), with this retry policy.
     pub(super) fn snapshot_as(
         &mut self,
         scope: &Scope<'_>,
@@ -250,7 +243,7 @@ impl Connection {
         self.snapshot_in(Arena::default(), scope, ElementsOf::all(), retry)
     }
 
-    /// As [`snapshot`](Self::snapshot), in memory that is there already.
+    /// As [`snapshot`](Self::snapshot), into existing memory.
     fn snapshot_in(
         &mut self,
         mut arena: Arena,
@@ -280,7 +273,7 @@ impl Connection {
                 Err(error) => return Err(error.into()),
             };
             if snapshot.generation.is_some() && missing.is_none() {
-                // What does not add up is believed when it is read a second time.
+                // A mismatch is accepted when a second read confirms it.
                 let doubt = snapshot.doubt()?;
                 if doubt.is_none() || (doubt == doubted && quiet) {
                     tracing::Span::current().record("bytes", snapshot.byte_length());
@@ -288,7 +281,7 @@ impl Connection {
                 }
                 doubted = doubt;
             }
-            // A transaction of somebody else's, not committed yet, may be why it does not add up.
+            // An uncommitted transaction of another process may cause a mismatch.
             if !attempts.again() {
                 return Err(SnapshotError::unsettled(snapshot, missing, &attempts));
             }
@@ -296,12 +289,12 @@ impl Connection {
         }
     }
 
-    /// Reads a snapshot once, to the end, whatever changes in the meantime:
-    /// [`Snapshot::generation`] is `None` if something did, and the snapshot then may lack objects or
-    /// hold some twice. For callers who follow the events and join the two.
+    /// Reads a snapshot once and completely, even if the ruleset changes meanwhile: then [`Snapshot::generation`] is
+    /// `None`, and the snapshot may lack objects or contain some twice. For callers that follow the events and combine
+    /// both.
     ///
     /// # Errors
-    /// Those of a request.
+    /// The errors of a request.
     pub fn snapshot_once(&mut self, scope: Scope<'_>) -> Result<Snapshot, Error> {
         let read = self.read(
             Snapshot::of(scope.into_owned(), ElementsOf::all()),
@@ -311,7 +304,7 @@ impl Connection {
         read.map(|read| read.snapshot)
     }
 
-    /// One attempt, into an empty snapshot.
+    /// Makes one attempt, into an empty snapshot.
     fn read(
         &mut self,
         mut snapshot: Snapshot,
@@ -373,15 +366,14 @@ impl Connection {
 }
 
 impl Snapshot {
-    /// Reads it again, in the memory that it has, if the generation moved, or if this
-    /// connection is of another namespace than that of the last time. If the generation is the same
-    /// the snapshot is left as it is, at the price of one small request and reply whatever the size:
-    /// what moves no generation, counters and the elements that rules add for instance, may have changed
-    /// all the same ([`Refreshed::SameGeneration`]).
+    /// Reads it again into the same memory if the generation moved, or if this connection is in another namespace than
+    /// the last one. If the generation is the same the snapshot is unchanged, at the cost of one small request and
+    /// reply whatever its size: but state that doesn't move the generation may have changed, for example counters and
+    /// the elements that rules add ([`Refreshed::SameGeneration`]).
     ///
     /// # Errors
-    /// As [`Connection::snapshot`]. The snapshot is then empty, without a generation, or as it was if not
-    /// even that of the ruleset could be asked for.
+    /// As [`Connection::snapshot`]. The snapshot is then empty, without a generation, or unchanged if the request for
+    /// the current generation failed.
     pub fn refresh(&mut self, connection: &mut Connection) -> Result<Refreshed, SnapshotError> {
         if self.generation.is_some() && self.generation == Some(connection.generation()?) {
             return Ok(Refreshed::SameGeneration);
@@ -390,7 +382,7 @@ impl Snapshot {
         Ok(Refreshed::ReadAnew)
     }
 
-    /// Reads it again, in the memory that it has, whether or not the generation moved.
+    /// Reads it again into the same memory, whether or not the generation moved.
     ///
     /// # Errors
     /// As [`Connection::snapshot`]. The snapshot is then empty, without a generation.
@@ -407,19 +399,19 @@ impl Snapshot {
     }
 }
 
-/// A chain that lacks rules, or has too many.
+/// A chain with missing or surplus rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingRules {
     /// The chain: family, table and name.
     pub chain: String,
-    /// How many rules were listed, and jumps to the chain were found.
+    /// Number of listed rules and of jumps to the chain.
     pub found: u64,
-    /// How many of both the chain has.
+    /// The chain's use count, which is the number of both.
     pub expected: u32,
 }
 
 impl<'c> Reader<'c> {
-    /// To read parts of a snapshot anew, whatever changes elsewhere.
+    /// Creates a reader for parts of a snapshot, regardless of changes elsewhere.
     pub(super) const fn of(connection: &'c mut Connection, snapshot: Snapshot) -> Self {
         Self {
             connection,
@@ -441,7 +433,7 @@ impl Reader<'_> {
     /// Reads all of these tables.
     pub(super) fn read(&mut self, scope: &Scope<'_>) -> Result<(), Error> {
         self.tables(scope)?;
-        // A dump of which a reply was lost is found out by what else is listed; a look-up by name is answered or fails.
+        // The rest of the listing reveals a dump with a lost reply; a look-up by name is answered or fails.
         let is_by_name = scope.table.is_some() && scope.family != Family::UNSPEC;
         if is_by_name && self.snapshot.index.tables.is_empty() {
             return Ok(());
@@ -454,7 +446,7 @@ impl Reader<'_> {
         self.rules(scope)
     }
 
-    /// Reads the tables themselves: one by its name, others in a dump.
+    /// Reads the tables themselves: one by name, several in a dump.
     pub(super) fn tables(&mut self, scope: &Scope<'_>) -> Result<(), Error> {
         let family = scope.family;
         if let Some(name) = scope.table.as_ref().filter(|_| family != Family::UNSPEC) {
@@ -471,7 +463,7 @@ impl Reader<'_> {
         )
     }
 
-    /// Reads chains without their rules: those that `admits` accepts are kept. The kernel filters by the family only.
+    /// Reads chains without their rules; keeps those that `admits` accepts. The kernel filters only by family.
     pub(super) fn chains(
         &mut self,
         scope: &Scope<'_>,
@@ -492,7 +484,7 @@ impl Reader<'_> {
             let mut handle = 0;
             for chain in &table.chains {
                 let chain = chain_at(&self.snapshot.arena, chain.at)?;
-                // Two of one handle, or an order that is none: the dump was shifted.
+                // A duplicate or descending handle: the dump was shifted.
                 self.consistent &= chain.handle() > handle;
                 handle = chain.handle();
             }
@@ -539,7 +531,7 @@ impl Reader<'_> {
         )
     }
 
-    /// Reads sets without their elements: those that `admits` accepts are kept.
+    /// Reads sets without their elements; keeps those that `admits` accepts.
     pub(super) fn sets(
         &mut self,
         scope: &Scope<'_>,
@@ -567,7 +559,7 @@ impl Reader<'_> {
         self.unless_gone(listed)
     }
 
-    /// What came of a dump that the kernel refuses if what it is of is gone by now.
+    /// Handles the error of a dump whose object was deleted meanwhile.
     fn unless_gone(&mut self, listed: Result<(), Error>) -> Result<(), Error> {
         match listed {
             Err(Error::Refused { errno, .. }) if errno.number() == libc::ENOENT => {
@@ -594,15 +586,15 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the elements of one set, until none of them comes twice; unless they are to be left out.
+    /// Reads the elements of one set until none appears twice, unless they are to be left out.
     pub(super) fn whole_elements_of(&mut self, table: usize, set: usize) -> Result<(), Error> {
         let at = self.snapshot.index.tables[table].sets[set].at;
         if (self.snapshot).leaves_out(&set_at(&self.snapshot.arena, at)?) {
             return Ok(());
         }
         self.elements_of(table, set)?;
-        // The kernel rebuilds a hash table after it has grown, in the background; a dump that
-        // this runs across holds some elements twice and lacks as many, with no other mark.
+        // The kernel resizes a hash table in the background after it has grown; a dump at that time contains some
+        // elements twice and lacks as many, without any other sign.
         let retry = Retry {
             attempts: REBUILDS.attempts.min(self.connection.retry.attempts),
             deadline: self.connection.retry.deadline,
@@ -614,7 +606,7 @@ impl Reader<'_> {
             if !index.repeats(arena, table, set)? {
                 return Ok(());
             }
-            // What was reset is not there again.
+            // A dump that resets the elements cannot be repeated.
             if self.elements_by != NFT_MSG_GETSETELEM || !attempts.again() {
                 self.consistent = false;
                 return Ok(());
@@ -648,18 +640,18 @@ impl Reader<'_> {
         self.unless_gone(listed)
     }
 
-    /// The family of the object at a position, and a copy of its attributes.
+    /// Returns the family of the object at a position, and a copy of its attributes.
     fn object(&self, at: Position) -> Result<(Family, Vec<u8>), Error> {
         let (header, attributes) = self.snapshot.arena.message(at)?.nfgenmsg()?;
         Ok((Family(header.family), attributes.to_vec()))
     }
 
-    /// Reads all rules, in the way that is cheapest.
+    /// Reads all rules in the cheapest way.
     fn rules(&mut self, scope: &Scope<'_>) -> Result<(), Error> {
         let plans = self.plans()?;
         if scope.table.is_none() && !plans.iter().any(|plan| plan.0 == Plan::ByChain) {
             let rules = plans.iter().map(|plan| plan.1).sum();
-            // All tables together may be cheaper one by one.
+            // One dump per table may be cheaper than one for all.
             let apart: u64 = plans.iter().map(|plan| cost::of_dump(plan.1)).sum();
             if cost::of_dump(rules) <= apart {
                 return self.dump(
@@ -674,8 +666,7 @@ impl Reader<'_> {
         }
         for (table, (plan, _)) in plans.into_iter().enumerate() {
             match plan {
-                // Also if no chain counts a rule: while somebody's transaction is prepared, the counts
-                // are those that it will leave.
+                // Even if all use counts are 0: an uncommitted transaction of another process changes the counts.
                 Plan::Whole => {
                     let at = self.snapshot.index.tables[table].at;
                     let (family, name) = {
@@ -697,7 +688,7 @@ impl Reader<'_> {
                 Plan::ByChain => {
                     let Snapshot { index, arena, .. } = &self.snapshot;
                     let lacks_jumps = index.lacks_jumps(arena, table, self.snapshot.elements)?;
-                    // What a cut reply resets is lost.
+                    // A truncated reply would lose what it resets.
                     let is_reset = self.rules_by != NFT_MSG_GETRULE;
                     let lane = (lacks_jumps || is_reset).then_some(Lane::Long);
                     for chain in 0..self.snapshot.index.tables[table].chains.len() {
@@ -709,7 +700,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// How to ask for the rules of each table, and an upper bound of their number.
+    /// Returns how to request the rules of each table, and an upper bound of their number.
     fn plans(&mut self) -> Result<Vec<(Plan, u64)>, Error> {
         let mut plans = Vec::with_capacity(self.snapshot.index.tables.len());
         let Snapshot { index, arena, .. } = &self.snapshot;
@@ -725,7 +716,7 @@ impl Reader<'_> {
                 true => Plan::ByChain,
                 false => Plan::Whole,
             };
-            // A reply that was too short shows only where all jumps are known.
+            // A reply that was too short is detectable only if all jumps are known.
             let lacks_jumps = index.lacks_jumps(arena, number, self.snapshot.elements)?;
             if plan == Plan::ByChain && short >= MANY && self.short.is_none() && !lacks_jumps {
                 self.short = self.connection.socket.sibling();
@@ -735,7 +726,7 @@ impl Reader<'_> {
         Ok(plans)
     }
 
-    /// Reads the rules of one chain; `lane` is chosen by its length if it is `None`.
+    /// Reads the rules of one chain; without a `lane` its length determines the socket.
     pub(super) fn rules_of(
         &mut self,
         table: usize,
@@ -765,14 +756,14 @@ impl Reader<'_> {
         self.receive(lane, Dump::new("list rules", sequence), |_| true)
     }
 
-    /// Whether every chain has all its rules; the first that has not. What came over the socket of
-    /// small replies is asked for again over the other.
+    /// Checks that every chain has all its rules; returns the first that lacks some. Requests chains of the socket with
+    /// small replies again over the other socket.
     fn complete(&mut self) -> Result<Option<MissingRules>, Error> {
         for table in 0..self.snapshot.index.tables.len() {
             let (mut handle, mut expected, mut bound) = (0, 0, 0);
             for chain in &self.snapshot.index.tables[table].chains {
                 let view = chain_at(&self.snapshot.arena, chain.at)?;
-                // Two of one handle, or an order that is none: the dump was shifted.
+                // A duplicate or descending handle: the dump was shifted.
                 if view.handle() <= handle || chain.broken {
                     self.consistent = false;
                     return Ok(None);
@@ -814,8 +805,8 @@ impl Reader<'_> {
         Ok(None)
     }
 
-    /// The chains of a table that do not have as many rules and jumps to them as they say, and how many
-    /// were found. Where jumps were left out it is no matter that some lack.
+    /// Returns the chains of a table whose rules and jumps don't match the use count, with the number that was found.
+    /// If jumps were left out, missing ones are ignored.
     pub(super) fn incomplete(&self, table: usize) -> Result<Vec<(usize, u64)>, Error> {
         let Snapshot { index, arena, .. } = &self.snapshot;
         let lacks_jumps = index.lacks_jumps(arena, table, self.snapshot.elements)?;
@@ -835,7 +826,7 @@ impl Reader<'_> {
         Ok(incomplete)
     }
 
-    /// Asks for a dump and takes it in; `admits` says of a message whether it was asked for.
+    /// Requests and receives a dump; keeps the messages that `admits` accepts.
     pub(super) fn dump(
         &mut self,
         lane: Lane,
@@ -851,7 +842,7 @@ impl Reader<'_> {
         self.receive(lane, Dump::new(request, sequence), admits)
     }
 
-    /// Sends the request that was built, and takes in the dump that answers it.
+    /// Sends the prepared request, and receives the dump that answers it.
     fn receive(
         &mut self,
         lane: Lane,
@@ -890,22 +881,21 @@ impl Reader<'_> {
     }
 }
 
-/// Takes in a dump: its objects into the snapshot.
+/// Receives a dump, and stores its objects in the snapshot.
 struct Objects<'r, A> {
     snapshot: &'r mut Snapshot,
-    /// Length of a receive.
+    /// Size of a receive.
     length: usize,
     dump: Dump,
-    /// Whether a message was asked for.
+    /// Whether to keep a message.
     admits: A,
-    /// The low bits of the generation, as messages bear it.
+    /// The low 16 bits of the generation, as in messages.
     resource: u16,
-    /// Whether everything so far was of that generation.
+    /// Whether everything so far belongs to that generation.
     consistent: &'r mut bool,
-    /// Where to note a change, if that may be none of the scope.
+    /// Where to record a change that may be outside of the scope.
     moved: Option<&'r mut bool>,
-    /// The first thing that could not be understood. What comes behind it is received, so that the socket
-    /// is free again.
+    /// The first error. Later messages are still received, so that the socket becomes usable again.
     failed: Option<Error>,
 }
 
@@ -939,7 +929,7 @@ impl<A: Fn(&Message<'_>) -> bool> Intake for Objects<'_, A> {
                 match dump.accept(message) {
                     Ok(DumpItem::Object(_)) => {}
                     Ok(DumpItem::Unrelated | DumpItem::End) => continue,
-                    // The kernel's mark that a change ran across this dump.
+                    // The kernel marked the dump as interrupted by a change.
                     Err(Error::Interrupted) => {
                         see_change(&mut self.moved, self.consistent);
                         continue;
@@ -961,13 +951,13 @@ impl<A: Fn(&Message<'_>) -> bool> Intake for Objects<'_, A> {
                 Err(malformed) => self.failed = Some(malformed.into()),
             }
         }
-        // What comes behind the last object is not needed: mostly the dump's end.
+        // Discards the messages after the last object, usually the end of the dump.
         snapshot.arena.give_back(start.plus(kept));
         Ok(())
     }
 }
 
-/// Notes that something changed while it was read.
+/// Records that something changed during the read.
 fn see_change(moved: &mut Option<&mut bool>, consistent: &mut bool) {
     match moved {
         Some(moved) => **moved = true,
@@ -975,12 +965,12 @@ fn see_change(moved: &mut Option<&mut bool>, consistent: &mut bool) {
     }
 }
 
-/// How many rules and references a chain says it has.
+/// Returns a chain's use count: its rules and the references to it.
 pub(super) fn uses(chain: &ChainRef<'_>) -> u32 {
     chain.references().unwrap_or(0)
 }
 
-/// Whether the chain is bound to the rule that jumps to it: newer kernels count that jump twice.
+/// Whether the chain is bound to the rule that jumps to it: newer kernels count this jump twice.
 pub(super) fn is_bound(chain: &ChainRef<'_>) -> bool {
     chain
         .flags()

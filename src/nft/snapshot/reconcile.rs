@@ -1,4 +1,4 @@
-//! Making a ruleset what is desired, beside others who change it.
+//! Reconciles a ruleset with a desired one, during changes by others.
 
 use std::collections::HashSet;
 
@@ -12,27 +12,27 @@ use crate::retry::Attempts;
 use crate::{Error, Retry};
 
 impl Connection {
-    /// What is to be done so that the tables of a snapshot are as it shows them: what is there is read, and
-    /// [compared](Snapshot::plan). Nothing is changed.
+    /// Computes the transaction that makes the kernel's tables match a snapshot: it reads the current ruleset and
+    /// [compares](Snapshot::plan) it. It changes nothing.
     ///
-    /// Tables that another process owns cannot be changed by anybody else, and are left out:
-    /// [`Plan::owned_by_others`] names them.
+    /// It skips tables that another process owns, because only the owner can change them: [`Plan::owned_by_others`]
+    /// lists them.
     ///
     /// # Errors
-    /// Those of a [snapshot](Connection::snapshot).
+    /// The errors of a [snapshot](Connection::snapshot).
     pub fn plan(&mut self, desired: &Snapshot, options: PlanOptions) -> Result<Plan, Error> {
         let now = self.snapshot(scope_of(desired, options))?;
         let closed = self.closed_in(&now);
         self.plan_from(&now, desired, options, closed)
     }
 
-    /// Makes the tables of a snapshot what it shows, by the fewest operations, in one transaction: what is
-    /// the same is not touched, and where nothing differs nothing is sent. Gives what was done.
+    /// Makes the kernel's tables match a snapshot with the fewest operations, in one transaction. It does not touch
+    /// unchanged objects, and sends nothing if there is no difference. Returns the committed plan.
     ///
-    /// The transaction is conditional on the generation that was read: if somebody else changes the ruleset
-    /// in between, or an element that was to be deleted times out, all is read and compared anew
-    /// ([`with_retry`](Connection::with_retry)). Tables that another process owns stay as they are:
-    /// [`Plan::owned_by_others`] names them.
+    /// The transaction is conditional on the generation that was read: if another process changes the ruleset
+    /// meanwhile, or an element to be deleted times out, it reads and compares everything again
+    /// ([`with_retry`](Connection::with_retry)). It skips tables that another process owns: [`Plan::owned_by_others`]
+    /// lists them.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -65,15 +65,15 @@ impl Connection {
     /// ```
     ///
     /// # Errors
-    /// Those of [`plan`](Self::plan) and [`commit`](Self::commit). A kernel before 6.4 that lacks its corrections
-    /// (those of Debian 11 and 12 have them) may refuse (`EBUSY`) to delete a chain or an object together with the
-    /// map that leads to it: there [`Snapshot::restore`] makes the table anew.
+    /// The errors of [`plan`](Self::plan) and [`commit`](Self::commit). A kernel before 6.4 without its corrections
+    /// (the kernels of Debian 11 and 12 have them) may refuse (`EBUSY`) to delete a chain or an object together with
+    /// the map that refers to it: in this case [`Snapshot::restore`] recreates the table.
     #[tracing::instrument(level = "debug", skip_all, fields(bytes = desired.byte_length()))]
     pub fn reconcile(&mut self, desired: &Snapshot, options: PlanOptions) -> Result<Plan, Error> {
         let scope = scope_of(desired, options);
         insist(self, |connection, attempts| {
             let mut guard = connection.guard_of_attempt(attempts, std::slice::from_ref(&scope))?;
-            // One policy for both: an attempt is a reading and a commit.
+            // The outer retry policy covers both: an attempt is a read and a commit.
             let now = connection.snapshot_as(&scope, Retry::ONCE)?;
             let closed = connection.closed_in(&now);
             let mut plan = connection.plan_from(&now, desired, options, closed)?;
@@ -82,12 +82,12 @@ impl Connection {
         })
     }
 
-    /// The tables that another process owns.
+    /// Returns the tables that another process owns.
     pub(in crate::nft) fn closed_in(&self, now: &Snapshot) -> HashSet<(Family, BString)> {
         now.owned_by_others(self.port())
     }
 
-    /// A plan without tables that others own.
+    /// Plans without the tables that others own.
     pub(in crate::nft) fn plan_from(
         &self,
         now: &Snapshot,
@@ -103,7 +103,7 @@ impl Connection {
 }
 
 impl Snapshot {
-    /// The tables that somebody else than this port owns, who alone can change them.
+    /// Returns the tables that have another owner than this port.
     pub(super) fn owned_by_others(&self, port: u32) -> HashSet<(Family, BString)> {
         let tables = self.tables().map(|table| table.table());
         let closed = tables.filter(|table| is_closed(table, port));
@@ -113,18 +113,18 @@ impl Snapshot {
     }
 }
 
-/// Whether somebody else than this port owns a table.
+/// Whether a table has another owner than this port.
 pub(super) fn is_closed(table: &TableRef<'_>, port: u32) -> bool {
     table.owner().is_some_and(|owner| owner != port)
 }
 
-/// Does what reads a ruleset and then commits, again while others are faster or replies are lost, as often
+/// Repeats an operation that reads a ruleset and then commits, while others commit first or replies are lost, as often
 /// as the connection's policy allows.
 pub(super) fn insist<R>(
     connection: &mut Connection,
     mut attempt: impl FnMut(&mut Connection, &Attempts) -> Result<R, Error>,
 ) -> Result<R, Error> {
-    // Of a commit of which it could not be known whether it was done. Done twice it is the same.
+    // A commit with an unknown outcome. Repeating it gives the same result.
     let mut unknown = None;
     let mut attempts = connection.retry.begin();
     loop {
@@ -148,8 +148,8 @@ pub(super) fn insist<R>(
     }
 }
 
-/// Whether what was read is no longer so: somebody changed it, an element timed out, or a rule added one. A tree of
-/// intervals also answers so for a tick after somebody else has changed it.
+/// Whether the ruleset that was read is outdated: another process changed it, an element timed out, or a rule added
+/// one. An interval tree also returns these errors for a tick after a change by another process.
 pub(super) fn is_late(error: &CommitError) -> bool {
     error.generation_moved()
         || error.failures.iter().any(|failure| {
@@ -163,7 +163,7 @@ pub(super) fn is_late(error: &CommitError) -> bool {
         })
 }
 
-/// What is to be read of what is there.
+/// Returns the scope of the current ruleset to read.
 pub(in crate::nft) fn scope_of(desired: &Snapshot, options: PlanOptions) -> Scope<'static> {
     match options.remove_other_tables {
         true => desired.scope().clone(),
@@ -171,7 +171,7 @@ pub(in crate::nft) fn scope_of(desired: &Snapshot, options: PlanOptions) -> Scop
     }
 }
 
-/// The smallest scope that all tables of a snapshot are in.
+/// Returns the smallest scope with all tables of a snapshot.
 fn narrowest(snapshot: &Snapshot) -> Scope<'static> {
     let mut tables = snapshot.tables().map(|table| table.table());
     let Some(first) = tables.next() else {

@@ -1,5 +1,4 @@
-//! Parts of a snapshot that is kept current, taken out or put in place of others, and the memory of what is
-//! gone.
+//! Replaces and removes parts of a current snapshot, and reclaims the memory of removed parts.
 
 use bstr::BStr;
 
@@ -15,15 +14,15 @@ use crate::nft::connection::Connection;
 use crate::nft::watch::MemberKey;
 use crate::nft::{Generation, Scope};
 
-/// Fewer bytes than these that are no longer needed stay where they are.
+/// Fewer unused bytes than this are not reclaimed.
 const WORTHWHILE: usize = 1 << 20;
 
-/// So many times a chain is read by itself: what moves on all the while is read with its table, as often as
-/// [`Retry`](crate::Retry) says.
+/// How often a chain is read separately: if it keeps changing, its table is read, as often as [`Retry`](crate::Retry)
+/// allows.
 const ATTEMPTS: usize = 64;
 
 impl Snapshot {
-    /// Nothing of these tables.
+    /// Creates an empty snapshot of this scope.
     pub(in crate::nft) fn of(scope: Scope<'static>, elements: ElementsOf) -> Self {
         Self {
             scope,
@@ -32,29 +31,29 @@ impl Snapshot {
         }
     }
 
-    /// Says which generation it shows, if it is one.
+    /// Sets the generation; `None` if there isn't a single one.
     pub(in crate::nft) const fn set_generation(&mut self, generation: Option<Generation>) {
         self.generation = generation;
     }
 
-    /// Keeps an event's message.
+    /// Stores an event's message.
     pub(super) fn keep(&mut self, message: &Message<'_>) -> Result<Position, Malformed> {
         Ok(self.arena.put(message.raw)?)
     }
 
-    /// A message is no longer needed.
+    /// Counts a message as unused.
     pub(super) fn drop_message(&mut self, at: Position) {
         self.dead += length(&self.arena, at);
     }
 
-    /// The rules of a chain are no longer needed.
+    /// Counts the rules of a chain as unused.
     pub(super) fn drop_rules(&mut self, table: usize, chain: usize) {
         let rules = &self.index.tables[table].chains[chain].rules;
         let lengths = rules.iter().map(|&at| length(&self.arena, at));
         self.dead += lengths.sum::<usize>();
     }
 
-    /// The elements of a set are no longer needed.
+    /// Counts the elements of a set as unused.
     pub(super) fn drop_elements(&mut self, table: usize, set: usize) {
         let elements = &self.index.tables[table].sets[set].elements;
         let lengths = elements.iter().map(|&at| length(&self.arena, at));
@@ -79,7 +78,7 @@ impl Snapshot {
         others.for_each(|&at| self.drop_message(at));
     }
 
-    /// Reads a chain anew: the generation that it is of then, `None` if it cannot be read by itself.
+    /// Reads a chain again; returns its generation, `None` if it cannot be read separately.
     pub(in crate::nft) fn read_chain(
         &mut self,
         connection: &mut Connection,
@@ -104,13 +103,13 @@ impl Snapshot {
         generation
     }
 
-    /// Whether a chain of a table is bound to a rule: then it goes with that, of which no event tells.
+    /// Whether a chain of a table is bound to a rule: it is deleted with the rule, without an event.
     pub(in crate::nft) fn has_bound_chains(&self, (family, name): &TableKey) -> bool {
         let table = self.table(*family, name);
         table.is_some_and(|table| table.chains().any(|chain| is_bound(&chain)))
     }
 
-    /// Puts a table of another snapshot in place of its own, or takes it out if that has none.
+    /// Replaces a table with that of another snapshot, or removes it if that has none.
     pub(in crate::nft) fn replace_table(
         &mut self,
         (family, name): &TableKey,
@@ -132,7 +131,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Gives back the memory of what is no longer needed, if it is a third of all.
+    /// Reclaims the memory of unused messages, if it is a third of the total.
     #[doc(hidden)]
     pub fn tidy(&mut self) -> Result<(), Malformed> {
         if self.dead < WORTHWHILE || self.dead < self.arena.len() / 3 {
@@ -148,7 +147,7 @@ impl Snapshot {
     }
 }
 
-/// How much room a message takes.
+/// Returns the size of a message in the arena.
 fn length(arena: &Arena, at: Position) -> usize {
     let message = arena.message(at);
     message.map_or(0, |message| message.padded_length())
@@ -174,7 +173,7 @@ fn move_table(table: &mut TableIndex, from: &Arena, to: &mut Arena) -> Result<()
         }
     }
     for set in table.sets.iter_mut().filter(|set| set.pieces.is_some()) {
-        // The pieces become messages as they are listed.
+        // Pieces become messages in the form of a listing.
         set.pieces = None;
         set.elements = pieces::joined(&set.elements, from, to, CHUNK)?;
     }

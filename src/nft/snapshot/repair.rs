@@ -1,10 +1,10 @@
-//! A reading that others' changes ran across, made good: what they touched is read anew.
+//! Repairs a read that concurrent changes interrupted: the touched objects are read again.
 //!
-//! Each object by itself is read whole, or it is touched at that moment: a chain or set is looked up by its name, and of a dump of one chain's
-//! rules, or one set's elements, the kernel leaves out the rest. So only what was touched meanwhile can be
-//! wrong, and what a shifted dump passed over. The first is told by notifications, and read anew until nothing more
-//! is touched while that is done; the second shows in the numbers that the kernel counts. What comes of it is of
-//! the generation up to which nothing more was touched.
+//! Each object is read completely, unless it is touched at that moment: a chain or set is looked up by name, and a dump
+//! of one chain's rules or one set's elements contains nothing else. Therefore only objects touched meanwhile can be
+//! wrong, and objects that a shifted dump skipped can be missing. Notifications identify the former, which are read
+//! again until none is touched during a read; the kernel's use counts reveal the latter. The result has the generation
+//! after which nothing was touched.
 
 use std::collections::BTreeSet;
 
@@ -22,15 +22,15 @@ use crate::nft::generation::Generation;
 use crate::nft::scope::Scope;
 use crate::nft::watch::{MemberKey, Touches, Watch};
 
-/// How often what was touched is read anew. Beside writers that never pause, in these very tables, it takes
-/// some hundred times until they leave a gap. All of it is one of the attempts of [`Retry`](crate::Retry): what is not made
-/// good by then is read again as a whole.
+/// How often touched objects are read again. If writers change these tables without a pause, it takes some hundred
+/// rounds until they leave a gap. All rounds are one attempt of [`Retry`](crate::Retry): after them everything is read
+/// again.
 const ROUNDS: usize = 512;
-/// How often what stands still is counted before it is believed that something is missing.
+/// How often an unchanged mismatch of counts is checked before it counts as an error.
 const MISMATCHES: usize = 16;
 
 impl Reader<'_> {
-    /// Reads anew what was touched until a generation, and since: the one that all is of then, if there is one.
+    /// Reads the touched objects again until nothing changes; returns the consistent generation, if there is one.
     pub(super) fn repair(
         &mut self,
         watch: &mut Watch,
@@ -70,7 +70,7 @@ impl Reader<'_> {
             if !is_still {
                 continue;
             }
-            // Others' transactions that are not committed yet count, too.
+            // The counts include uncommitted transactions of other processes.
             if !self.consistent || !self.is_whole()? {
                 mismatches += 1;
                 match mismatches < MISMATCHES {
@@ -79,7 +79,7 @@ impl Reader<'_> {
                 }
             }
             let doubtful = self.doubtful()?;
-            // And so here: what does not add up is believed when it was read a second time.
+            // A mismatch is accepted when a second read confirms it.
             if doubtful.is_subset(&before.chains) {
                 return Ok(Some(now));
             }
@@ -88,7 +88,7 @@ impl Reader<'_> {
         Ok(None)
     }
 
-    /// The chains of which not all rules are there, or too many.
+    /// Returns the chains with missing or surplus rules.
     fn doubtful(&self) -> Result<BTreeSet<MemberKey>, Error> {
         let mut doubtful = BTreeSet::new();
         for table in 0..self.snapshot.index.tables.len() {
@@ -110,7 +110,7 @@ impl Reader<'_> {
         Ok(doubtful)
     }
 
-    /// Whether every table has as many objects as it says, none of them twice.
+    /// Whether every table has as many objects as its use count, without duplicates.
     fn is_whole(&self) -> Result<bool, Malformed> {
         let snapshot = &self.snapshot;
         for table in &snapshot.index.tables {
@@ -126,8 +126,8 @@ impl Reader<'_> {
         snapshot.index.adds_up(&snapshot.arena, snapshot.elements)
     }
 
-    /// Looks an object up, into the snapshot's memory. That it is absent is believed at once: a commit in the
-    /// middle of which that was seen will be told.
+    /// Looks up an object and stores it in the snapshot. Its absence needs no confirmation: a concurrent commit is
+    /// reported by an event.
     pub(super) fn look_up(
         &mut self,
         request: &'static str,
@@ -145,7 +145,7 @@ impl Reader<'_> {
         Ok(Some(self.snapshot.keep(&message)?))
     }
 
-    /// Looks a chain up and lists its rules; `false` if it has another name now, which rules of others hold.
+    /// Looks up a chain and lists its rules; `false` if it has been renamed, which affects rules of other chains.
     pub(super) fn read_chain_anew(
         &mut self,
         (family, table, name): &MemberKey,
@@ -154,7 +154,7 @@ impl Reader<'_> {
         let Some(number) = index.table(arena, *family, table.as_ref()) else {
             return Ok(false);
         };
-        let looked_up = self.look_up("look a chain up", NFT_MSG_GETCHAIN, *family, |writer| {
+        let looked_up = self.look_up("look up a chain", NFT_MSG_GETCHAIN, *family, |writer| {
             writer
                 .string(NFTA_CHAIN_TABLE, table)
                 .string(NFTA_CHAIN_NAME, name);
@@ -164,7 +164,7 @@ impl Reader<'_> {
             Some(at) => Some(chain_at(&snapshot.arena, at)?.handle()),
             None => None,
         };
-        // One that went and came again while chains were listed may stand there twice.
+        // A chain that was deleted and created again during the dump may appear twice.
         let mut known = None;
         while let Some(chain) = snapshot.index.chain(&snapshot.arena, number, name.as_ref()) {
             snapshot.drop_rules(number, chain);
@@ -176,7 +176,7 @@ impl Reader<'_> {
                 known = Some(chain);
                 break;
             }
-            // It may only have another name, by which it is known that it is not new.
+            // It may have been renamed: the name index then recognizes the handle.
             let handle = chain_at(&snapshot.arena, at)?.handle();
             snapshot.index.is_new(&snapshot.arena, number, handle)?;
             let gone = snapshot
@@ -213,13 +213,13 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// Looks a set up and lists its elements; `false` if that cannot be.
+    /// Looks up a set and lists its elements; `false` if that is impossible.
     fn read_set_anew(&mut self, (family, table, name): &MemberKey) -> Result<bool, Error> {
         let (index, arena) = (&self.snapshot.index, &self.snapshot.arena);
         let Some(number) = index.table(arena, *family, table.as_ref()) else {
             return Ok(false);
         };
-        let looked_up = self.look_up("look a set up", NFT_MSG_GETSET, *family, |writer| {
+        let looked_up = self.look_up("look up a set", NFT_MSG_GETSET, *family, |writer| {
             writer
                 .string(NFTA_SET_TABLE, table)
                 .string(NFTA_SET_NAME, name);
@@ -262,17 +262,17 @@ impl Reader<'_> {
         }
     }
 
-    /// Looks every table up: how many objects each has.
+    /// Looks up every table to update its use count.
     fn read_tables_anew(&mut self) -> Result<(), Error> {
         for number in 0..self.snapshot.index.tables.len() {
             let at = self.snapshot.index.tables[number].at;
             let of = table_at(&self.snapshot.arena, at)?;
             let (family, name) = (of.family(), of.name().to_owned());
             let looked_up =
-                self.look_up("look a table up", NFT_MSG_GETTABLE, family, |writer| {
+                self.look_up("look up a table", NFT_MSG_GETTABLE, family, |writer| {
                     writer.string(NFTA_TABLE_NAME, &name);
                 })?;
-            // That it is gone is told, too.
+            // An event reports that it was deleted.
             if let Some(new) = looked_up {
                 self.snapshot.index.tables[number].at = new;
                 self.snapshot.drop_message(at);

@@ -1,10 +1,10 @@
-//! What the kernel lists, as the kernel takes it: where the two differ.
+//! Converts listed attributes into the form that the kernel accepts.
 //!
-//! - Expressions have attributes that are only listed
+//! - Expressions have attributes that the kernel only lists
 //!   ([`ExpressionRef::to_request`](crate::nft::expr::ExpressionRef::to_request)).
-//! - Of a quota, what was consumed of it; of a tunnel's Geneve options, the mark that they are nested
-//!   (`NLA_F_NESTED`): the kernel lists them without and refuses them without. They are the only
-//!   attributes of nf_tables of which it demands the mark (`strict_start_type` in `nft_tunnel.c`).
+//! - The used amount of a quota is removed. A tunnel's Geneve options get the flag for nested attributes
+//!   (`NLA_F_NESTED`), which the kernel doesn't list, but requires. They are the only attributes of nf_tables that
+//!   require this flag (`strict_start_type` in `nft_tunnel.c`).
 
 use std::borrow::Cow;
 
@@ -27,7 +27,7 @@ pub(super) fn without_padding<'b>(attributes: &'b [u8], known: &'static [Known])
     }
 }
 
-/// Appends all attributes but some, as they are.
+/// Appends all attributes but some, unchanged.
 pub(super) fn copy_attributes(writer: &mut MessageWriter<'_>, attributes: &[u8], without: Kinds) {
     for attribute in Attributes::new(attributes).map_while(Result::ok) {
         if !without.contains(attribute.kind) {
@@ -55,7 +55,7 @@ pub(super) fn copy_object(writer: &mut MessageWriter<'_>, attributes: &[u8]) {
     }
 }
 
-/// Appends a tunnel, its Geneve options marked as nested.
+/// Appends a tunnel, with the nested flag for its Geneve options.
 fn copy_tunnel(writer: &mut MessageWriter<'_>, tunnel: &Attribute<'_>) {
     writer.nested(tunnel.kind, |writer| {
         for part in Attributes::new(tunnel.payload).map_while(Result::ok) {
@@ -77,7 +77,7 @@ fn copy_tunnel(writer: &mut MessageWriter<'_>, tunnel: &Attribute<'_>) {
     });
 }
 
-/// Appends the attributes of a set, with a number for it in this transaction, and perhaps another name.
+/// Appends the attributes of a set, with an ID in this transaction, and optionally another name.
 pub(super) fn copy_set(
     writer: &mut MessageWriter<'_>,
     attributes: &[u8],
@@ -97,15 +97,15 @@ pub(super) fn copy_set(
     writer.be32(NFTA_SET_ID, id);
 }
 
-/// The listed expressions in an attribute as the kernel takes them, if that is not how they were
-/// listed.
+/// Returns the listed expressions of an attribute in the form that the kernel accepts, if it differs from the listed
+/// form.
 pub(super) fn request_of_list(payload: &[u8]) -> Option<Expressions<'static>> {
     let listed = Expressions::decode(payload)?;
     let request = listed.to_request();
     request.or_else(|| (listed.as_bytes() != payload).then(|| listed.into_static()))
 }
 
-/// Which attributes hold expressions.
+/// The attributes that contain expressions.
 #[derive(Clone, Copy)]
 pub(super) struct HoldingExpressions {
     one: Kinds,
@@ -121,7 +121,7 @@ impl HoldingExpressions {
     }
 }
 
-/// Appends an attribute that an element or set has; expressions as the kernel takes them.
+/// Appends an attribute of an element or set; converts expressions to the form that the kernel accepts.
 pub(super) fn copy_with_expressions(
     writer: &mut MessageWriter<'_>,
     attribute: &Attribute<'_>,

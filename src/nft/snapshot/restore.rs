@@ -1,16 +1,14 @@
-//! Writing a snapshot back: one transaction that replaces what is there.
+//! Restores a snapshot: one transaction that replaces the current ruleset.
 //!
-//! Every message of the snapshot becomes an operation with the same attributes, byte for byte, but for
-//! those that only the kernel gives (handles, numbers of references, a rule's position, a table's
-//! owner) and these:
+//! Every message of the snapshot becomes an operation with the same attributes, byte for byte, except for those that
+//! only the kernel assigns (handles, use counts, a rule's position, a table's owner) and these:
 //!
-//! - `NFTA_SET_ID`, which the kernel wants of every new set;
+//! - `NFTA_SET_ID`, which the kernel requires for every new set;
 //! - `NFTA_RULE_COMPAT`, which it does not list ([`Compat::of`]);
-//! - what the kernel lists in another way than it takes it (`request.rs`);
-//! - intervals, which have an order in which it takes them (`elements.rs`).
+//! - attributes that the kernel lists in another form than it accepts (`request.rs`);
+//! - intervals, which the kernel accepts only in a certain order (`elements.rs`).
 //!
-//! Objects come before what refers to them: tables, stateful objects, flowtables, chains, sets,
-//! elements, rules.
+//! Objects precede those that refer to them: tables, stateful objects, flowtables, chains, sets, elements, rules.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -36,24 +34,24 @@ use crate::nft::declare::{Field, Kinds, Known};
 use crate::nft::transaction::Transaction;
 use crate::nft::{Chain, ChainFlags, Family, Flowtable, RuleRef, Table};
 
-/// What became of the tables: family and name of each.
+/// The result of a restoration: family and name of the tables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Restored {
-    /// Tables that were there, and now are as the snapshot shows them.
+    /// Tables that existed, and now match the snapshot.
     pub replaced: Vec<(Family, BString)>,
-    /// Tables of the snapshot that were not there.
+    /// Tables of the snapshot that did not exist.
     pub added: Vec<(Family, BString)>,
-    /// Tables that are not in the snapshot.
+    /// Deleted tables, which are not in the snapshot.
     pub removed: Vec<(Family, BString)>,
-    /// Tables that another process owns: nobody else can change them.
+    /// Tables that another process owns: only that process can change them.
     pub owned_by_others: Vec<(Family, BString)>,
-    /// Tables that were owned without `persist`: they are there again, and owned by nobody. (With the
-    /// flag they would go as soon as this process's socket is closed.)
+    /// Tables that had an owner without `persist`: they exist again without an owner. (With the owner flag the kernel
+    /// would delete them as soon as this process closes its socket.)
     pub no_longer_owned: Vec<(Family, BString)>,
 }
 
-/// The last numbers of sets and chains that were given out in a transaction.
+/// The last IDs of sets and chains used in a transaction.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
     pub(super) set_id: u32,
@@ -61,37 +59,34 @@ pub(super) struct Ids {
 }
 
 impl Snapshot {
-    /// Makes the ruleset, or the family or table that the snapshot was taken of, what the snapshot
-    /// shows: one transaction, applied whole or not at all; tables that the snapshot's scope covers and
-    /// that are not in it go.
+    /// Makes the ruleset, or the family or table that the snapshot covers, match the snapshot in one atomic
+    /// transaction. Tables in the snapshot's scope that the snapshot doesn't contain are deleted.
     ///
-    /// What is there already is not touched ([`plan`](Self::plan)), so that a table that is there before
-    /// and after is never missing; where the kernel does not take the changes, or what is there cannot be
-    /// read as one whole, tables are deleted and made anew.
+    /// Unchanged objects are not touched ([`plan`](Self::plan)), so that a table that exists before and after is never
+    /// missing. Only if the kernel refuses these changes, or the current ruleset cannot be read consistently, tables
+    /// are deleted and recreated.
     ///
-    /// Afterwards all is byte for byte the same but for handles, the numbers in names of what has none, and
-    /// the order among sets, objects and chains without a hook, which means nothing. Base chains of one priority are called
-    /// in the same order, as far as [the listing tells it](Snapshot::plan). Counters and quotas go on from the
-    /// snapshot's numbers, elements with a timeout that were gone from the rest that they had. What the
-    /// kernel does not list it cannot be given again: the fill of a `limit`, the connections that a
-    /// `connlimit` counted, the state of a `numgen inc`.
+    /// Afterwards everything is byte for byte the same except for handles, the numbers in names of anonymous objects,
+    /// and the order of sets, objects and regular chains, which has no effect. Base chains of one priority run in the
+    /// same order, as far as [the listing shows it](Snapshot::plan). Counters and quotas continue from the snapshot's
+    /// values, and recreated elements with a timeout from their remaining time. State that the kernel doesn't list is
+    /// lost: the fill level of a `limit`, the connections that a `connlimit` counted, the state of a `numgen inc`.
     ///
-    /// The transaction is conditional on the generation: if somebody else changes the ruleset while it
-    /// is being prepared it is prepared anew ([`Connection::with_retry`]).
-    ///
+    /// The transaction is conditional on the generation: if another process changes the ruleset meanwhile, the
+    /// transaction is prepared again ([`Connection::with_retry`]).
     /// # Errors
-    /// [`Error::LeftOut`] for a snapshot that [lacks elements](Self::lacks_elements);
-    /// [`Error::Commit`], [`Error::MessageError`] and those of a listing; nothing was changed then, except
-    /// where a [`CommitError`](crate::nft::CommitError) says that it cannot be known.
+    /// [`Error::LeftOut`] for a snapshot that [lacks elements](Self::lacks_elements); [`Error::Commit`],
+    /// [`Error::MessageError`] and the errors of a listing. After an error nothing has changed, unless a
+    /// [`CommitError`](crate::nft::CommitError) reports an unknown outcome.
     #[tracing::instrument(level = "debug", skip_all, fields(bytes = self.byte_length()))]
     pub fn restore(&self, connection: &mut Connection) -> Result<Restored, Error> {
         self.prepare(connection, Connection::commit)
     }
 
-    /// Has the kernel look at what [`restore`](Self::restore) would do, the whole of it, and do nothing:
-    /// whether this kernel takes the snapshot, and what would be left as it was.
+    /// Has the kernel validate the complete transaction of [`restore`](Self::restore) without committing it: whether
+    /// this kernel accepts the snapshot, and which tables would stay unchanged.
     ///
-    /// It takes the kernel as long as a restoration. The ruleset and its generation stay as they are.
+    /// It takes the kernel as long as a restoration. The ruleset and its generation don't change.
     ///
     /// # Errors
     /// As [`restore`](Self::restore) would fail; nothing is ever changed.
@@ -100,7 +95,7 @@ impl Snapshot {
         self.prepare(connection, Connection::check)
     }
 
-    /// Prepares the transaction, and has it sent.
+    /// Prepares the transaction, and passes it to `send`.
     fn prepare(
         &self,
         connection: &mut Connection,
@@ -114,7 +109,7 @@ impl Snapshot {
         })
     }
 
-    /// One attempt; `readable` is whether what is there can be read as one whole, as far as is known.
+    /// Makes one attempt; `readable` is whether the current ruleset can be read consistently, as far as known.
     fn attempt(
         &self,
         connection: &mut Connection,
@@ -125,13 +120,13 @@ impl Snapshot {
         if *readable {
             match connection.snapshot(self.scope().clone()) {
                 Ok(now) => match self.change(&now, connection, &send) {
-                    // A kernel that lacks the corrections of 6.4 does not delete a chain together with the map that
-                    // leads to it, and each has its own like that.
+                    // Kernels without the corrections of 6.4 refuse to delete a chain together with the map that refers
+                    // to it; each of these kernels refuses other such combinations.
                     Err(Error::Commit(error)) if error.is_refusal() && !is_late(&error) => {}
                     done => return done,
                 },
                 Err(SnapshotError::Netlink(error)) => return Err(error.into()),
-                // What is there cannot be read as one whole; it need not be.
+                // Deleting tables doesn't require a consistent read.
                 Err(SnapshotError::Interrupted { .. } | SnapshotError::Incomplete { .. }) => {
                     *readable = false;
                 }
@@ -140,7 +135,7 @@ impl Snapshot {
         self.replace(connection, tx, send)
     }
 
-    /// Changes what differs.
+    /// Commits only the differences.
     fn change(
         &self,
         now: &Self,
@@ -164,7 +159,7 @@ impl Snapshot {
         Ok(restored)
     }
 
-    /// Deletes the tables that are there, and makes them anew.
+    /// Deletes the existing tables and recreates them.
     fn replace(
         &self,
         connection: &mut Connection,
@@ -194,7 +189,7 @@ impl Snapshot {
         Ok(restored)
     }
 
-    /// Says what became of the tables that were there, and of its own.
+    /// Records the results for the existing tables and those of the snapshot.
     fn tell(
         &self,
         mut present: Vec<(Family, BString)>,
@@ -219,9 +214,8 @@ impl Snapshot {
         restored.owned_by_others.sort();
     }
 
-    /// Appends the operations that make the snapshot's tables, none of which may be there, to a
-    /// transaction: the part of [`restore`](Self::restore) that a caller may want to combine with
-    /// others.
+    /// Appends the operations that create the snapshot's tables, none of which may exist, to a transaction: the part of
+    /// [`restore`](Self::restore) that a caller can combine with other operations.
     ///
     /// # Errors
     /// [`WriteError::LeftOut`] for a snapshot that [lacks elements](Self::lacks_elements).
@@ -255,7 +249,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Appends the operations that make a table and all that is in it.
+    /// Appends the operations that create a table and its contents.
     pub(super) fn write_whole(
         &self,
         tx: &mut Transaction,
@@ -308,7 +302,7 @@ impl Snapshot {
             chains: bound,
             ..Numbers::default()
         };
-        // A bound chain takes no more rules when the one that jumps to it is there.
+        // A bound chain accepts no more rules after the rule that jumps to it.
         for first in [true, false] {
             let chains = table.chains.iter();
             for chain in chains.filter(|chain| self.is_bound(chain.at) == first) {
@@ -328,12 +322,11 @@ impl Snapshot {
         flags.is_some_and(|flags| flags.contains(ChainFlags::BINDING))
     }
 
-    /// The chains of a table that are bound to a rule and cannot have their names again, and the
-    /// numbers that stand for them in the transaction.
+    /// Returns the chains of a table that are bound to a rule and cannot keep their names, and their IDs in the
+    /// transaction.
     ///
-    /// The kernel calls them `__chain%d`, numbered since its start. In the same boot that name is free
-    /// once the chain is gone; in another one it may be that of a chain to come, so there the kernel is
-    /// to give a new one.
+    /// The kernel names them `__chain%d`, numbered since boot. In the same boot the name is free once the chain is
+    /// deleted; after another boot a later chain may get it, so the kernel has to assign a new one.
     fn bound_chains(&self, table: &TableIndex, id: &mut u32) -> HashMap<&BStr, u32> {
         if self.is_of_this_boot() {
             return HashMap::new();
@@ -397,11 +390,11 @@ impl Snapshot {
         Ok(())
     }
 
-    /// The family and the attributes of the message at a position.
+    /// Returns the family and the attributes of the message at a position.
     pub(super) fn parts(&self, at: Position) -> (Family, &[u8]) {
         match self.message(at).nfgenmsg() {
             Ok((header, attributes)) => (Family(header.family), attributes),
-            Err(_) => (Family::UNSPEC, &[]), // not in the index then
+            Err(_) => (Family::UNSPEC, &[]), // such a message is not indexed
         }
     }
 

@@ -1,13 +1,12 @@
-//! Snapshots to any self-describing format, JSON for instance, and back: every object in its typed form,
-//! each with what is in it.
+//! Converts snapshots to and from self-describing formats such as JSON: every object in its typed form, with its
+//! members.
 //!
-//! What is read gives messages of the same attributes as those that were written, in the order of this
-//! crate; what is not an object's own, handles and the like, stays as it was listed. The boot in which a snapshot was taken
-//! is not written: when one that was read is restored, the kernel names its anonymous chains anew.
+//! A snapshot that was read has messages with the same attributes as the written one, in this crate's order; attributes
+//! assigned by the kernel, such as handles, are preserved. The boot in which a snapshot was taken is not written: after
+//! a restoration the kernel assigns new names to bound chains.
 //!
-//! What is read is believed as little as a file (`outside.rs`), and objects must be of the table, chain
-//! or set in which they stand. It takes time and memory in proportion to its own length, whatever
-//! numbers stand in it.
+//! The input is validated like a file (`outside.rs`), and objects must belong to the table, chain or set that contains
+//! them. Time and memory are proportional to the length of the input, whatever numbers it contains.
 
 use std::fmt;
 
@@ -30,7 +29,7 @@ use crate::nft::declare::Field;
 use crate::nft::generation::Generation;
 use crate::nft::{Chain, Element, Family, Flowtable, Name, Rule, Set, StatefulObject, Table};
 
-/// A list that is written as it is walked over.
+/// A list that is serialized from an iterator.
 struct Listed<F>(F);
 
 impl<F, I> Serialize for Listed<F>
@@ -47,7 +46,7 @@ where
     }
 }
 
-/// What a snapshot covers.
+/// The scope of a snapshot.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scope<'a> {
@@ -55,8 +54,8 @@ struct Scope<'a> {
     table: Option<Name<'a>>,
 }
 
-/// `{"generation": …, "scope": {"family": …, "table": …}, "tables": […]}`; one that
-/// [lacks elements](Snapshot::lacks_elements) is refused.
+/// Serializes as `{"generation": …, "scope": {"family": …, "table": …}, "tables": […]}`; fails for a snapshot that
+/// [lacks elements](Snapshot::lacks_elements).
 impl Serialize for Snapshot {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.insist_whole("written").map_err(S::Error::custom)?;
@@ -75,7 +74,7 @@ impl Serialize for Snapshot {
     }
 }
 
-/// `{"table": …, "chains": […], "sets": […], "objects": […], "flowtables": […]}`
+/// Serializes as `{"table": …, "chains": […], "sets": […], "objects": […], "flowtables": […]}`.
 impl Serialize for SnapshotTable<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_struct("SnapshotTable", 5)?;
@@ -90,7 +89,7 @@ impl Serialize for SnapshotTable<'_> {
     }
 }
 
-/// `{"chain": …, "rules": […]}`
+/// Serializes as `{"chain": …, "rules": […]}`.
 impl Serialize for SnapshotChain<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_struct("SnapshotChain", 2)?;
@@ -101,7 +100,7 @@ impl Serialize for SnapshotChain<'_> {
     }
 }
 
-/// `{"set": …, "elements": […]}`
+/// Serializes as `{"set": …, "elements": […]}`.
 impl Serialize for SnapshotSet<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut out = serializer.serialize_struct("SnapshotSet", 2)?;
@@ -112,7 +111,7 @@ impl Serialize for SnapshotSet<'_> {
     }
 }
 
-/// A snapshot as it is read.
+/// The deserialized form of a snapshot.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SnapshotForm {
@@ -145,18 +144,18 @@ struct SetForm {
     elements: Vec<Element<'static>>,
 }
 
-/// Why what was read is no snapshot.
+/// Why the input is not a snapshot.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error(transparent)]
     Malformed(#[from] Malformed),
     #[error(transparent)]
     MessageError(#[from] MessageError),
-    #[error("an object would take {0} bytes; one takes at most {LONGEST}")]
+    #[error("an object would take {0} bytes (at most {LONGEST})")]
     Large(usize),
-    #[error("{0} is in another table, chain or set than it says")]
+    #[error("{0} is not in the table, chain or set that it names")]
     Misplaced(String),
-    #[error("it holds a table that it says it does not cover")]
+    #[error("it contains a table outside its scope")]
     OutOfScope,
 }
 
@@ -176,7 +175,7 @@ impl<'de> Deserialize<'de> for Snapshot {
 impl SnapshotForm {
     fn snapshot(self) -> Result<Snapshot, Refused> {
         let mut snapshot = Snapshot {
-            // None has this number, and a commit takes it for no condition.
+            // No generation has the number 0, and a commit treats it as no condition.
             generation: self
                 .generation
                 .filter(|&number| number != 0)
@@ -199,7 +198,7 @@ impl SnapshotForm {
     }
 }
 
-/// Fails unless an object is where it says it is.
+/// Fails unless an object is in its place.
 fn placed(is_there: bool, what: &dyn fmt::Debug) -> Result<(), Refused> {
     match is_there {
         true => Ok(()),
@@ -208,7 +207,7 @@ fn placed(is_there: bool, what: &dyn fmt::Debug) -> Result<(), Refused> {
 }
 
 impl TableForm {
-    /// Puts the table and what is in it into a snapshot, each object behind those that it belongs to.
+    /// Adds the table and its members to a snapshot, each object after its parents.
     fn put_into(self, snapshot: &mut Snapshot) -> Result<(), Refused> {
         let (family, name) = (self.table.family, &self.table.name);
         snapshot.put(NFT_MSG_NEWTABLE, family, |w| self.table.write_attributes(w))?;
@@ -244,7 +243,7 @@ impl TableForm {
                 placed(is_there == (family, name, &chain.name), &rule.handle)?;
                 snapshot.put(NFT_MSG_NEWRULE, family, |w| {
                     rule.write_attributes(w);
-                    // In a listing: which rule it stands behind.
+                    // The position, as in a listing: the handle of the preceding rule.
                     if let (Some(handle), None) = (before, rule.position) {
                         w.be64(NFTA_RULE_POSITION, handle);
                     }
@@ -257,7 +256,7 @@ impl TableForm {
 }
 
 impl Snapshot {
-    /// Puts an object into its place.
+    /// Adds an object.
     fn put(
         &mut self,
         message: u8,
@@ -281,7 +280,7 @@ impl Snapshot {
         Ok(self.admit(at)?)
     }
 
-    /// Puts elements into the set that was put into its place last, in messages of the kernel's length.
+    /// Adds elements to the last added set, in messages of the kernel's size.
     fn put_elements(&mut self, set: &Set<'_>, elements: &[Element<'_>]) -> Result<(), Refused> {
         let name = |name: &Option<Name<'_>>| name.as_deref().unwrap_or_default().to_vec();
         let (table, set_name) = (name(&set.table), name(&set.name));

@@ -1,6 +1,5 @@
-//! What belongs to a rule though it stands beside it: anonymous sets and the chains that are bound to it.
-//! They come and go with the rule, and their names are the kernel's; so a rule is the same as another if
-//! their contents are.
+//! The objects that belong to a rule: anonymous sets and the chains that are bound to it. The kernel creates and
+//! deletes them with the rule, and assigns their names; so two rules are equal if the contents of these objects are.
 
 use std::collections::HashMap;
 
@@ -11,10 +10,10 @@ use super::{SnapshotChain, SnapshotSet, SnapshotTable};
 use crate::nft::expr::{Data, Decoded, Expressions, Immediate, ObjectType, Verdict};
 use crate::nft::{ChainFlags, ElementRef, RuleRef, SetFlags, SetRef};
 
-/// How deep chains can be bound within one another: as deep as the kernel jumps.
+/// Maximum nesting of bound chains: the depth of the kernel's jump stack.
 pub(super) const DEPTH: usize = 16;
 
-/// Something that a rule or an element names.
+/// A reference of a rule or an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Mention<'m> {
     Chain(&'m BStr),
@@ -23,40 +22,40 @@ pub(super) enum Mention<'m> {
     Flowtable(&'m BStr),
 }
 
-/// What in a table belongs to its rules.
+/// The objects of a table that belong to its rules.
 #[derive(Default)]
 pub(super) struct Within<'s> {
     sets: HashMap<&'s BStr, SnapshotSet<'s>>,
     chains: HashMap<&'s BStr, SnapshotChain<'s>>,
 }
 
-/// What belongs to one rule.
+/// The objects that belong to one rule.
 #[derive(Default)]
 pub(super) struct Parts<'s> {
     pub(super) sets: Vec<SnapshotSet<'s>>,
-    /// Each before those that are bound to its rules.
+    /// Each precedes the chains that are bound to its rules.
     pub(super) chains: Vec<SnapshotChain<'s>>,
 }
 
-/// Whether a set comes and goes with the rule that names it.
+/// Whether a set is deleted with the rule that names it.
 pub(super) fn is_anonymous(set: &SetRef<'_>) -> bool {
     let flags = set.flags().unwrap_or_default();
     flags.contains(SetFlags::ANONYMOUS)
 }
 
-/// Whether the name of an anonymous set is one of those that the kernel makes for `nft` and the like. A
-/// meter is anonymous, too, and has a name of its user's.
+/// Whether the kernel generated the name of an anonymous set, for `nft` and similar tools. A meter is anonymous, too,
+/// but has a name from its user.
 pub(super) fn is_numbered(name: &BStr) -> bool {
     name.starts_with(b"__set") || name.starts_with(b"__map")
 }
 
-/// Whether a chain comes and goes with the rule that jumps to it.
+/// Whether a chain is deleted with the rule that jumps to it.
 pub(super) fn is_bound(chain: &SnapshotChain<'_>) -> bool {
     let flags = chain.chain().flags().unwrap_or_default();
     flags.contains(ChainFlags::BINDING)
 }
 
-/// What an expression names, if it is of those that can.
+/// Returns the reference of an expression, if it has one.
 fn name_in<'d>(expression: &'d Decoded<'_>) -> Option<Mention<'d>> {
     Some(match expression {
         Decoded::Immediate(Immediate {
@@ -77,7 +76,7 @@ fn name_in<'d>(expression: &'d Decoded<'_>) -> Option<Mention<'d>> {
     })
 }
 
-/// The expression without the name that it holds.
+/// Removes the name of the reference from an expression.
 fn nameless(mut expression: Decoded<'_>) -> Decoded<'_> {
     match &mut expression {
         Decoded::Immediate(immediate) => {
@@ -95,7 +94,7 @@ fn nameless(mut expression: Decoded<'_>) -> Decoded<'_> {
     expression
 }
 
-/// The expressions of a rule that can name something, have a state or be padded, decoded; the others as they are.
+/// Decodes the expressions of a rule that can have a reference, state or padding; returns the others undecoded.
 fn looked_at<'r>(
     rule: &RuleRef<'r>,
 ) -> impl Iterator<Item = (crate::nft::expr::ExpressionRef<'r>, Option<Decoded<'r>>)> {
@@ -111,7 +110,7 @@ fn looked_at<'r>(
     })
 }
 
-/// Visits what a rule names itself.
+/// Visits the references of a rule itself.
 pub(super) fn each_name(rule: &RuleRef<'_>, visit: &mut dyn FnMut(Mention<'_>)) {
     for (_, decoded) in looked_at(rule) {
         if let Some(name) = decoded.as_ref().and_then(name_in) {
@@ -120,7 +119,7 @@ pub(super) fn each_name(rule: &RuleRef<'_>, visit: &mut dyn FnMut(Mention<'_>)) 
     }
 }
 
-/// Visits what an element of a set names.
+/// Visits the references of an element of a set.
 pub(super) fn each_mention_of(
     set: &SetRef<'_>,
     element: &ElementRef<'_>,
@@ -154,7 +153,7 @@ impl<'s> Within<'s> {
         self.sets.is_empty() && self.chains.is_empty()
     }
 
-    /// What a rule is compared by, in its chain.
+    /// Returns the comparison key of a rule in its chain.
     pub(super) fn key(&self, compare: Compare, rule: &RuleRef<'_>) -> Vec<u8> {
         let mut key = Vec::new();
         self.write_key(compare, rule, &mut key, 0);
@@ -191,7 +190,7 @@ impl<'s> Within<'s> {
         append_part(key, &contents);
     }
 
-    /// Visits all that a rule names, and what is named in what belongs to it.
+    /// Visits the references of a rule, and those of the objects that belong to it.
     pub(super) fn each_mention(&self, rule: &RuleRef<'_>, visit: &mut dyn FnMut(Mention<'_>)) {
         self.mentions(rule, visit, 0);
     }
@@ -218,7 +217,7 @@ impl<'s> Within<'s> {
         }
     }
 
-    /// What belongs to a rule.
+    /// Returns the objects that belong to a rule.
     pub(super) fn parts(&self, rule: &RuleRef<'_>) -> Parts<'s> {
         let mut parts = Parts::default();
         if !self.is_empty() {
@@ -255,7 +254,7 @@ fn write_set_key(compare: Compare, set: &SnapshotSet<'_>, key: &mut Vec<u8>) {
         .elements()
         .map(|element| compare.element(&element))
         .collect();
-    // A hash table has an order of its own.
+    // The order of a hash table is arbitrary.
     elements.sort_unstable();
     append_part(key, &(elements.len() as u64).to_ne_bytes());
     for element in elements {

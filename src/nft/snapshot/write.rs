@@ -1,5 +1,5 @@
-//! A listed rule as an operation that makes it: in its chain's place, with what stands for it in the
-//! transaction where that is made there, too.
+//! Converts a listed rule into the operation that creates it, at its position, with IDs for the objects that the same
+//! transaction creates.
 
 use std::collections::HashMap;
 
@@ -17,26 +17,26 @@ use crate::nft::expr::{Data, Decoded, Expressions, Immediate, Verdict};
 use crate::nft::transaction::Transaction;
 use crate::nft::{Compat, Rule, RuleRef};
 
-/// What has no name of its own and is made in the same transaction as the rules that use it: the name
-/// that it was listed by, and the number that it has in the transaction.
+/// Anonymous objects that are created in the same transaction as the rules that use them: maps the listed name to the
+/// ID in the transaction.
 #[derive(Debug, Default)]
 pub(super) struct Numbers<'s> {
     /// Chains that are bound to a rule.
     pub(super) chains: HashMap<&'s BStr, u32>,
-    /// Anonymous sets, with the pattern that the kernel makes a name of.
+    /// Anonymous sets, with the name pattern for the kernel.
     pub(super) sets: HashMap<&'s BStr, (BString, u32)>,
 }
 
-/// Where in its chain a rule goes.
+/// The position of a rule in its chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// To the end.
+    /// At the end.
     End,
     /// Before the rule with this handle.
     Before(u64),
 }
 
-/// Appends the operation that makes a listed rule.
+/// Appends the operation that creates a listed rule.
 pub(super) fn write_rule(
     tx: &mut Transaction,
     rule: &RuleRef<'_>,
@@ -80,7 +80,7 @@ pub(super) fn write_rule(
 }
 
 impl Numbers<'_> {
-    /// The same expressions, with what has a number by that.
+    /// Replaces names that have an ID in expressions.
     fn put_into(&self, expressions: Option<Expressions<'_>>) -> Expressions<'static> {
         let mut numbered = Expressions::new();
         let expressions = expressions.unwrap_or_default();
@@ -97,7 +97,7 @@ impl Numbers<'_> {
         numbered
     }
 
-    /// The expression with a number in it; `None` if nothing in it has one.
+    /// Replaces the name in an expression by its ID; `None` if it has none.
     fn number<'e>(&'e self, expression: Decoded<'e>) -> Option<Decoded<'e>> {
         let set = |name: &[u8]| {
             let (pattern, id) = self.sets.get(BStr::new(name))?;

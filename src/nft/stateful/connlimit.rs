@@ -1,4 +1,4 @@
-//! Limits of connections: the attributes of the expression
+//! Connection limits: the attributes of the expression
 //! [`Connlimit`](crate::nft::expr::Connlimit).
 //!
 //! ```text
@@ -12,7 +12,8 @@ mod tests {
     use crate::nft::expr::{Connlimit, ConnlimitFlags};
     use crate::nft::stateful::tests::assert_data;
 
-    /// nft 1.0.6 makes none: from the header. The kernel is asked in `tests/nft/objects.rs`.
+    /// nft 1.0.6 creates none; built from the header. `tests/nft/objects.rs` tests the
+    /// kernel.
     #[test]
     fn encoded() {
         let connlimit = Connlimit {

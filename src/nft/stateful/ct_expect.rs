@@ -1,4 +1,4 @@
-//! Expectations of connection tracking: connections that will belong to another one.
+//! Conntrack expectations: expected connections related to an existing one.
 //!
 //! ```text
 //! NFTA_CT_EXPECT_L3PROTO   be16
@@ -18,7 +18,7 @@ use chainwright_sys::nf_tables::{
 use crate::netlink::MessageWriter;
 use crate::nft::declare::{Field, attributes, plain_field};
 
-/// Milliseconds, which stand in host byte order here, unlike nearly all other numbers.
+/// Milliseconds in host byte order, unlike nearly all other numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(transparent))]
@@ -38,21 +38,21 @@ impl<'a> Field<'a> for HostMilliseconds {
 attributes! {
     /// An expectation of connections (`enum nft_ct_expectation_attributes`).
     pub struct CtExpect {
-        /// `NFPROTO_*` of the connections; the table's own if it is not said.
+        /// `NFPROTO_*` of the connections; by default that of the table.
         NFTA_CT_EXPECT_L3PROTO => l3proto: u16,
         /// `IPPROTO_*` of the connections.
         NFTA_CT_EXPECT_L4PROTO => l4proto: u8,
-        /// Port that they go to.
+        /// Destination port.
         NFTA_CT_EXPECT_DPORT => dport: u16,
-        /// How long they are expected.
+        /// Time for which they are expected.
         NFTA_CT_EXPECT_TIMEOUT => timeout: HostMilliseconds,
-        /// How many are expected at once.
+        /// Maximum number expected at once.
         NFTA_CT_EXPECT_SIZE => size: u8,
     }
 }
 
 impl CtExpect {
-    /// Expects up to `size` connections to this port, for this many milliseconds.
+    /// Expects up to `size` connections to this port, for this number of milliseconds.
     #[must_use]
     pub fn new(l4proto: u8, dport: u16, milliseconds: u32, size: u8) -> Self {
         Self {

@@ -1,5 +1,4 @@
-//! Helpers of connection tracking, which look into the packets of a protocol for connections that
-//! belong together.
+//! Conntrack helpers, which inspect the packets of a protocol to find related connections.
 //!
 //! ```text
 //! NFTA_CT_HELPER_NAME      string
@@ -17,11 +16,11 @@ use crate::nft::declare::attributes;
 use crate::nft::name::Name;
 
 attributes! {
-    /// A helper of connection tracking (`enum nft_ct_helper_attributes`).
+    /// A conntrack helper (`enum nft_ct_helper_attributes`).
     pub struct CtHelper<'a> {
         /// Name of the kernel's helper: `ftp`, `sip`, …
         NFTA_CT_HELPER_NAME => helper: Name<'a> [unended],
-        /// `NFPROTO_*` of the connections; the table's own if it is not said.
+        /// `NFPROTO_*` of the connections; by default that of the table.
         NFTA_CT_HELPER_L3PROTO => l3proto: u16,
         /// `IPPROTO_*` of the connections.
         NFTA_CT_HELPER_L4PROTO => l4proto: u8,
@@ -29,7 +28,7 @@ attributes! {
 }
 
 impl<'a> CtHelper<'a> {
-    /// The helper of this name, for connections of this layer-4 protocol.
+    /// Uses the kernel's helper with this name, for connections of this layer-4 protocol.
     pub fn new(helper: impl Into<Name<'a>>, l4proto: u8) -> Self {
         Self {
             helper: Some(helper.into()),
@@ -56,8 +55,8 @@ mod tests {
     use super::*;
     use crate::nft::stateful::tests::{assert_data, assert_listed};
 
-    /// nft 1.0.6: `add ct helper inet t h { type "ftp" protocol tcp; l3proto ip; }`, which
-    /// leaves out the NUL.
+    /// nft 1.0.6: `add ct helper inet t h { type "ftp" protocol tcp; l3proto ip; }`, which omits
+    /// the NUL.
     #[test]
     fn sent_and_listed() {
         let helper = CtHelper {

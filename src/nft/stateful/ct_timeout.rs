@@ -1,4 +1,4 @@
-//! Timeouts of connection tracking: how long a connection is remembered in which state.
+//! Conntrack timeouts: the lifetime of a connection's entry in each state.
 //!
 //! ```text
 //! NFTA_CT_TIMEOUT_L3PROTO   be16
@@ -20,7 +20,7 @@ use crate::nft::name::Bytes;
 attributes! {
     /// Timeouts of connections (`enum nft_ct_timeout_timeout_attributes`).
     pub struct CtTimeout<'a> {
-        /// `NFPROTO_*` of the connections; the table's own if it is not said.
+        /// `NFPROTO_*` of the connections; by default that of the table.
         NFTA_CT_TIMEOUT_L3PROTO => l3proto: u16,
         /// `IPPROTO_*` of the connections.
         NFTA_CT_TIMEOUT_L4PROTO => l4proto: u8,
@@ -30,8 +30,8 @@ attributes! {
 }
 
 impl CtTimeout<'static> {
-    /// These timeouts in seconds, by states, for connections of this layer-4 protocol. A state that
-    /// is not said has the kernel's own timeout.
+    /// Creates timeouts in seconds per state, for connections of this layer-4 protocol. States not
+    /// listed keep the kernel's default.
     #[must_use]
     pub fn new(l4proto: u8, timeouts: &[(u16, u32)]) -> Self {
         Self {
@@ -42,15 +42,15 @@ impl CtTimeout<'static> {
     }
 }
 
-/// Timeouts in seconds, by states. The states are the attribute types `CTA_TIMEOUT_*` of the
-/// protocol (`linux/netfilter/nfnetlink_cttimeout.h`); see [`state_name`](Self::state_name).
+/// Timeouts in seconds per state. The states are the attribute types `CTA_TIMEOUT_*` of the protocol
+/// (`linux/netfilter/nfnetlink_cttimeout.h`); see [`state_name`](Self::state_name).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(transparent))]
 pub struct Timeouts<'a>(Bytes<'a>);
 
 impl<'a> Timeouts<'a> {
-    /// These timeouts.
+    /// Encodes these timeouts, given by state.
     #[must_use]
     pub fn new(timeouts: &[(u16, u32)]) -> Timeouts<'static> {
         let mut bytes = Vec::new();
@@ -58,20 +58,20 @@ impl<'a> Timeouts<'a> {
         for &(state, seconds) in timeouts {
             writer.be32(state, seconds);
         }
-        // Numbers of four bytes fit.
+        // Numbers of four bytes always fit.
         let finished = writer.finish_bare();
         debug_assert!(finished.is_ok());
         Timeouts(bytes.into())
     }
 
-    /// State and timeout in seconds, in order.
+    /// Iterates over states and timeouts in seconds, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u16, u32)> {
         Attributes::new(&self.0)
             .map_while(Result::ok)
             .filter_map(|attribute| Some((attribute.kind, u32::decode(attribute.payload)?)))
     }
 
-    /// The timeout of a state, in seconds.
+    /// Returns the timeout of a state, in seconds.
     #[must_use]
     pub fn get(&self, state: u16) -> Option<u32> {
         self.iter()
@@ -79,7 +79,7 @@ impl<'a> Timeouts<'a> {
             .map(|(_, seconds)| seconds)
     }
 
-    /// Name of a state of connections of this protocol (`IPPROTO_*`); `None` where there is none.
+    /// Returns the name of a connection state for this protocol (`IPPROTO_*`); `None` if unknown.
     #[must_use]
     pub fn state_name(l4proto: u8, state: u16) -> Option<&'static str> {
         const TCP: &[&str] = &[
@@ -142,8 +142,9 @@ mod tests {
     use super::*;
     use crate::nft::stateful::tests::{assert_data, assert_listed};
 
-    /// nft 1.0.6: `add ct timeout inet t to { protocol tcp; l3proto ip; policy = { established: 132,
-    /// close: 13 }; }`: it sends its own defaults for the others.
+    /// nft 1.0.6:
+    /// `add ct timeout inet t to { protocol tcp; l3proto ip; policy = { established: 132, close: 13 }; }`,
+    /// which sends its own defaults for the other states.
     #[test]
     fn tcp() {
         let seconds = [120, 60, 132, 120, 60, 30, 120, 13, 120, 300, 300];

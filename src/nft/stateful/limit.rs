@@ -12,7 +12,8 @@ use std::fmt;
 
 use crate::nft::expr::Limit;
 
-/// As `nft --debug=netlink` prints an object: in another form than the expression.
+/// Formats the limit as `nft --debug=netlink` prints an object, which differs from the
+/// expression.
 pub(super) fn write_line(limit: &Limit, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(
         f,

@@ -1,10 +1,9 @@
-//! Stateful objects: counters, quotas, limits and the like, with a name, that rules and map elements
-//! refer to; the kernel's own word for them is *object*. What each type holds stands in a file of
-//! its own.
+//! Stateful objects: named counters, quotas, limits and others that rules and map elements refer to;
+//! the kernel calls them *objects*. Each type of data has its own file.
 //!
-//! On the wire what an object holds is nested in `NFTA_OBJ_DATA`; which attributes stand in there
-//! depends on `NFTA_OBJ_TYPE`. Where the expression of the same name has the same attributes
-//! ([`Counter`], [`Quota`], [`Limit`], [`Connlimit`], [`Synproxy`]), it serves for both. Source:
+//! On the wire, an object's data is nested in `NFTA_OBJ_DATA`; its attributes depend on
+//! `NFTA_OBJ_TYPE`. If the expression with the same name has the same attributes ([`Counter`],
+//! [`Quota`], [`Limit`], [`Connlimit`], [`Synproxy`]), its type is used for both. Source:
 //! `linux/netfilter/nf_tables.h`.
 
 mod connlimit;
@@ -47,10 +46,10 @@ use super::userdata::commented;
 use crate::escape::Escaped;
 use crate::netlink::{Attributes, MessageWriter};
 
-/// The registry: one line a type.
+/// The types of objects, one line per type.
 macro_rules! registry {
     ($( $TYPE:ident => $Variant:ident($($Type:tt)+), )*) => {
-        /// What a stateful object holds.
+        /// The data of a stateful object.
         #[derive(Debug, Clone, PartialEq, Eq)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -60,13 +59,12 @@ macro_rules! registry {
                 #[doc = concat!("Of [`ObjectType::", stringify!($TYPE), "`].")]
                 $Variant($($Type)+),
             )*
-            /// Of a type that this version of the crate does not know, or of a form that it does not
-            /// know: the attributes as they came.
+            /// Data of an unknown type or form: the attributes as received.
             Opaque(Bytes<'a>),
         }
 
         impl<'a> ObjectData<'a> {
-            /// Reads the attributes of an object of this type.
+            /// Parses the attributes of an object of this type.
             #[must_use]
             pub fn read(object_type: ObjectType, attributes: &'a [u8]) -> Self {
                 let known = match object_type {
@@ -78,7 +76,7 @@ macro_rules! registry {
                 known.unwrap_or(ObjectData::Opaque(Bytes::borrowed(attributes)))
             }
 
-            /// Which type of object holds this; `None` if that is not known from it.
+            /// Returns the type of object with this data; `None` if the data does not determine it.
             #[must_use]
             pub const fn object_type(&self) -> Option<ObjectType> {
                 match self {
@@ -87,7 +85,7 @@ macro_rules! registry {
                 }
             }
 
-            /// The names of the attributes that an object of this type holds, where they are known.
+            /// Returns the names of the attributes in the data of an object of this type, if known.
             pub(super) fn attribute_names(
                 object_type: ObjectType,
             ) -> &'static [(u16, &'static str)] {
@@ -97,7 +95,7 @@ macro_rules! registry {
                 }
             }
 
-            /// Returns what is known of the attributes that an object of this type holds.
+            /// Returns the notes of the attributes in the data of an object of this type.
             pub(super) const fn known(
                 object_type: ObjectType,
             ) -> &'static [super::declare::Known] {
@@ -110,7 +108,7 @@ macro_rules! registry {
 
         impl<'a> Field<'a> for ObjectData<'a> {
             type Static = ObjectData<'static>;
-            // Which it is the object's type tells: see `Typed`.
+            // The object's type determines the variant: see `Typed`.
             nested_field!('a, |bytes| {
                 let malformed = Attributes::new(bytes).any(|attribute| attribute.is_err());
                 (!malformed).then_some(ObjectData::Opaque(Bytes::borrowed(bytes)))
@@ -119,7 +117,7 @@ macro_rules! registry {
             fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
                 match self {
                     $(Self::$Variant(data) => data.encode(writer, kind),)*
-                    // As they came: the padding of the last one may be missing.
+                    // Unchanged: the padding of the last attribute may be missing.
                     Self::Opaque(attributes) => {
                         writer.bytes(kind | NLA_F_NESTED, attributes);
                     }
@@ -136,7 +134,7 @@ macro_rules! registry {
 
         #[cfg(any(test, feature = "testing"))]
         impl<'a> ObjectData<'a> {
-            /// What any object of each type holds; last any that has no typed form.
+            /// Strategies for the data of each type; the last one for data without a typed form.
             pub(in crate::nft) fn strategies(
                 depth: u32,
             ) -> Vec<proptest::strategy::BoxedStrategy<ObjectData<'static>>> {
@@ -160,8 +158,7 @@ macro_rules! registry {
             }
         )*
 
-        /// What the object holds, as `nft --debug=netlink` prints it (libnftnl 1.2.4), in the
-        /// brackets and without them.
+        /// Formats the data as `nft --debug=netlink` does (libnftnl 1.2.4), including the brackets.
         #[allow(unreachable_patterns, reason = "two are printed in another way than expressions")]
         impl fmt::Display for ObjectData<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -191,24 +188,23 @@ registry! {
 }
 
 object! {
-    /// A stateful object, to be written: `enum nft_object_attributes`. Its name is one of its type:
-    /// a counter and a quota may share one.
+    /// A stateful object to be sent to the kernel: `enum nft_object_attributes`. Names are separate
+    /// for each type: a counter and a quota may have the same name.
     pub struct StatefulObject viewed as StatefulObjectRef, "a stateful object",
     written as [table, name, handle, object_type, references, userdata, data] {
-        /// Name of the table that the object is in.
+        /// Name of the object's table.
         NFTA_OBJ_TABLE => table: Name<'a> [required, table],
         /// Name of the object.
         NFTA_OBJ_NAME => name: Name<'a> [required, name],
         /// Type of the object.
         NFTA_OBJ_TYPE => object_type: ObjectType [required, identity],
-        /// Handle, given by the kernel.
+        /// Handle, assigned by the kernel.
         NFTA_OBJ_HANDLE => handle: u64 [required, handle],
-        /// Number of rules and elements that refer to it, given by the kernel.
+        /// Number of rules and elements that refer to it, set by the kernel.
         NFTA_OBJ_USE => references: u32 [given],
-        /// What the object holds.
+        /// The data of the object.
         NFTA_OBJ_DATA => data: ObjectData<'a> [typed],
-        /// Data that user space keeps with the object, opaque to the kernel: see
-        /// [`userdata`](crate::nft::userdata).
+        /// Data stored by user space, opaque to the kernel: see [`userdata`](crate::nft::userdata).
         NFTA_OBJ_USERDATA => userdata: Bytes<'a> [userdata],
         _ => NFTA_OBJ_PAD,
     }
@@ -223,7 +219,7 @@ impl<'a> Typed<'a, StatefulObjectRef<'a>> for ObjectData<'a> {
 }
 
 impl<'a> StatefulObject<'a> {
-    /// An object that holds this. One that holds [`ObjectData::Opaque`] is to be told its type.
+    /// Creates an object with this data. For [`ObjectData::Opaque`] the caller must set the type.
     pub fn new(
         family: Family,
         table: impl Into<Name<'a>>,
@@ -241,7 +237,7 @@ impl<'a> StatefulObject<'a> {
         }
     }
 
-    /// The object of this type and name, to be deleted.
+    /// Refers to the object of this type and name, to delete it.
     pub fn named(
         family: Family,
         table: impl Into<Name<'a>>,
@@ -267,7 +263,7 @@ written!(
         NFT_MSG_DELOBJ,
         NFT_MSG_DESTROYOBJ
     ],
-    // As nft does.
+    // nft does the same.
     identity: |_, writer| _ = writer.nested(NFTA_OBJ_DATA, |_| {}),
 );
 
@@ -277,8 +273,8 @@ listed!(
     BY_KERNEL = true
 );
 
-/// As `nft --debug=netlink` prints it when it adds one (libnftnl 1.2.4): `table t name c use 0
-/// [ counter pkts 0 bytes 0 ]`.
+/// Formats the object as `nft --debug=netlink` does when adding one (libnftnl 1.2.4):
+/// `table t name c use 0 [ counter pkts 0 bytes 0 ]`.
 impl fmt::Display for StatefulObjectRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let references = self.references.unwrap_or_default();

@@ -10,7 +10,8 @@ use std::fmt;
 
 use crate::nft::expr::Quota;
 
-/// As `nft --debug=netlink` prints an object: without what is consumed.
+/// Formats the quota as `nft --debug=netlink` prints an object: without the consumed
+/// bytes.
 pub(super) fn write_line(quota: &Quota, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(
         f,

@@ -1,4 +1,4 @@
-//! Security contexts that packets are marked with.
+//! Security contexts for marking packets.
 //!
 //! ```text
 //! NFTA_SECMARK_CTX   string
@@ -20,7 +20,7 @@ attributes! {
 }
 
 impl<'a> Secmark<'a> {
-    /// This context.
+    /// Creates an object with this context.
     pub fn new(context: impl Into<Name<'a>>) -> Self {
         Self {
             context: Some(context.into()),
@@ -42,8 +42,8 @@ mod tests {
     use super::*;
     use crate::nft::stateful::tests::assert_data;
 
-    /// nft 1.0.6: `add secmark inet t sm { "system_u:object_r:ssh_server_packet_t:s0" }`, which leaves
-    /// out the NUL.
+    /// nft 1.0.6: `add secmark inet t sm { "system_u:object_r:ssh_server_packet_t:s0" }`, which omits
+    /// the NUL.
     #[test]
     fn sent() {
         let context = "system_u:object_r:ssh_server_packet_t:s0";

@@ -1,4 +1,4 @@
-//! Proxies of the TCP handshake: the attributes of the expression
+//! SYN proxies: the attributes of the expression
 //! [`Synproxy`](crate::nft::expr::Synproxy).
 //!
 //! ```text

@@ -1,10 +1,10 @@
-//! What the tests of all types share.
+//! Helpers shared by the tests of all types.
 
 use super::*;
 use crate::nft::captured::hex;
 
-/// `sent` is the attribute `NFTA_OBJ_DATA`: it is read as `data`, written again, and printed as
-/// `line`.
+/// Asserts that `sent`, the attribute `NFTA_OBJ_DATA`, is parsed as `data`, encoded back, and
+/// printed as `line`.
 #[track_caller]
 pub(super) fn assert_data<'a>(data: impl Into<ObjectData<'a>>, sent: &str, line: &str) {
     let data = data.into();
@@ -19,10 +19,10 @@ pub(super) fn assert_data<'a>(data: impl Into<ObjectData<'a>>, sent: &str, line:
     assert_eq!(data.to_string(), line);
     assert_eq!(data.clone().into_static(), data);
     for end in 4..sent.len() {
-        // Total: what is cut is opaque, or has lost an attribute or padding.
+        // No panic: truncated data is opaque, or lacks an attribute or padding.
         let _ = ObjectData::read(object_type, &sent[4..end]);
     }
-    // Of another type it is something else, and is written as it came.
+    // Data of an unknown type is opaque, and encoded unchanged.
     let opaque = ObjectData::read(ObjectType(99), &sent[4..]);
     assert_eq!(opaque, ObjectData::Opaque(Bytes::borrowed(&sent[4..])));
     assert_eq!(opaque.object_type(), None);
@@ -33,7 +33,8 @@ pub(super) fn assert_data<'a>(data: impl Into<ObjectData<'a>>, sent: &str, line:
     }
 }
 
-/// `listed` is the payload of a listing's message: it holds `data` and is printed as `line`.
+/// Asserts that `listed`, the payload of a listed message, contains `data` and is printed as
+/// `line`.
 #[track_caller]
 pub(super) fn assert_listed<'a>(
     data: impl Into<ObjectData<'a>>,

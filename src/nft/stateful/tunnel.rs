@@ -1,4 +1,4 @@
-//! Keys of tunnels, which packets are given on their way into one.
+//! Tunnel keys, which are attached to packets that enter a tunnel.
 //!
 //! ```text
 //! NFTA_TUNNEL_KEY_ID      be32
@@ -32,13 +32,13 @@ use crate::nft::declare::{Field, attributes, flags, nested_field};
 use crate::nft::name::Bytes;
 
 flags! {
-    /// Flags of a tunnel's key (`enum nft_tunnel_flags`).
+    /// Flags of a tunnel key (`enum nft_tunnel_flags`).
     pub struct TunnelFlags: u32 {
         /// The outer packets have no checksum.
         const ZERO_CSUM_TX = NFT_TUNNEL_F_ZERO_CSUM_TX,
-        /// The outer packets are not to be taken apart.
+        /// The outer packets must not be fragmented.
         const DONT_FRAGMENT = NFT_TUNNEL_F_DONT_FRAGMENT,
-        /// The outer packets are numbered.
+        /// The outer packets have sequence numbers.
         const SEQ_NUMBER = NFT_TUNNEL_F_SEQ_NUMBER,
     }
 }
@@ -78,11 +78,11 @@ attributes! {
     pub struct TunnelErspan {
         /// Version, 1 or 2.
         NFTA_TUNNEL_KEY_ERSPAN_VERSION => version: u32,
-        /// Index, of version 1.
+        /// Index, for version 1.
         NFTA_TUNNEL_KEY_ERSPAN_V1_INDEX => index: u32,
-        /// Hardware, of version 2.
+        /// Hardware id, for version 2.
         NFTA_TUNNEL_KEY_ERSPAN_V2_HWID => hardware_id: u8,
-        /// Direction, of version 2.
+        /// Direction, for version 2.
         NFTA_TUNNEL_KEY_ERSPAN_V2_DIR => direction: u8,
     }
 }
@@ -94,12 +94,12 @@ attributes! {
         NFTA_TUNNEL_KEY_GENEVE_CLASS => class: u16,
         /// Type.
         NFTA_TUNNEL_KEY_GENEVE_TYPE => option_type: u8,
-        /// What the option holds: a multiple of four bytes, at most 127.
+        /// Data of the option: a multiple of four bytes, at most 127.
         NFTA_TUNNEL_KEY_GENEVE_DATA => data: Bytes<'a>,
     }
 }
 
-/// One option of a tunnel (`enum nft_tunnel_opts_attributes`).
+/// An option of a tunnel (`enum nft_tunnel_opts_attributes`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -111,11 +111,11 @@ pub enum TunnelOption<'a> {
     Erspan(TunnelErspan),
     /// `NFTA_TUNNEL_KEY_OPTS_GENEVE`.
     Geneve(TunnelGeneve<'a>),
-    /// One that this version of the crate does not know: the attribute as it came.
+    /// An attribute unknown to this version of the crate, as received.
     Unknown(UnknownAttributes),
 }
 
-/// The options of a tunnel: of one kind of tunnel; those of Geneve may be several.
+/// The options of a tunnel, all for the same type of tunnel; only Geneve allows several.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(transparent))]
@@ -175,9 +175,9 @@ impl<'a> Field<'a> for TunnelOptions<'a> {
 }
 
 attributes! {
-    /// A tunnel's key (`enum nft_tunnel_key_attributes`).
+    /// A tunnel key (`enum nft_tunnel_key_attributes`).
     pub struct TunnelObject<'a> {
-        /// Number of the tunnel: VNI, key, …
+        /// Id of the tunnel: VNI, key, …
         NFTA_TUNNEL_KEY_ID => id: u32,
         /// Outer IPv4 addresses.
         NFTA_TUNNEL_KEY_IP => ip: TunnelIp,
@@ -193,7 +193,7 @@ attributes! {
         NFTA_TUNNEL_KEY_SPORT => sport: u16,
         /// Outer destination port.
         NFTA_TUNNEL_KEY_DPORT => dport: u16,
-        /// Options of the kind of tunnel.
+        /// Options for the type of tunnel.
         NFTA_TUNNEL_KEY_OPTS => options: TunnelOptions<'a>,
     }
 }
@@ -210,7 +210,8 @@ mod tests {
     use super::*;
     use crate::nft::stateful::tests::assert_data;
 
-    /// nft 1.0.6 makes none: from the header. The kernel is asked in `tests/nft/objects.rs`.
+    /// nft 1.0.6 creates none; built from the header. `tests/nft/objects.rs` tests the
+    /// kernel.
     #[test]
     fn encoded() {
         let ip = TunnelIp {
@@ -253,7 +254,7 @@ mod tests {
         );
     }
 
-    /// The other kinds, and one that is not known.
+    /// The other types, and an unknown one.
     #[test]
     fn options() {
         let vxlan = TunnelVxlan {

@@ -1,4 +1,4 @@
-//! What a transaction makes, as bytecode: what `nft --debug=netlink` prints before it sends it (nft 1.0.6, libnftnl 1.2.4).
+//! The bytecode of a transaction, as printed by `nft --debug=netlink` before sending it (nft 1.0.6, libnftnl 1.2.4).
 
 use std::fmt;
 
@@ -16,8 +16,8 @@ use crate::nft::expr::Expressions;
 use crate::nft::{ElementsRef, Family, Name, Rule};
 
 impl Transaction {
-    /// The rules, sets and elements that it makes, and the elements that it deletes, as the bytecode that
-    /// `nft --debug=netlink` prints before it sends the same.
+    /// Formats the added rules, sets and elements, and the deleted elements, as the bytecode that `nft --debug=netlink`
+    /// prints before sending the same.
     ///
     /// ```
     /// use chainwright::nft::build::Build;
@@ -58,7 +58,7 @@ fn of<'a, T: Field<'a>>(attributes: &'a [u8], kind: u16) -> Option<T> {
     Attributes::new(attributes).find(kind).and_then(T::decode)
 }
 
-/// One that is sent has no handle yet.
+/// A rule to be added has no handle yet.
 fn rule(f: &mut fmt::Formatter<'_>, family: Family, attributes: &[u8]) -> fmt::Result {
     let rule = Rule {
         family,

@@ -1,4 +1,4 @@
-//! A transaction of which the kernel is to tell the sender what it made of it.
+//! Requests for the kernel's echo of a transaction.
 
 use chainwright_sys::netlink::NLM_F_ECHO;
 use chainwright_sys::nf_tables::{
@@ -9,7 +9,7 @@ use chainwright_sys::nf_tables::{
 use super::{BEGIN, END, FLAGS, Transaction};
 use crate::netlink::Message;
 
-/// Whether what this message adds has a handle.
+/// Whether this message adds an object with a handle.
 pub(in crate::nft) const fn gets_a_handle(message: u8) -> bool {
     matches!(
         message,
@@ -22,35 +22,35 @@ pub(in crate::nft) const fn gets_a_handle(message: u8) -> bool {
     )
 }
 
-/// Whether there is always something to be told of a message like this: not so of a table or an object that is there
-/// already.
+/// Whether the kernel always sends a notification for this message; it sends none for a table or stateful object
+/// that already exists.
 const fn is_always_told(message: u8) -> bool {
     matches!(message, NFT_MSG_NEWCHAIN | NFT_MSG_NEWRULE)
 }
 
-/// What is to be told of.
+/// The messages to be echoed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::nft) enum Echo {
-    /// Of all that gets a handle, and so of the generation.
+    /// All objects with a handle, which implies the generation.
     Added,
-    /// Of the generation.
+    /// Only the generation.
     Generation,
 }
 
 impl Transaction {
-    /// Whether the kernel makes a new generation of it, if it commits it: some transactions change nothing.
+    /// Whether committing it certainly creates a new generation; some transactions change nothing.
     pub(in crate::nft) fn makes_a_generation(&self) -> bool {
         (self.messages()).any(|message| is_always_told(message.kind as u8))
     }
 
-    /// Has it ask the kernel to tell the sender of it.
+    /// Requests the kernel's echo.
     ///
-    /// What each operation did is told if its message asks; of the generation, if the first operation's does.
-    /// But all that is told has the low half of the generation's number, so that where the first is no addition
-    /// it need not ask: of a chain that is flushed each rule would be told, and each element that is added.
+    /// The kernel echoes each operation whose message has the flag, and the generation if the first operation has
+    /// it. But every echo contains the low 16 bits of the generation, so a first operation that is not an addition
+    /// need not have the flag: with it, flushing a chain would echo each rule, and adding elements each element.
     pub(in crate::nft) fn ask_echo(&mut self, echo: Echo) {
         let kind = |message: &Message<'_>| message.kind as u8;
-        // A chain is told of in a few bytes; a rule may be too large for the kernel's message.
+        // The echo of a chain is a few bytes; that of a rule may be too large for the kernel's buffer.
         let is_chain = |message: &Message<'_>| kind(message) == NFT_MSG_NEWCHAIN;
         let told = (self.messages().find(is_chain)).or_else(|| {
             self.messages()

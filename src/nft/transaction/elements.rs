@@ -1,4 +1,4 @@
-//! Operations on elements: as many as come, in as many messages as they take.
+//! Operations on elements: any number, in as many messages as needed.
 
 use std::borrow::Borrow;
 
@@ -14,13 +14,13 @@ use crate::nft::object::Written as _;
 use crate::nft::{Element, Elements, SetId};
 
 impl Transaction {
-    /// Adds elements to a set, as many messages of them as it takes: each message is one operation.
-    /// An element that is already there stays; a map's with other data is an error. No elements are
-    /// no operation.
+    /// Adds elements to a set, in as many messages as needed; each message is one operation. An existing element stays;
+    /// in a map, different data for it is an error. Without elements no operation is added.
     ///
-    /// Ranges of [`Element::interval`] may come in any order. Nothing is allocated for an element.
+    /// Ranges of [`Element::interval`] can be in any order. Nothing is allocated per element.
     ///
-    /// The kernel does not see that a range overlaps an [`Element::open_interval`]: [`Ranges`](crate::nft::Ranges) does.
+    /// The kernel does not detect a range that overlaps an [`Element::open_interval`]; [`Ranges`](crate::nft::Ranges)
+    /// does.
     ///
     /// ```
     /// use chainwright::nft::{DataType, Element, Family, Set, Table, Transaction};
@@ -38,8 +38,7 @@ impl Transaction {
     /// ```
     ///
     /// # Errors
-    /// [`MessageError`] when one element alone does not fit into a message, or a name does not; the
-    /// transaction is then as it was before.
+    /// [`MessageError`] if a single element, or a name, does not fit into a message; the transaction is then unchanged.
     #[inline]
     pub fn add_elements<'e, E: Borrow<Element<'e>>>(
         &mut self,
@@ -52,10 +51,10 @@ impl Transaction {
         })
     }
 
-    /// Adds elements that must not be there yet: as [`add_elements`](Self::add_elements).
+    /// Adds elements that must not exist, like [`add_elements`](Self::add_elements).
     ///
     /// # Errors
-    /// As [`add_elements`](Self::add_elements).
+    /// Same as [`add_elements`](Self::add_elements).
     #[inline]
     pub fn create_elements<'e, E: Borrow<Element<'e>>>(
         &mut self,
@@ -68,14 +67,14 @@ impl Transaction {
         })
     }
 
-    /// Deletes elements, which must be there, by their keys: as many messages as it takes. A range is
-    /// deleted by the elements that it was added by. No elements are no operation.
+    /// Deletes elements, which must exist, by key, in as many messages as needed. Delete a range by the same elements
+    /// that added it. Without elements no operation is added.
     ///
-    /// For an [`Element::open_interval`] the kernel deletes the first element of any range that begins there:
-    /// [`Connection::change_ranges`](crate::nft::Connection::change_ranges) refuses one that is not in the set.
+    /// For an [`Element::open_interval`] the kernel deletes the first element of any range with that start;
+    /// [`Connection::change_ranges`](crate::nft::Connection::change_ranges) rejects one that is not in the set.
     ///
     /// # Errors
-    /// As [`add_elements`](Self::add_elements).
+    /// Same as [`add_elements`](Self::add_elements).
     #[inline]
     pub fn delete_elements<'e, E: Borrow<Element<'e>>>(
         &mut self,
@@ -90,12 +89,12 @@ impl Transaction {
         })
     }
 
-    /// Deletes those of these elements that are there (Linux 6.3; before, the commit fails with
-    /// `EINVAL`): as [`delete_elements`](Self::delete_elements). Of a range that is not in the set, but begins or ends where
-    /// another one does, the kernel deletes that element alone: ask [`Ranges::missing`](crate::nft::Ranges::missing) before.
+    /// Deletes the elements that exist (Linux 6.3; before, the commit fails with `EINVAL`), like
+    /// [`delete_elements`](Self::delete_elements). For a range that is not in the set, but starts or ends where another
+    /// one does, the kernel deletes only that element: check [`Ranges::missing`](crate::nft::Ranges::missing) before.
     ///
     /// # Errors
-    /// As [`add_elements`](Self::add_elements).
+    /// Same as [`add_elements`](Self::add_elements).
     #[inline]
     pub fn destroy_elements<'e, E: Borrow<Element<'e>>>(
         &mut self,
@@ -108,11 +107,11 @@ impl Transaction {
         })
     }
 
-    /// Adds elements that are a key and perhaps data, and nothing else: what
-    /// [`add_elements`](Self::add_elements) makes of them, for who has very many.
+    /// Adds elements with only a key and optional data, encoded as by [`add_elements`](Self::add_elements); for very
+    /// many elements.
     ///
     /// # Errors
-    /// As [`add_elements`](Self::add_elements).
+    /// Same as [`add_elements`](Self::add_elements).
     #[doc(hidden)]
     pub fn add_pairs<'e>(
         &mut self,
@@ -135,14 +134,14 @@ impl Transaction {
     /// Deletes all elements of a set.
     ///
     /// # Errors
-    /// As [`add`](Self::add).
+    /// Same as [`add`](Self::add).
     pub fn flush_set(&mut self, set: &SetId<'_>) -> Result<&mut Self, MessageError> {
         self.operation(Elements::MESSAGES.delete, 0, set.family, |writer| {
             set.write_for_all(writer);
         })
     }
 
-    /// Writes elements into messages of this type and these flags.
+    /// Writes elements into messages of this type with these flags.
     #[inline]
     fn elements<E>(
         &mut self,
@@ -183,8 +182,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Writes one element into the message whose list starts at `open`, or begins another one. `number` is its attribute's
-    /// type, and then that of the next.
+    /// Writes an element into the message whose list starts at `open`, or begins a new one. `number` is the type of its
+    /// attribute, and is advanced to that of the next.
     #[inline]
     fn element(
         &mut self,
@@ -212,7 +211,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Takes the element that starts at `start` over into a message of its own.
+    /// Moves the element at `start` into a new message.
     #[cold]
     fn carry_over(
         &mut self,
@@ -233,19 +232,19 @@ impl Transaction {
         if let Some(list) = *open {
             self.close_elements(list, start);
         }
-        // The new message is begun behind the element, and changes places with it.
+        // The new message is begun after the element, and swapped with it.
         let list = self.open_elements(kind, set)?;
         self.buffer[start..].rotate_left(length);
         self.last = start;
         let list = list - length;
         *open = Some(list);
-        // It is the first one there.
+        // It is the first element of that message.
         let first = (NFTA_LIST_ELEM | NLA_F_NESTED).to_ne_bytes();
         self.buffer[list + ATTRIBUTE + 2..list + ATTRIBUTE + 4].copy_from_slice(&first);
         Ok(())
     }
 
-    /// Begins a message of elements; where the attribute with its list starts.
+    /// Begins a message of elements; returns the offset of the attribute with its list.
     fn open_elements(&mut self, kind: (u8, u16), set: &SetId<'_>) -> Result<usize, MessageError> {
         self.write_operation(kind.0, kind.1, set.family, |writer| {
             set.write(writer);
@@ -254,9 +253,9 @@ impl Transaction {
         Ok(self.buffer.len() - ATTRIBUTE)
     }
 
-    /// Ends a message of elements, the last one so far: writes its length and that of its list.
+    /// Ends the last message of elements: writes its length and that of its list.
     fn close_elements(&mut self, list: usize, end: usize) {
-        let length = (end - list) as u16; // looked at before an element stays in the list
+        let length = (end - list) as u16; // checked before an element stays in the list
         self.buffer[list..list + 2].copy_from_slice(&length.to_ne_bytes());
         let message = self.last;
         let length = (end - message) as u32;

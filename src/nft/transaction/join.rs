@@ -1,29 +1,28 @@
-//! Several transactions as one: the numbers that sets, chains and rules have within each stay apart.
+//! Joins several transactions: the ids that sets, chains and rules have within each are kept distinct.
 //!
-//! A set, chain or rule that is new has a number in its batch (`NFTA_SET_ID`, `NFTA_CHAIN_ID`, `NFTA_RULE_ID`), by
-//! which operations behind it name what has no name or handle yet. Two transactions that were written apart use the
-//! same numbers, so that when they are joined each gets others; they are of the same length, and are changed where
-//! they stand.
+//! A new set, chain or rule has an id in its batch (`NFTA_SET_ID`, `NFTA_CHAIN_ID`, `NFTA_RULE_ID`), by which later
+//! operations refer to objects that have no name or handle yet. Independent transactions use the same ids, so
+//! joining assigns new ones; these have the same length, and are replaced in place.
 
 use std::collections::HashMap;
 
 use super::{FLAGS, Transaction};
 use crate::nft::mentions::{Found, each_mention};
 
-/// Where the sequence number stands in a message's header.
+/// Position of the sequence number in a message's header.
 const SEQUENCE: std::ops::Range<usize> = 8..12;
-/// A number that nothing has.
+/// An id that no object has.
 const NOBODY: u32 = u32::MAX;
 
-/// The numbers that were given out in a batch.
+/// The ids assigned in a batch.
 #[derive(Debug, Default)]
 pub(in crate::nft) struct Numbers {
     last: u32,
 }
 
 impl Transaction {
-    /// Appends the operations of another transaction. What they make has other numbers then, so long as all of
-    /// this one came in this way.
+    /// Appends the operations of another transaction and assigns new ids to its objects. The ids are unique as long
+    /// as all operations of `self` were added this way.
     pub(in crate::nft) fn join(&mut self, other: &Self, numbers: &mut Numbers) {
         let mut given = HashMap::new();
         for message in other.messages() {
@@ -48,7 +47,7 @@ impl Transaction {
             written[FLAGS].copy_from_slice(&message.flags.to_ne_bytes());
             each_mention(&message, &mut |at, found| {
                 if let Found::Made(sort, number) | Found::Meant(sort, number) = found {
-                    // What the other does not make, it does not mean anything of this one's by.
+                    // An id that the other transaction does not create must not refer to objects of this one.
                     let number = given.get(&(sort, number)).copied().unwrap_or(NOBODY);
                     written[at..at + 4].copy_from_slice(&number.to_be_bytes());
                 }
@@ -68,7 +67,7 @@ mod tests {
     use crate::nft::mentions::Sort;
     use crate::nft::{Chain, DataType, Element, Family, Rule, Set, Table};
 
-    /// Numbers of each sort, and references to them.
+    /// Ids of each kind, and references to them.
     fn numbered() -> Transaction {
         let mut tx = Transaction::new();
         tx.add(&Table::new(Family::IP, "t")).unwrap();
@@ -91,7 +90,7 @@ mod tests {
         let mut behind = Rule::new(Family::IP, "t", "c");
         behind.position_id = Some(9);
         tx.add(&behind).unwrap();
-        // Of nobody.
+        // Refers to no object.
         tx.add(&Rule::new(Family::IP, "t", "c").with(&Immediate::verdict(Verdict::JumpId(6))))
             .unwrap();
         tx
@@ -139,7 +138,7 @@ mod tests {
         let (first, second) = found.split_at(found.len() / 2);
         assert_eq!(sorted(first), sorted(&of(1, 2, 3)));
         assert_eq!(sorted(second), sorted(&of(4, 5, 6)));
-        // But for numbers it is the same.
+        // Apart from the ids, the operations are equal.
         let words = |tx: &Transaction| -> Vec<_> {
             let described = tx.described();
             described
@@ -152,7 +151,7 @@ mod tests {
     }
 
     proptest! {
-        /// Operations that a caller encoded may hold anything.
+        /// Operations encoded by a caller may contain anything.
         #[test]
         fn any_operations_are_joined(
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),

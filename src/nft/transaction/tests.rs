@@ -1,4 +1,4 @@
-//! What is in a transaction's buffer.
+//! The contents of a transaction's buffer.
 
 use super::*;
 use crate::nft::Element;
@@ -35,7 +35,7 @@ fn encoded_operations_are_renumbered() {
     assert_eq!(sequences, [1, 2, 3]);
     assert_eq!(two.len(), 3);
 
-    // Anything else is refused whole.
+    // Other messages are rejected as a whole.
     let before = two.operations().to_vec();
     let mut foreign = one.operations().to_vec();
     foreign[4..6].copy_from_slice(&0x0100_u16.to_ne_bytes()); // of another subsystem
@@ -45,7 +45,7 @@ fn encoded_operations_are_renumbered() {
     }
 }
 
-/// The elements of every message, by their keys.
+/// Returns the keys of the elements in every message.
 fn chunks(tx: &Transaction) -> Vec<Vec<u32>> {
     Messages::new(tx.operations())
         .map(|message| {
@@ -85,7 +85,7 @@ fn elements_are_cut_where_an_attribute_is_full() {
         let lengths: Vec<_> = chunks.iter().map(Vec::len).collect();
         assert_eq!(lengths, expected);
         assert!(chunks.into_iter().flatten().eq(0..count));
-        // The last operation is the last message: it is the one that is acknowledged.
+        // The last message is the last operation, which is acknowledged.
         let sequences: Vec<_> = Messages::new(tx.operations())
             .map(|message| message.unwrap().sequence)
             .collect();
@@ -135,7 +135,7 @@ fn an_element_that_fits_nowhere_leaves_the_transaction_as_it_was() {
     let mut tx = Transaction::new();
     tx.add(&Table::new(Family::IP, "t")).unwrap();
     let before = tx.operations().to_vec();
-    // The longest that fits: 12 bytes of headers around it.
+    // The longest one that fits: 12 bytes of headers around it.
     tx.add_elements(&set, keys.iter().copied().map(Element::new))
         .unwrap();
     assert_eq!(tx.len(), 3);
@@ -149,7 +149,7 @@ fn an_element_that_fits_nowhere_leaves_the_transaction_as_it_was() {
             assert!(tx.add_elements(&set, elements).is_err(), "{length}");
             assert_eq!((tx.operations(), tx.len()), (&before[..], 1));
         }
-        // So does a name.
+        // A long name fails too.
         let name = "x".repeat(length + 100);
         let set = SetId::new(Family::IP, "t", &name);
         assert!(tx.add_elements(&set, [Element::new(&[1; 4])]).is_err());
@@ -194,7 +194,7 @@ fn a_datagram_is_framed_and_acknowledged_at_both_ends() {
         if let Some(generation) = expected {
             tx.expect_generation(generation);
         }
-        // Twice: the transaction is left as it was.
+        // Twice, because the transaction is unchanged.
         for _ in 0..2 {
             tx.datagram(|datagram| {
                 let all: Vec<_> = Messages::new(datagram).map(Result::unwrap).collect();
@@ -216,7 +216,7 @@ fn a_datagram_is_framed_and_acknowledged_at_both_ends() {
                 let generation = all[0].attributes().unwrap().find(NFNL_BATCH_GENID);
                 assert_eq!(generation, expected.map(|_| &[0, 0, 0, 7][..]));
                 assert_eq!(all[0].nfgenmsg().unwrap().0.resource, 10);
-                // By hand as by the writer of all other messages.
+                // The hand-made messages equal those of the general writer.
                 let header = NfGenMsg {
                     family: 0,
                     resource: NFNL_SUBSYS_NFTABLES as u16,

@@ -1,7 +1,7 @@
-//! `-m addrtype`: compares the kind of an address, as the routing table knows it.
+//! `-m addrtype`: compares the type of an address according to the routing table.
 //!
 //! Data of revision 1 (`struct xt_addrtype_info_v1`, `linux/netfilter/xt_addrtype.h`); revision 0
-//! (`struct xt_addrtype_info`) is for IPv4 and knows no interfaces.
+//! (`struct xt_addrtype_info`) is for IPv4 only and does not support interfaces.
 
 use chainwright_sys::xt_addrtype::{
     XT_ADDRTYPE_INVERT_DEST, XT_ADDRTYPE_INVERT_SOURCE, XT_ADDRTYPE_LIMIT_IFACE_IN,
@@ -17,14 +17,14 @@ use crate::xt::{
 };
 
 bitflags::bitflags! {
-    /// Kinds of address: bits `1 << RTN_*` of the route that it has.
+    /// Address types: bits `1 << RTN_*` of the type of the route.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct AddressTypes: u16 {
         /// The unspecified address.
         const UNSPEC = 1 << 0;
-        /// Another host's address.
+        /// The address of another host.
         const UNICAST = 1 << 1;
-        /// An address of this machine.
+        /// An address of this host.
         const LOCAL = 1 << 2;
         /// A broadcast address.
         const BROADCAST = 1 << 3;
@@ -34,43 +34,43 @@ bitflags::bitflags! {
         const MULTICAST = 1 << 5;
         /// The route discards silently.
         const BLACKHOLE = 1 << 6;
-        /// The route answers that the host is unreachable.
+        /// The route replies that the host is unreachable.
         const UNREACHABLE = 1 << 7;
-        /// The route answers that it is prohibited.
+        /// The route replies that communication is prohibited.
         const PROHIBIT = 1 << 8;
-        /// The route passes on to the next routing table.
+        /// The route continues in the next routing table.
         const THROW = 1 << 9;
-        /// The route translates; the kernel no longer has such routes.
+        /// The route translates addresses; the kernel no longer has such routes.
         const NAT = 1 << 10;
-        /// The route asks a resolver; the kernel has no such routes.
+        /// The route uses an external resolver; the kernel has no such routes.
         const XRESOLVE = 1 << 11;
     }
 }
 
-/// The interface on which an address is looked up.
+/// The interface for the address lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AddrtypeInterface {
-    /// The one that the packet came in by: `--limit-iface-in`.
+    /// The incoming interface: `--limit-iface-in`.
     In,
-    /// The one that the packet goes out by: `--limit-iface-out`.
+    /// The outgoing interface: `--limit-iface-out`.
     Out,
 }
 
-/// `-m addrtype`: compares the kind of an address, as the routing table knows it.
+/// `-m addrtype`: compares the type of an address according to the routing table.
 ///
-/// Kinds of the packet's addresses; at least one of them is compared.
+/// Compares at least one of the packet's addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Addrtype {
-    /// Kinds, one of which the source address is.
+    /// Allowed types of the source address.
     pub source: Option<Compared<AddressTypes>>,
-    /// Kinds, one of which the destination address is.
+    /// Allowed types of the destination address.
     pub destination: Option<Compared<AddressTypes>>,
-    /// Where to look them up; `None` for everywhere.
+    /// The interface for the lookup; `None` for all interfaces.
     pub interface: Option<AddrtypeInterface>,
 }
 
 impl Addrtype {
-    /// `--dst-type LOCAL`: the packet is for this machine.
+    /// `--dst-type LOCAL`: matches packets to this host.
     pub const LOCAL_DESTINATION: Self = Self {
         source: None,
         destination: Some(Compared::is(AddressTypes::LOCAL)),
@@ -78,7 +78,7 @@ impl Addrtype {
     };
 }
 
-/// Kinds that the kernel does not know of IPv6 addresses.
+/// Types that the kernel does not support for IPv6 addresses.
 const ONLY_IPV4: AddressTypes = AddressTypes::BROADCAST
     .union(AddressTypes::BLACKHOLE)
     .union(AddressTypes::PROHIBIT)
@@ -124,7 +124,7 @@ impl Extension for Addrtype {
         let types = |bits, flag| {
             let with = AddressTypes::from_bits(bits)?;
             let invert = info.flags & flag != 0;
-            // Without a kind nothing is compared, negated or not.
+            // Without a type the kernel compares nothing, negated or not.
             Some((!with.is_empty()).then_some(Compared {
                 value: with,
                 invert,
@@ -269,13 +269,13 @@ mod tests {
         );
         assert_eq!(Addrtype::read(Family::Ipv4, 1, &info[..7]), None);
         assert_eq!(Addrtype::read(Family::Ipv4, 2, &info), None);
-        // No kind, a kind and a flag that there are not, both interfaces.
+        // No type, an unknown type, an unknown flag, both interfaces.
         for (at, byte) in [(0, 0), (1, 0x10), (4, 0x10), (4, 0x0c)] {
             let mut odd = info;
             odd[at] = byte;
             assert_eq!(Addrtype::read(Family::Ipv4, 1, &odd), None, "byte {at}");
         }
-        // Revision 0, from the header: iptables 1.8 writes it on kernels before 2.6.39 only.
+        // Revision 0, from the header: iptables 1.8 only writes it on kernels before 2.6.39.
         let old = [0, 0, 4, 0, 1, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(
             Addrtype::read(Family::Ipv4, 0, &old),
@@ -293,8 +293,8 @@ mod tests {
         };
         for (options, fault) in [
             ("--limit-iface-in", "--src-type or --dst-type is required"),
-            ("--src-type X,Y", "`Y` is none of UNSPEC, UNICAST,"),
-            ("--src-type LOCAL,", "`` is none of UNSPEC"),
+            ("--src-type X,Y", "`Y` is not one of UNSPEC, UNICAST,"),
+            ("--src-type LOCAL,", "`` is not one of UNSPEC"),
             (
                 "--dst-type LOCAL --limit-iface-in --limit-iface-out",
                 "--limit-iface-out cannot be used with --limit-iface-in",

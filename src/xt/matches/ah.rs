@@ -17,12 +17,12 @@ use crate::xt::{
 
 /// `-m ah`: compares fields of IPsec's authentication header. For IPv4 the rule is for `-p ah`.
 ///
-/// Fields of an authentication header; the default compares nothing.
+/// The default compares nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Ah {
     /// Security parameter indices.
     pub spis: SpiRange,
-    /// Length of the header in bytes, from 1; 0 says nothing. Only for IPv6.
+    /// Length of the header in bytes, from 1; 0 is not compared. Only for IPv6.
     pub length: Option<Compared<u32>>,
     /// Whether the reserved field must be 0. Only for IPv6.
     pub reserved: bool,
@@ -39,7 +39,7 @@ impl Extension for Ah {
     const DIFFERENCES: &'static [Difference] = &[Difference::kept(
         "-p ah -m ah ! --ahspi 0:4294967295",
         "-p ah -m ah",
-        "iptables-save leaves the option out, so that the rule that is loaded again matches every packet.",
+        "iptables-save omits the option, so the rule matches every packet after a restore.",
     )];
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -62,7 +62,7 @@ impl Extension for Ah {
                 let inverted = info.invflags & IP6T_AH_INV_SPI;
                 Some(Self {
                     spis: SpiRange::read(info.spis, inverted, IP6T_AH_INV_SPI)?,
-                    // The kernel does not look at the negation if there is no length.
+                    // The kernel ignores the negation if there is no length.
                     length: (info.hdrlen != 0).then_some(Compared {
                         value: info.hdrlen,
                         invert: info.invflags & IP6T_AH_INV_LEN != 0,
@@ -76,7 +76,7 @@ impl Extension for Ah {
     fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         Ok(match family {
             Family::Ipv4 => {
-                let why = "only the header of IPv6 has it";
+                let why = "only the IPv6 header has it";
                 fit::only_if(self.length.is_none(), "ahlen", why)?;
                 fit::only_if(!self.reserved, "ahres", why)?;
                 write_struct(&ipt_ah {
@@ -108,7 +108,7 @@ impl Extension for Ah {
             match one.option {
                 "ahspi" => ah.spis = SpiRange::parse(one)?,
                 _ if context.family == Family::Ipv4 => {
-                    return Err(OptionError::of(one.option, "it is there for IPv6 only"));
+                    return Err(OptionError::of(one.option, "it is only supported for IPv6"));
                 }
                 "ahlen" => {
                     let (with, invert) = (one.parse(number)?, one.invert);
@@ -197,14 +197,14 @@ mod tests {
     fn refusals_and_what_iptables_widens() {
         let said = |options| Rule::parse(Family::Ipv4, options).unwrap_err().to_string();
         assert!(said("-m ah --ahspi 5").contains("the rule needs `-p ah`"));
-        assert!(said("-p ah --ahres").contains("--ahres: it is there for IPv6 only"));
+        assert!(said("-p ah --ahres").contains("--ahres: it is only supported for IPv6"));
         assert!(said("-p ah --ahspi 1:2:3").contains("`2:3` is not a number"));
         assert!(said("-p ah --ahspi 4294967296").contains("from 0 to 4294967295"));
-        // iptables-save 1.8.9 prints no option, which makes it match every packet.
+        // iptables-save 1.8.9 prints no option, so the printed rule matches every packet.
         let never = "-p ah -m ah ! --ahspi 0:4294967295";
         let rule = Rule::parse(Family::Ipv4, never).unwrap();
         assert_eq!(rule.to_string(), never);
-        // It prints the negation of no length, which means nothing.
+        // It prints the negation of a zero length, which has no effect.
         let rule = Rule::parse(Family::Ipv6, "-m ah ! --ahlen 0").unwrap();
         assert_eq!(rule.to_string(), "-m ah");
     }

@@ -1,8 +1,8 @@
 //! `-m bpf`: runs a BPF program on the packet.
 //!
-//! Data of revision 1, and of revision 0, which knows only bytecode (`struct xt_bpf_info_v1` and
-//! `xt_bpf_info`, `linux/netfilter/xt_bpf.h`). A program that is given by a file descriptor stays
-//! opaque: the number means nothing once the rule is set.
+//! Data of revision 1, and of revision 0, which only supports bytecode (`struct xt_bpf_info_v1`
+//! and `xt_bpf_info`, `linux/netfilter/xt_bpf.h`). A program given by a file descriptor stays
+//! opaque, because the descriptor is meaningless after the rule was added.
 
 use bstr::{BStr, BString, ByteSlice};
 use chainwright_sys::filter::sock_filter;
@@ -19,17 +19,17 @@ use crate::xt::{
     read_struct, write_struct,
 };
 
-/// Longest path, in bytes.
+/// Maximum length of a path, in bytes.
 const LONGEST: usize = XT_BPF_PATH_MAX - 1;
 
-/// An instruction of classic BPF.
+/// A classic BPF instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BpfInstruction {
     /// Operation.
     pub code: u16,
-    /// Instructions to skip when a comparison holds.
+    /// Number of instructions to skip if a comparison is true.
     pub jt: u8,
-    /// Instructions to skip when it does not.
+    /// Number of instructions to skip if it is false.
     pub jf: u8,
     /// Operand.
     pub k: u32,
@@ -37,13 +37,13 @@ pub struct BpfInstruction {
 
 /// `-m bpf`: runs a BPF program on the packet.
 ///
-/// The program gives something other than 0.
+/// Matches if the program returns a value other than 0.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Bpf {
-    /// A program of classic BPF: 1 to 64 instructions. It starts at the IP header.
+    /// A classic BPF program of 1 to 64 instructions, applied from the IP header.
     Bytecode(Vec<BpfInstruction>),
-    /// The program that is pinned at this path of a BPF file system, 1 to 511 bytes. The path is
-    /// looked up by the kernel when the rule is set, in the mount namespace of whoever sets it.
+    /// The program pinned at this path of a BPF file system, 1 to 511 bytes. The kernel looks up
+    /// the path when a process adds the rule, in the mount namespace of that process.
     Pinned(BString),
 }
 
@@ -61,7 +61,7 @@ fn read_program(program: &[sock_filter], count: u16) -> Option<Bpf> {
     Some(Bpf::Bytecode(program.iter().map(read).collect()))
 }
 
-/// `COUNT,CODE JT JF K,…`; a comma may end it.
+/// Parses `COUNT,CODE JT JF K,…`, with an optional comma at the end.
 fn program(value: &BStr) -> Parsed<Vec<BpfInstruction>> {
     let Some((count, instructions)) = value.split_once_str(",") else {
         return Err(format!(
@@ -102,7 +102,7 @@ fn program(value: &BStr) -> Parsed<Vec<BpfInstruction>> {
     let given = instructions.split_str(",").count();
     if given != count {
         return Err(format!(
-            "there should be {count} instructions, but there are {given}"
+            "expected {count} instructions, found {given}"
         ));
     }
     Ok(program)
@@ -122,7 +122,7 @@ impl Extension for Bpf {
         "iptables reads hexadecimal numbers of a program as 0.",
     )
     .printed("-m bpf --bytecode \"1,6 0 0 16\"")];
-    /// A pinned program may remember and count.
+    /// A pinned program may keep state.
     const HAS_EFFECTS: bool = true;
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -208,7 +208,7 @@ mod tests {
         info
     }
 
-    /// What iptables-legacy 1.8.9 wrote for `--bytecode "2,48 0 0 9,6 0 0 5"` (from `strace -xx`).
+    /// Data from iptables-legacy 1.8.9 for `--bytecode "2,48 0 0 9,6 0 0 5"` (from `strace -xx`).
     const BYTECODE: [u8; 21] = [
         0, 0, 2, 0, 0, 0, 0, 0, 48, 0, 0, 0, 9, 0, 0, 0, 6, 0, 0, 0, 5,
     ];
@@ -238,7 +238,7 @@ mod tests {
         let bpf = Match::Bpf(bytecode());
         assert_eq!(bpf.encode(Family::Ipv4).unwrap().info[..], info);
         assert_eq!(bpf.to_string(), "-m bpf --bytecode \"2,48 0 0 9,6 0 0 5\"");
-        // Revision 0 has the program four bytes earlier.
+        // In revision 0 the program is four bytes earlier.
         let mut old = vec![2, 0, 0, 0];
         old.extend_from_slice(&info[8..]);
         old.resize(528, 0);
@@ -250,7 +250,7 @@ mod tests {
     #[cfg(target_endian = "little")]
     fn a_pinned_program_is_named_by_its_path() {
         // `--object-pinned /run/bpf/prog` by iptables-legacy 1.8.9 (from `strace -xx`), which also
-        // writes the number of the file descriptor by which it looked; the kernel does not use it.
+        // writes the file descriptor of its own lookup; the kernel does not use it.
         let info = captured(b"\x01\0\0\0\x03\0\0\0/run/bpf/prog");
         let pinned = Bpf::Pinned("/run/bpf/prog".into());
         assert_eq!(Bpf::read(Family::Ipv4, 1, &info), Some(pinned.clone()));
@@ -298,11 +298,11 @@ mod tests {
             ),
             (
                 "2,6 0 0 1",
-                "there should be 2 instructions, but there are 1",
+                "expected 2 instructions, found 1",
             ),
             (
                 "1,6 0 0 1,6 0 0 1",
-                "there should be 1 instructions, but there are 2",
+                "expected 1 instructions, found 2",
             ),
             (
                 "1,6 0 0",

@@ -1,4 +1,4 @@
-//! `-m cgroup`: compares the control group of whoever sends the packet.
+//! `-m cgroup`: compares the control group of the sending process.
 //!
 //! Data of revision 2, of revision 1 (a longer path) and of revision 0 (no path):
 //! `struct xt_cgroup_info_v0` to `v2`, `linux/netfilter/xt_cgroup.h`.
@@ -16,22 +16,20 @@ use crate::xt::{
     Text, read_struct, write_struct,
 };
 
-/// Longest path, in bytes.
+/// Maximum length of a path, in bytes.
 const LONGEST: usize = XT_CGROUP_PATH_MAX - 1;
 
-/// `-m cgroup`: compares the control group of whoever sends the packet.
-///
-/// The sending process' control group is this one, or is not.
+/// `-m cgroup`: compares the control group of the sending process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Cgroup {
-    /// Path from the root of the unified hierarchy (cgroup v2), at most 511 bytes; groups below it
-    /// count, too. It must exist when the rule is set.
+    /// Path from the root of the unified hierarchy (cgroup v2), at most 511 bytes; also matches
+    /// groups below it. It must exist when the rule is added.
     Path(Compared<BString>),
     /// Class (`net_cls.classid` of cgroup v1).
     Class(Compared<u32>),
 }
 
-/// What revisions 1 and 2 say.
+/// Decodes the fields of revisions 1 and 2.
 fn read(flags: [u8; 4], path: &[u8], class: u32) -> Option<Cgroup> {
     let [has_path, has_class, invert_path, invert_class] = flags.map(|flag| flag != 0);
     match (has_path, has_class) {
@@ -132,7 +130,7 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// What iptables-legacy 1.8.9 wrote for `! --cgroup 0x10001` and for `--path /` (from
+    /// Data from iptables-legacy 1.8.9 for `! --cgroup 0x10001` and for `--path /` (from
     /// `strace -xx`).
     fn captured(start: &[u8]) -> Vec<u8> {
         let mut info = start.to_vec();
@@ -181,7 +179,7 @@ mod tests {
         assert_eq!(read(1, &info), class);
         (info[0], info[1]) = (1, 0);
         info[4..604].fill(b'a');
-        // Longer than revision 2 can say.
+        // Longer than revision 2 allows.
         assert_eq!(read(1, &info), None);
         info[504] = 0;
         assert!(matches!(read(1, &info), Some(Cgroup::Path(path)) if path.value.len() == 500));

@@ -1,4 +1,5 @@
-//! `-m cluster`: divides connections among the nodes of a cluster that all get every packet.
+//! `-m cluster`: divides connections among the nodes of a cluster that all receive every
+//! packet.
 //!
 //! Data of revision 0 (`struct xt_cluster_match_info`, `linux/netfilter/xt_cluster.h`).
 
@@ -10,22 +11,23 @@ use crate::xt::{
     read_struct, write_struct,
 };
 
-/// `-m cluster`: divides connections among the nodes of a cluster that all get every packet.
+/// `-m cluster`: divides connections among the nodes of a cluster that all receive every
+/// packet.
 ///
-/// The packet's connection falls to these nodes, or does not.
+/// Matches if the packet's connection belongs to one of these nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cluster {
-    /// How many nodes the cluster has: 1 to 32.
+    /// Number of nodes in the cluster: 1 to 32.
     pub total_nodes: u32,
     /// The nodes: bit 0 for the first one.
     pub nodes: u32,
-    /// Seed of the hash of the connection's source, the same on every node.
+    /// Seed of the hash of the connection's source, identical on all nodes.
     pub hash_seed: u32,
     /// Whether the comparison is negated.
     pub invert: bool,
 }
 
-/// Whether a cluster of that many nodes has all these.
+/// Whether a cluster of that size contains all these nodes.
 fn has_nodes(total: u32, nodes: u32) -> bool {
     u64::from(nodes) < 1 << total.min(XT_CLUSTER_NODES_MAX)
 }
@@ -126,7 +128,7 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// What iptables-legacy 1.8.9 wrote for `--cluster-total-nodes 4 ! --cluster-local-node 3
+    /// Data from iptables-legacy 1.8.9 for `--cluster-total-nodes 4 ! --cluster-local-node 3
     /// --cluster-hash-seed 0xdeadbeef` (from `strace -xx`).
     const CAPTURED: [u8; 16] = [4, 0, 0, 0, 4, 0, 0, 0, 0xef, 0xbe, 0xad, 0xde, 1, 0, 0, 0];
 
@@ -157,7 +159,7 @@ mod tests {
 
     #[test]
     fn masks_above_32_can_be_restored() {
-        // iptables 1.8.9 prints such masks but refuses to take them.
+        // iptables 1.8.9 prints such masks but does not accept them.
         let printed = "-m cluster --cluster-local-nodemask 0x000000ff --cluster-total-nodes 8 \
                        --cluster-hash-seed 0x00000001";
         let rule = Rule::parse(Family::Ipv4, printed).unwrap();

@@ -1,22 +1,22 @@
-//! `-m comment`: says something to people and matches every packet.
+//! `-m comment`: holds a comment and matches every packet.
 //!
-//! Data (`struct xt_comment_info`, `linux/netfilter/xt_comment.h`): 256 bytes, ended by a NUL.
+//! Data (`struct xt_comment_info`, `linux/netfilter/xt_comment.h`): 256 bytes, NUL-terminated.
 
 use bstr::{BString, ByteSlice};
 
 use crate::xt::{Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text};
 
-/// Length of the data; the comment itself is one byte shorter at least.
+/// Length of the data; the comment itself is at least one byte shorter.
 const LENGTH: usize = 256;
 
-/// `-m comment`: says something to people and matches every packet.
+/// `-m comment`: holds a comment and matches every packet.
 ///
-/// A comment, at most 255 bytes.
+/// The comment has at most 255 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Comment(BString);
 
 impl Comment {
-    /// A comment; `None` if it is longer than 255 bytes or has a NUL in it.
+    /// Creates a comment; `None` if the text is longer than 255 bytes or contains a NUL.
     pub fn new(text: impl AsRef<[u8]>) -> Option<Self> {
         let text = text.as_ref();
         (text.len() < LENGTH && text.find_byte(0).is_none()).then(|| Self(text.into()))
@@ -38,7 +38,7 @@ impl Extension for Comment {
         if revision != 0 || info.len() < LENGTH {
             return None;
         }
-        // What stands behind the NUL is no part of the comment.
+        // Bytes after the NUL are not part of the comment.
         let end = info[..LENGTH].find_byte(0)?;
         Some(Self(info[..end].into()))
     }
@@ -59,7 +59,7 @@ impl Extension for Comment {
     }
 
     fn says_all(&self, _: Family, _: u8, _: &[u8]) -> bool {
-        true // what stands behind the NUL says nothing
+        true // bytes after the NUL have no meaning
     }
 
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
@@ -95,7 +95,7 @@ mod tests {
         assert!(Comment::new([b'x'; 255]).is_some());
         assert!(Comment::new([b'x'; 256]).is_none());
         assert!(Comment::new("a\0b").is_none());
-        // 256 bytes without a NUL are not a comment; nor are too few bytes, nor a new revision.
+        // Neither 256 bytes without a NUL, nor too few bytes, nor a newer revision.
         assert_eq!(Comment::read(Family::Ipv4, 0, &[b'x'; 256]), None);
         assert_eq!(Comment::read(Family::Ipv4, 0, &[0; 255]), None);
         assert_eq!(Comment::read(Family::Ipv4, 1, &info), None);

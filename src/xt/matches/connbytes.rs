@@ -1,7 +1,7 @@
-//! `-m connbytes`: compares how much a connection has carried.
+//! `-m connbytes`: compares the traffic of a connection.
 //!
-//! Data of revision 0 (`struct xt_connbytes_info`, `linux/netfilter/xt_connbytes.h`). Only
-//! connections that are accounted have numbers (`net.netfilter.nf_conntrack_acct`).
+//! Data of revision 0 (`struct xt_connbytes_info`, `linux/netfilter/xt_connbytes.h`). Only connections
+//! with accounting have counters (`net.netfilter.nf_conntrack_acct`).
 
 use bstr::BStr;
 use chainwright_sys::xt_connbytes::{
@@ -15,41 +15,39 @@ use crate::xt::{
     read_struct, write_struct,
 };
 
-/// `-m connbytes`: compares how much a connection has carried.
-///
-/// Compares what a connection has carried with a range.
+/// `-m connbytes`: compares the traffic of a connection with a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Connbytes {
-    /// The least that matches, in packets or bytes. When it is greater than `to`, the range is
-    /// negated: less than `to` or more than `from` matches.
+    /// Lower bound, in packets or bytes. If it is greater than `to`, the range is negated: values less
+    /// than `to` or greater than `from` match.
     pub from: u64,
-    /// The most that matches, in packets or bytes.
+    /// Upper bound, in packets or bytes.
     pub to: u64,
-    /// What is compared.
+    /// The compared quantity.
     pub mode: ConnbytesMode,
-    /// Whose packets.
+    /// The compared direction.
     pub direction: ConnbytesDirection,
 }
 
-/// What of a connection is compared.
+/// The compared quantity of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConnbytesMode {
-    /// Its packets.
+    /// Number of packets.
     Packets,
-    /// Its bytes.
+    /// Number of bytes.
     Bytes,
-    /// The bytes of its average packet.
+    /// Average number of bytes per packet.
     AveragePacket,
 }
 
-/// Which of a connection's packets count.
+/// The direction of a connection whose packets count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConnbytesDirection {
-    /// Those of the one who opened it.
+    /// Packets from the initiator.
     Original,
-    /// Those to the one who opened it.
+    /// Packets to the initiator.
     Reply,
-    /// Both.
+    /// Packets in both directions.
     Both,
 }
 
@@ -71,20 +69,20 @@ const DIRECTIONS: [(&str, (u8, ConnbytesDirection)); 3] = [
     ("both", (XT_CONNBYTES_DIR_BOTH, ConnbytesDirection::Both)),
 ];
 
-/// Word and number of a meaning.
+/// Looks up the word and number of a value.
 fn said<T: Copy + PartialEq>(table: &[(&'static str, (u8, T))], meaning: T) -> (&'static str, u8) {
     let found = table.iter().find(|(_, (_, known))| *known == meaning);
     found.map_or(("", 0), |(word, (number, _))| (*word, *number))
 }
 
-/// The meaning of a number.
+/// Looks up the value of a number.
 fn meant<T: Copy>(table: &[(&str, (u8, T))], number: u8) -> Option<T> {
     let found = table.iter().find(|(_, (known, _))| *known == number);
     found.map(|(_, (_, meaning))| *meaning)
 }
 
 impl Connbytes {
-    /// Whether the range is negated, and what it is then.
+    /// Returns whether the range is negated, and its bounds.
     fn said(&self) -> (bool, u64, u64) {
         let ends = (self.from.min(self.to), self.from.max(self.to));
         (self.from > self.to, ends.0, ends.1)
@@ -102,7 +100,7 @@ impl Extension for Connbytes {
     const DIFFERENCES: &'static [Difference] = &[Difference::kept(
         "-m connbytes --connbytes 0:0 --connbytes-mode bytes --connbytes-dir both",
         "-m connbytes --connbytes 0 --connbytes-mode bytes --connbytes-dir both",
-        "iptables reads what it prints here as no upper bound.",
+        "iptables reads its own output here as no upper bound.",
     )];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -140,7 +138,7 @@ impl Extension for Connbytes {
         if amount.invert {
             if from == to {
                 return Err(amount.error(
-                    "all but one number cannot be said: the kernel would take it for that number",
+                    "a negated single number is not supported: the kernel would match that number",
                 ));
             }
             (from, to) = (to, from);
@@ -183,7 +181,7 @@ impl Extension for Connbytes {
     }
 }
 
-/// `a:b`, where either may be left out; a lone `a` has no upper bound.
+/// Parses `a:b`, where either may be missing; a lone `a` has no upper bound.
 fn bounds(value: &BStr) -> Parsed<(u64, u64)> {
     let bounds = range(value, 0..=u64::MAX)?.into_inner();
     Ok(if value.contains(&b':') {
@@ -237,11 +235,10 @@ mod tests {
             refused("--connbytes 9:3"),
             "-m connbytes: --connbytes: the range `9:3` ends before it starts"
         );
-        // 1.8.9 takes it and matches that number only.
+        // 1.8.9 accepts it and matches only that number.
         assert_eq!(
             refused("! --connbytes 9:9"),
-            "-m connbytes: --connbytes: all but one number cannot be said: the kernel would take \
-             it for that number"
+            "-m connbytes: --connbytes: a negated single number is not supported: the kernel would match that number"
         );
     }
 }

@@ -1,7 +1,7 @@
-//! `-m connlabel`: looks for a label of the connection, or sets it.
+//! `-m connlabel`: checks or sets a label of the connection.
 //!
 //! Data of revision 0 (`struct xt_connlabel_mtinfo`, `linux/netfilter/xt_connlabel.h`). Labels are
-//! numbers; `/etc/xtables/connlabel.conf` gives them names, one `NUMBER NAME` a line.
+//! numbers; `/etc/xtables/connlabel.conf` gives them names, one `NUMBER NAME` per line.
 
 use bstr::{BStr, BString};
 use chainwright_sys::xt_connlabel::{
@@ -13,14 +13,12 @@ use crate::xt::{
     Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
-/// `-m connlabel`: looks for a label of the connection, or sets it.
-///
-/// The connection has a label, or has not.
+/// `-m connlabel`: checks or sets a label of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Connlabel {
     /// The label, from 0 to 127.
     pub label: u16,
-    /// Whether the label is set first: the packet matches if that succeeds.
+    /// Whether to set the label first: the packet matches if that succeeds.
     pub set: bool,
     /// Whether the result is negated.
     pub invert: bool,
@@ -91,7 +89,7 @@ impl Extension for Connlabel {
     }
 }
 
-/// A label's number, or its name.
+/// Parses a label's number or name.
 fn parse_label(value: &BStr, names: &[(u16, BString)]) -> Parsed<u16> {
     if let Ok(label) = number_within(value, 0..=XT_CONNLABEL_MAXBIT) {
         return Ok(label);
@@ -99,7 +97,7 @@ fn parse_label(value: &BStr, names: &[(u16, BString)]) -> Parsed<u16> {
     let named = names.iter().find(|(_, name)| name == value);
     named.map(|(label, _)| *label).ok_or_else(|| {
         format!(
-            "`{value}` is neither a number from 0 to {XT_CONNLABEL_MAXBIT} nor a name of \
+            "`{value}` is neither a number from 0 to {XT_CONNLABEL_MAXBIT} nor a name in \
              /etc/xtables/connlabel.conf"
         )
     })
@@ -131,8 +129,8 @@ mod tests {
 
     #[test]
     fn names_of_a_file() {
-        // What iptables 1.8.9 takes of such a file; but for `12`, which it prints for label 9 and
-        // reads back as label 12.
+        // iptables 1.8.9 accepts these lines, except `12`, which it prints for label 9 and parses
+        // as label 12.
         let names = crate::xt::names::labels(
             b"# comment\n0 zero\n 5 lead\n6\t two words \n0x10 hex\n010 octal\n6 again\n7 zero\n\
               1 a_b\n2 a.b\n3 a\tb\n4\nfoo bar\n128 over\n9 12\n11 a-b\r\n",
@@ -154,8 +152,7 @@ mod tests {
             assert_eq!(
                 parse(wrong).unwrap_err(),
                 format!(
-                    "`{wrong}` is neither a number from 0 to 127 nor a name of \
-                     /etc/xtables/connlabel.conf"
+                    "`{wrong}` is neither a number from 0 to 127 nor a name in /etc/xtables/connlabel.conf"
                 )
             );
         }

@@ -1,7 +1,7 @@
-//! `-m connlimit`: compares how many connections a host or network has.
+//! `-m connlimit`: compares the number of connections of a host or network.
 //!
 //! Data of revision 1 (`struct xt_connlimit_info`, `linux/netfilter/xt_connlimit.h`), and of
-//! revision 0, which counts by source only and has 1 for "up to" in the place of the flags.
+//! revision 0, which only counts by source and has 1 for "up to" in place of the flags.
 
 use chainwright_sys::xt_connlimit::{XT_CONNLIMIT_DADDR, XT_CONNLIMIT_INVERT, xt_connlimit_info};
 use zerocopy::FromZeros;
@@ -12,18 +12,17 @@ use crate::xt::{
     OptionSpec, Text, read_struct, write_struct,
 };
 
-/// `-m connlimit`: compares how many connections a host or network has.
-///
-/// Compares the number of a network's connections.
+/// `-m connlimit`: compares the number of connections of a host or network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Connlimit {
-    /// Number of connections to compare with.
+    /// Number of connections.
     pub limit: u32,
-    /// Whether up to so many match (`--connlimit-upto`), instead of more (`--connlimit-above`).
+    /// Whether numbers up to the limit match (`--connlimit-upto`), instead of greater ones
+    /// (`--connlimit-above`).
     pub upto: bool,
-    /// Mask of the networks whose connections are counted together; of the rule's family.
+    /// Mask of the network whose connections are counted together; of the rule's family.
     pub mask: Mask,
-    /// Whether destinations are counted, instead of sources.
+    /// Whether to count by destination instead of source.
     pub destination: bool,
 }
 
@@ -44,7 +43,7 @@ impl Extension for Connlimit {
     const DIFFERENCES: &'static [Difference] = &[Difference::kept(
         "-m connlimit --connlimit-above 5 --connlimit-mask 255.0.255.0 --connlimit-saddr",
         "-m connlimit --connlimit-above 5 --connlimit-mask 32 --connlimit-saddr",
-        "iptables takes a mask with gaps for another one.",
+        "iptables misreads a non-contiguous mask.",
     )];
     const HAS_EFFECTS: bool = true;
 
@@ -165,7 +164,7 @@ mod tests {
             Match::Connlimit(limit).to_string(),
             "-m connlimit --connlimit-upto 5 --connlimit-mask 24 --connlimit-daddr"
         );
-        // Revision 0 knows no destination.
+        // Revision 0 does not support destinations.
         let old = Connlimit::read(Family::Ipv4, 0, &info).unwrap();
         assert_eq!((old.upto, old.destination), (true, false));
         assert_eq!(Connlimit::read(Family::Ipv4, 2, &info), None);

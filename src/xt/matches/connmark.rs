@@ -1,14 +1,14 @@
 //! `-m connmark`: compares the connection's mark.
 //!
-//! Data of revision 1 (`struct xt_connmark_mtinfo1`, `linux/netfilter/xt_connmark.h`), laid out as
-//! that of the match `mark`.
+//! Data of revision 1 (`struct xt_connmark_mtinfo1`, `linux/netfilter/xt_connmark.h`), with the
+//! layout of the match `mark`.
 
 use crate::xt::matches::mark::Mark;
 use crate::xt::{Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text};
 
 /// `-m connmark`: compares the connection's mark.
 ///
-/// The connection's mark and `mask` is `value`, or is not.
+/// Matches if the connection's mark, masked with `mask`, equals `value`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Connmark {
     /// Value to compare with.

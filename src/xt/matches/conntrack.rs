@@ -1,8 +1,8 @@
-//! `-m conntrack`: compares what connection tracking knows of the packet.
+//! `-m conntrack`: compares the connection tracking state of the packet.
 //!
 //! Data of revision 3 (`struct xt_conntrack_mtinfo3`, `linux/netfilter/xt_conntrack.h`). Revisions
-//! 1 and 2 knew no ranges of ports, revision 1 fewer states. `-m state --state` is another name for
-//! `-m conntrack --ctstate`; a flag in the data says that it was used.
+//! 1 and 2 have no port ranges, revision 1 has fewer states. `-m state --state` is an alias of
+//! `-m conntrack --ctstate`, marked by a flag in the data.
 
 mod tuples;
 
@@ -30,20 +30,21 @@ use crate::xt::{
 };
 
 bitflags::bitflags! {
-    /// States of a connection, as bits of `state_mask`.
+    /// Connection states, as bits of `state_mask`.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct ConntrackState: u16 {
         /// The packet belongs to no connection.
         const INVALID = XT_CONNTRACK_STATE_INVALID;
-        /// The packet belongs to a connection that saw packets both ways (`IP_CT_ESTABLISHED`).
+        /// The packet belongs to a connection with packets in both directions
+        /// (`IP_CT_ESTABLISHED`).
         const ESTABLISHED = 1 << 1;
-        /// The packet starts a connection that belongs to another (`IP_CT_RELATED`).
+        /// The packet starts a connection related to another one (`IP_CT_RELATED`).
         const RELATED = 1 << 2;
         /// The packet starts a connection (`IP_CT_NEW`).
         const NEW = 1 << 3;
-        /// The connection's source is translated.
+        /// The connection's source address is translated.
         const SNAT = XT_CONNTRACK_STATE_SNAT;
-        /// The connection's destination is translated.
+        /// The connection's destination address is translated.
         const DNAT = XT_CONNTRACK_STATE_DNAT;
         /// The packet is not tracked.
         const UNTRACKED = XT_CONNTRACK_STATE_UNTRACKED;
@@ -51,16 +52,16 @@ bitflags::bitflags! {
 }
 
 bitflags::bitflags! {
-    /// Status of a connection, as bits of `status_mask` (`IPS_*`).
+    /// Connection status, as bits of `status_mask` (`IPS_*`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct ConntrackStatus: u16 {
-        /// Another connection announced it.
+        /// It is an expected connection, related to another one.
         const EXPECTED = IPS_EXPECTED as u16;
-        /// Packets were seen both ways.
+        /// The kernel has seen packets in both directions.
         const SEEN_REPLY = IPS_SEEN_REPLY as u16;
-        /// It is not dropped early when the table is full.
+        /// The kernel does not drop it early when the table is full.
         const ASSURED = IPS_ASSURED as u16;
-        /// Its first packet has left the machine or arrived.
+        /// Its first packet has left the host or arrived.
         const CONFIRMED = IPS_CONFIRMED as u16;
     }
 }
@@ -68,45 +69,46 @@ bitflags::bitflags! {
 /// A direction of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConntrackDirection {
-    /// That of the first packet.
+    /// The direction of the first packet.
     Original,
-    /// The other.
+    /// The opposite direction.
     Reply,
 }
 
-/// Time until a connection is forgotten, both ends included.
+/// Remaining time of a connection, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ConntrackExpiry {
-    /// Least time, in seconds.
+    /// Minimum, in seconds.
     pub min: u32,
-    /// Longest time, in seconds. Nothing is between it and a greater least time.
+    /// Maximum, in seconds. If it is less than the minimum, nothing matches.
     pub max: u32,
 }
 
-/// `-m conntrack`: compares what connection tracking knows of the packet.
+/// `-m conntrack`: compares the connection tracking state of the packet.
 ///
-/// What is compared of a packet's connection; at least one thing is.
+/// At least one field is compared.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Conntrack {
-    /// States, one of which it has: `--ctstate`.
+    /// Allowed states: `--ctstate`.
     pub state: Option<Compared<ConntrackState>>,
-    /// Whether it was written as `-m state --state`. This counts only if nothing but states is
-    /// compared, and no translation.
+    /// Whether it was written as `-m state --state`. Only has an effect if nothing but states
+    /// without NAT is compared.
     pub alias: bool,
     /// Layer 4 protocol (`IPPROTO_*`): `--ctproto`.
     pub protocol: Option<Compared<u8>>,
     /// Addresses and ports.
     pub tuples: Option<Box<ConntrackTuples>>,
-    /// Status, any bit of which it has; no bits for a connection with none of them: `--ctstatus`.
+    /// Status bits, one of which must be set; no bits for a connection without any of them:
+    /// `--ctstatus`.
     pub status: Option<Compared<ConntrackStatus>>,
-    /// Time until it is forgotten: `--ctexpire`.
+    /// Time until the connection expires: `--ctexpire`.
     pub expiry: Option<Compared<ConntrackExpiry>>,
     /// The packet's direction: `--ctdir`.
     pub direction: Option<ConntrackDirection>,
 }
 
 impl Conntrack {
-    /// The connection is in one of these states.
+    /// Matches if the connection is in one of these states.
     #[must_use]
     pub fn states(states: ConntrackState) -> Self {
         Self {
@@ -115,7 +117,7 @@ impl Conntrack {
         }
     }
 
-    /// The connection is in none of these states.
+    /// Matches if the connection is in none of these states.
     #[must_use]
     pub fn not_states(states: ConntrackState) -> Self {
         Self {
@@ -124,7 +126,7 @@ impl Conntrack {
         }
     }
 
-    /// Whether it is to be shown as `-m state`.
+    /// Whether to print it as `-m state`.
     fn is_alias(&self) -> bool {
         let translated = ConntrackState::SNAT | ConntrackState::DNAT;
         let untranslated = |state: Compared<_>| !translated.intersects(state.value);
@@ -138,7 +140,7 @@ impl Conntrack {
     }
 }
 
-/// All bits of `match_flags`.
+/// All known bits of `match_flags`.
 const COMPARED: u16 = TUPLES
     | XT_CONNTRACK_STATE
     | XT_CONNTRACK_PROTO
@@ -146,7 +148,7 @@ const COMPARED: u16 = TUPLES
     | XT_CONNTRACK_EXPIRES
     | XT_CONNTRACK_DIRECTION;
 
-/// An older revision's struct as one of revision 3, given the masks of state and status.
+/// Converts an older revision's struct to revision 3, given the masks of state and status.
 macro_rules! with_ranges {
     ($old:ident, $masks:ident) => {{
         let port = u16::from_be_bytes;
@@ -202,12 +204,12 @@ impl Extension for Conntrack {
         Difference::kept(
             "-m conntrack --ctorigsrc 10.0.1.0/255.0.255.0",
             "-m conntrack --ctorigsrc 10.0.1.0",
-            "iptables takes a mask with gaps for another one.",
+            "iptables misreads a non-contiguous mask.",
         ),
         Difference::refused(
             "-m conntrack --ctorigdstport 70000",
             "-m conntrack --ctorigdstport 4464",
-            "A port has 16 bits; iptables takes what is left of a larger number.",
+            "A port has 16 bits; iptables truncates a larger number.",
         ),
     ];
 
@@ -337,7 +339,7 @@ impl Extension for Conntrack {
                 option => {
                     let bits = one.parse(|value| {
                         let names = STATES.map(|(state, name)| (name, state.bits()));
-                        // `-m state` does not know the last two.
+                        // `-m state` does not support the last two.
                         let known = if option == "state" { 5 } else { 7 };
                         any_start_of(value, &names[..known])
                     })?;
@@ -354,7 +356,7 @@ impl Extension for Conntrack {
         }
         if given.is_empty() {
             return Err(OptionError::of_all(
-                "conntrack takes at least one option, such as --ctstate",
+                "conntrack needs at least one option, such as --ctstate",
             ));
         }
         Ok(conntrack)
@@ -416,14 +418,14 @@ impl Extension for Conntrack {
     }
 }
 
-/// Reads data of revision 3.
+/// Decodes data of revision 3.
 fn of_ranges(family: Family, info: &xt_conntrack_mtinfo3) -> Option<Conntrack> {
     let has = |flag| info.match_flags & flag != 0;
     let known = info.match_flags & !(COMPARED | XT_CONNTRACK_STATE_ALIAS) == 0;
     if !known || !has(COMPARED) {
         return None;
     }
-    // The kernel does not look at the negation of what is not compared.
+    // The kernel ignores the negation of fields that are not compared.
     let inverted = |flag| info.invert_flags & flag != 0;
     let state = if has(XT_CONNTRACK_STATE) {
         let with = ConntrackState::from_bits(info.state_mask).filter(|bits| !bits.is_empty())?;
@@ -483,7 +485,7 @@ fn of_ranges(family: Family, info: &xt_conntrack_mtinfo3) -> Option<Conntrack> {
 fn protocol(value: &BStr, names: &Names) -> Parsed<u8> {
     names
         .protocol(value)
-        .ok_or_else(|| format!("`{value}` is neither a protocol's number nor its name"))
+        .ok_or_else(|| format!("`{value}` is not a protocol number or name"))
 }
 
 const STATE_OPTIONS: &[OptionSpec] = &[OptionSpec::one("state").inverts().required()];
@@ -499,7 +501,7 @@ const STATES: [(ConntrackState, &str); 7] = [
     (ConntrackState::DNAT, "DNAT"),
 ];
 
-/// In the order of iptables-save, behind the word for none.
+/// In the order of iptables-save, after the word for none.
 const STATUSES: [(ConntrackStatus, &str); 5] = [
     (ConntrackStatus::empty(), "NONE"),
     (ConntrackStatus::EXPECTED, "EXPECTED"),

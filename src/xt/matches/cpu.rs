@@ -1,4 +1,4 @@
-//! `-m cpu`: compares which CPU works on the packet.
+//! `-m cpu`: compares the CPU that processes the packet.
 //!
 //! Data of revision 0 (`struct xt_cpu_info`, `linux/netfilter/xt_cpu.h`).
 
@@ -10,9 +10,7 @@ use crate::xt::{
     write_struct,
 };
 
-/// `-m cpu`: compares which CPU works on the packet.
-///
-/// This CPU works on the packet, or does not.
+/// `-m cpu`: compares the CPU that processes the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cpu {
     /// The CPU's number, from 0.
@@ -31,7 +29,7 @@ impl Extension for Cpu {
             return None;
         }
         let info: xt_cpu_info = read_struct(info)?;
-        // The kernel takes no other number.
+        // The kernel accepts no other value.
         (info.invert <= 1).then_some(Self {
             cpu: info.cpu,
             invert: info.invert == 1,

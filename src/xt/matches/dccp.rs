@@ -18,46 +18,46 @@ use crate::xt::{
 };
 
 bitflags::bitflags! {
-    /// Types of DCCP packets, as bits (`1 << type`).
+    /// DCCP packet types, as bits (`1 << type`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct DccpTypes: u16 {
-        /// Asks for a connection.
+        /// Requests a connection.
         const REQUEST = 1 << 0;
-        /// Answers that.
+        /// Response to a request.
         const RESPONSE = 1 << 1;
         /// Data.
         const DATA = 1 << 2;
-        /// Acknowledges data.
+        /// Acknowledgement.
         const ACK = 1 << 3;
-        /// Both.
+        /// Data and acknowledgement.
         const DATAACK = 1 << 4;
-        /// The server asks for the connection's end.
+        /// The server requests the end of the connection.
         const CLOSEREQ = 1 << 5;
-        /// The connection ends.
+        /// Ends the connection.
         const CLOSE = 1 << 6;
-        /// The connection is broken off, or its end is confirmed.
+        /// Aborts the connection, or confirms its end.
         const RESET = 1 << 7;
-        /// Asks for the sequence numbers.
+        /// Requests resynchronization of sequence numbers.
         const SYNC = 1 << 8;
-        /// Answers that.
+        /// Response to `SYNC`.
         const SYNCACK = 1 << 9;
-        /// Any type that has no name: 10 to 15.
+        /// The reserved types 10 to 15.
         const INVALID = 0xfc00;
     }
 }
 
 /// `-m dccp`: compares ports, type and options of the DCCP header. The rule is for `-p dccp`.
 ///
-/// Ports, type and an option of a DCCP header; the default compares nothing.
+/// The default compares nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Dccp {
     /// Source ports.
     pub source: Option<PortRange>,
     /// Destination ports.
     pub destination: Option<PortRange>,
-    /// Types, one of which the packet has.
+    /// Allowed packet types.
     pub types: Option<Compared<DccpTypes>>,
-    /// Number of an option that is there.
+    /// Number of an option that must be present.
     pub option: Option<Compared<u8>>,
 }
 
@@ -75,7 +75,7 @@ impl Extension for Dccp {
     const DIFFERENCES: &'static [Difference] = &[Difference::refused(
         "-p dccp -m dccp --dport 70000",
         "-p dccp -m dccp --dport 4464",
-        "A port has 16 bits; iptables takes what is left of a larger number.",
+        "A port has 16 bits; iptables truncates a larger number.",
     )];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -89,7 +89,7 @@ impl Extension for Dccp {
         let types = if has(XT_DCCP_TYPE) {
             let mut with = DccpTypes::from_bits(info.typemask).filter(|types| !types.is_empty())?;
             if with.intersects(DccpTypes::INVALID) {
-                with |= DccpTypes::INVALID; // some versions of iptables set one of its bits only
+                with |= DccpTypes::INVALID; // some versions of iptables only set one of its bits
             }
             let invert = inverted(XT_DCCP_TYPE);
             Some(Compared {
@@ -265,8 +265,8 @@ mod tests {
     fn refusals() {
         let said = |options| Rule::parse(Family::Ipv4, options).unwrap_err().to_string();
         assert!(said("-m dccp --dport 1").contains("the rule needs `-p dccp`"));
-        assert!(said("-p dccp --dccp-types REQ").contains("`REQ` is none of REQUEST, RESPONSE"));
-        assert!(said("-p dccp --dccp-types \"\"").contains("`` is none of"));
+        assert!(said("-p dccp --dccp-types REQ").contains("`REQ` is not one of REQUEST, RESPONSE"));
+        assert!(said("-p dccp --dccp-types \"\"").contains("`` is not one of"));
         assert!(said("-p dccp --dccp-option 0").contains("a number from 1 to 255"));
     }
 }

@@ -1,4 +1,4 @@
-//! `-m devgroup`: compares the groups of the interfaces that the packet comes and goes by.
+//! `-m devgroup`: compares the groups of the packet's incoming and outgoing interfaces.
 //!
 //! Data of revision 0 (`struct xt_devgroup_info`, `linux/netfilter/xt_devgroup.h`).
 
@@ -24,18 +24,18 @@ pub struct DeviceGroup {
     pub mask: u32,
 }
 
-/// `-m devgroup`: compares the groups of the interfaces that the packet comes and goes by.
+/// `-m devgroup`: compares the groups of the packet's incoming and outgoing interfaces.
 ///
-/// All that is given must be true.
+/// All given conditions must be true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Devgroup {
-    /// Group of the interface that the packet comes in by.
+    /// Group of the incoming interface.
     pub source: Option<Compared<DeviceGroup>>,
-    /// Group of the interface that it goes out by.
+    /// Group of the outgoing interface.
     pub destination: Option<Compared<DeviceGroup>>,
 }
 
-/// A number, a number and a mask, or a name of `/etc/iproute2/group`.
+/// Parses a number, a number and a mask, or a name from `/etc/iproute2/group`.
 fn group(value: &BStr, names: &Names) -> Parsed<DeviceGroup> {
     let (value, mask) = names.device_groups().masked(value)?;
     Ok(DeviceGroup { value, mask })
@@ -135,7 +135,7 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// What iptables-legacy 1.8.9 wrote for `! --src-group 0x1/0xff --dst-group 65536` (from
+    /// Data from iptables-legacy 1.8.9 for `! --src-group 0x1/0xff --dst-group 65536` (from
     /// `strace -xx`).
     const CAPTURED: [u8; 24] = [
         7, 0, 0, 0, 1, 0, 0, 0, 0xff, 0, 0, 0, 0, 0, 1, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0,
@@ -185,8 +185,7 @@ mod tests {
             ),
             (
                 "-m devgroup --src-group no-such-group",
-                "column 25: -m devgroup: --src-group: `no-such-group` is neither a number, nor a \
-                 number and a mask (`1/0xff`), nor a name of /etc/iproute2/group",
+                "column 25: -m devgroup: --src-group: `no-such-group` is neither a number, nor a number and a mask (`1/0xff`), nor a name in /etc/iproute2/group",
             ),
         ] {
             let error = Rule::parse(Family::Ipv4, options).unwrap_err();

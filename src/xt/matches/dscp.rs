@@ -1,7 +1,7 @@
 //! `-m dscp`: compares the differentiated services code point of the IPv4 or IPv6 header.
 //!
-//! Data of revision 0 (`struct xt_dscp_info`, `linux/netfilter/xt_dscp.h`): the code point, whether
-//! it is negated.
+//! Data of revision 0 (`struct xt_dscp_info`, `linux/netfilter/xt_dscp.h`): code point and
+//! negation.
 
 use bstr::BStr;
 use chainwright_sys::xt_dscp::{XT_DSCP_MAX, xt_dscp_info};
@@ -38,7 +38,7 @@ const CLASSES: &[(&str, u8)] = &[
     ("EF", 0x2e),
 ];
 
-/// Reads a code point: the option is for its number, or ends in `-class` and is for its name.
+/// Parses a code point: a name if the option ends in `-class`, otherwise a number.
 pub(in crate::xt) fn code_point(given: &Given<'_>) -> Result<u8, OptionError> {
     if given.option.ends_with("-class") {
         given.parse(class)
@@ -53,8 +53,6 @@ fn class(value: &BStr) -> Parsed<u8> {
 }
 
 /// `-m dscp`: compares the differentiated services code point of the IPv4 or IPv6 header.
-///
-/// The packet's code point is this one, or is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dscp {
     /// Code point, 0 to 63: the upper six bits of the octet.
@@ -142,7 +140,7 @@ mod tests {
             ("", "--dscp or --dscp-class is required"),
             ("--dscp 1 --dscp-class EF", "cannot be used with"),
             ("--dscp 64", "`64` is not a number from 0 to 63"),
-            ("--dscp-class LE", "`LE` is none of CS0, CS1, "),
+            ("--dscp-class LE", "`LE` is not one of CS0, CS1, "),
         ] {
             let fault = Rule::parse(Family::Ipv4, format!("-m dscp {options}")).unwrap_err();
             assert!(fault.to_string().contains(said), "{fault}");

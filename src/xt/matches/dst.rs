@@ -7,7 +7,8 @@ use crate::xt::{Context, Extension, Families, Family, Given, OptionError, Option
 
 /// `-m dst`: compares the destination options of an IPv6 packet.
 ///
-/// The packet has a header of destination options, and it is such.
+/// The packet must have a destination options header that meets these
+/// conditions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Dst(pub HeaderOptions);
 

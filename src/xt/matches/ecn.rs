@@ -1,7 +1,7 @@
 //! `-m ecn`: compares the congestion field of the IPv4 or IPv6 header and two bits of the TCP header.
 //!
-//! Data of revision 0 (`struct xt_ecn_info`, `linux/netfilter/xt_ecn.h`): what to compare, what to
-//! negate, the value of the congestion field.
+//! Data of revision 0 (`struct xt_ecn_info`, `linux/netfilter/xt_ecn.h`): compared fields, negations,
+//! and the value of the congestion field.
 
 use chainwright_sys::xt_ecn::{
     XT_ECN_IP_MASK, XT_ECN_OP_MATCH_CWR, XT_ECN_OP_MATCH_ECE, XT_ECN_OP_MATCH_IP,
@@ -21,12 +21,12 @@ const TCP: u8 = 6;
 
 /// `-m ecn`: compares the congestion field of the IPv4 or IPv6 header and two bits of the TCP header.
 ///
-/// What is compared holds; something is.
+/// At least one field is compared, and all compared fields must match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Ecn {
-    /// TCP's ECE bit is set, or is not.
+    /// Required state of TCP's ECE bit.
     pub ece: Option<bool>,
-    /// TCP's CWR bit is set, or is not.
+    /// Required state of TCP's CWR bit.
     pub cwr: Option<bool>,
     /// The congestion field of the IP header, 0 to 3.
     pub field: Option<Compared<u8>>,

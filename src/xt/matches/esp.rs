@@ -12,7 +12,7 @@ use crate::xt::{
 
 /// `-m esp`: compares the security parameter index of IPsec's ESP. The rule is for `-p esp`.
 ///
-/// Security parameter indices of ESP; the default compares nothing.
+/// The default compares nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Esp {
     /// The indices.
@@ -26,7 +26,7 @@ impl Extension for Esp {
     const DIFFERENCES: &'static [Difference] = &[Difference::kept(
         "-p esp -m esp ! --espspi 0:4294967295",
         "-p esp -m esp",
-        "iptables-save leaves the option out, so that the rule that is loaded again matches every packet.",
+        "iptables-save omits the option, so the rule matches every packet after a restore.",
     )];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -88,7 +88,7 @@ mod tests {
     fn refusals_and_what_iptables_widens() {
         let rule = Rule::parse(Family::Ipv6, "-m esp --espspi 5");
         assert!(rule.unwrap_err().to_string().contains("needs `-p esp`"));
-        // iptables-save 1.8.9 prints no option, which makes it match every packet.
+        // iptables-save 1.8.9 prints no option, so the printed rule matches every packet.
         let never = "-p esp -m esp ! --espspi 0:4294967295";
         let rule = Rule::parse(Family::Ipv4, never).unwrap();
         assert_eq!(rule.to_string(), never);

@@ -1,17 +1,15 @@
-//! `-m eui64`: compares the lower half of an IPv6 packet's source with the link-layer address that it
-//! came from.
+//! `-m eui64`: compares the lower half of an IPv6 packet's source with its source link-layer address.
 //!
-//! Data of revision 0: an `int` that the kernel does not look at, zero.
+//! Data of revision 0: a zero `int`, which the kernel ignores.
 
 use crate::xt::{Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text};
 
 /// Length of the data.
 const LENGTH: usize = size_of::<i32>();
 
-/// `-m eui64`: compares the lower half of an IPv6 packet's source with the link-layer address that it
-/// came from.
+/// `-m eui64`: compares the lower half of an IPv6 packet's source with its source link-layer address.
 ///
-/// The lower half of the source is made of the Ethernet source (modified EUI-64).
+/// The lower half must be derived from the Ethernet source (modified EUI-64).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Eui64;
 

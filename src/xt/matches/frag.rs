@@ -1,7 +1,7 @@
 //! `-m frag`: compares the fragment header of an IPv6 packet.
 //!
-//! Data of revision 0 (`struct ip6t_frag`, `linux/netfilter_ipv6/ip6t_frag.h`). The kernel does not
-//! look at the length. It compares the id in any case: without `--fragid` with the range of all.
+//! Data of revision 0 (`struct ip6t_frag`, `linux/netfilter_ipv6/ip6t_frag.h`). The kernel ignores
+//! the length. It always compares the id: without `--fragid`, with the full range.
 
 use chainwright_sys::ip6t_frag::{
     IP6T_FRAG_FST, IP6T_FRAG_IDS, IP6T_FRAG_INV_IDS, IP6T_FRAG_INV_LEN, IP6T_FRAG_INV_MASK,
@@ -17,18 +17,18 @@ use crate::xt::{
 
 /// `-m frag`: compares the fragment header of an IPv6 packet.
 ///
-/// The packet has a fragment header, and all of this holds.
+/// The packet must have a fragment header that meets all conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Frag {
     /// First and last id.
     pub ids: Option<Compared<(u32, u32)>>,
-    /// Length of the header, in bytes; the kernel does not look at it.
+    /// Length of the header, in bytes; the kernel ignores it.
     pub length: Option<Compared<u32>>,
-    /// The reserved fields are zero.
+    /// Whether the reserved fields must be zero.
     pub reserved: bool,
-    /// It is the first fragment.
+    /// Whether it must be the first fragment.
     pub first: bool,
-    /// More fragments follow, or none does.
+    /// Whether more fragments must follow.
     pub more: Option<bool>,
 }
 
@@ -50,7 +50,7 @@ impl Extension for Frag {
     const GROUPS: &'static [OptionGroup] =
         &[OptionGroup::at_most_one_of(&["fragmore", "fraglast"])];
     const DIFFERENCES: &'static [Difference] = &[
-        Difference::kept("-m frag ! --fragid 0:4294967295", "-m frag", "iptables-save leaves the option out, so that the rule that is loaded again matches every packet.").ipv6(),
+        Difference::kept("-m frag ! --fragid 0:4294967295", "-m frag", "iptables-save omits the option, so the rule matches every packet after a restore.").ipv6(),
     ];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -169,7 +169,7 @@ mod tests {
     fn the_range_of_all() {
         let parse = |text: &str| Rule::parse(Family::Ipv6, text).unwrap().to_string();
         assert_eq!(parse("-m frag --fragid :"), "-m frag");
-        // iptables-save 1.8.9 prints no `--fragid` here, though nothing is outside that range.
+        // iptables-save 1.8.9 prints no `--fragid` here, although no value is outside that range.
         let none = "-m frag ! --fragid 0:4294967295";
         assert_eq!(parse(none), none);
     }

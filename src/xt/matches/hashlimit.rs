@@ -1,7 +1,7 @@
-//! `-m hashlimit`: compares the rate of packets or bytes of each host, network, port or connection.
+//! `-m hashlimit`: compares the rate of packets or bytes per host, network, port or connection.
 //!
-//! Data of revision 3 (`struct xt_hashlimit_mtinfo3`, `linux/netfilter/xt_hashlimit.h`), of
-//! revision 2, which has no interval, and of revision 1, which has shorter numbers, too.
+//! Data of revision 3 (`struct xt_hashlimit_mtinfo3`, `linux/netfilter/xt_hashlimit.h`), of revision 2,
+//! which has no interval, and of revision 1, which also has narrower fields.
 
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::xt_hashlimit::{
@@ -19,22 +19,21 @@ use crate::xt::{
     OptionSpec, Text, rate, read_struct, write_struct,
 };
 
-/// The name of a table of rates: 1 to 254 bytes, as a file in `/proc/net/ipt_hashlimit` has it.
-/// Rules with the same name share the table.
+/// The name of a table of rates: 1 to 254 bytes, used as a file name in `/proc/net/ipt_hashlimit`. Rules
+/// with the same name share the table.
 pub type HashlimitName = Name<254>;
 
-/// Packets in a second of the time between two packets, from revision 2 on
-/// (`XT_HASHLIMIT_SCALE_v2`).
+/// Units per second of the time between two packets, since revision 2 (`XT_HASHLIMIT_SCALE_v2`).
 const SCALE: u32 = 1_000_000;
-/// The default of the burst in packets, and the most.
+/// Default and maximum of the burst in packets.
 const BURST: (u64, u64) = (5, 1_000_000);
-/// The default of the time between two searches for old entries, in milliseconds.
+/// Default interval of the garbage collection, in milliseconds.
 const GC_INTERVAL: u32 = 1000;
-/// How long entries that count bytes live by default, in milliseconds: without and with a burst.
+/// Default lifetime of entries that count bytes, in milliseconds: without and with a burst.
 const BYTES_EXPIRE: (u32, u32) = (15_000, 60_000);
 
 bitflags::bitflags! {
-    /// What packets must have in common to be counted together.
+    /// The packet fields that form the key of a rate.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct HashlimitKeys: u32 {
         /// The destination address.
@@ -56,63 +55,62 @@ const KEYS: [(&str, HashlimitKeys); 4] = [
     ("dstport", HashlimitKeys::DESTINATION_PORT),
 ];
 
-/// A rate to compare with.
+/// A rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HashlimitRate {
     /// In packets.
     Packets {
         /// Time between two packets, in microseconds; not 0.
         period: u64,
-        /// How many packets may come at once.
+        /// Number of packets in a burst.
         burst: u64,
     },
     /// In bytes.
     Bytes {
-        /// What 16 bytes cost: 2³² − 1 divided by one more than the sixteenths of the bytes that
-        /// may come in a second; from 1 to 2³² − 1.
+        /// The cost of 16 bytes: (2³² − 1) / (bytes per second / 16 + 1); from 1 to 2³² − 1.
         cost: u32,
-        /// How many seconds' bytes may come at once; 0 if that is not said.
+        /// Burst in seconds of the rate; 0 if not given.
         burst: u64,
     },
 }
 
-/// `-m hashlimit`: compares the rate of packets or bytes of each host, network, port or connection.
+/// `-m hashlimit`: compares the rate of packets or bytes per host, network, port or connection.
 ///
-/// Compares the rates of packets that have something in common.
+/// Compares the rate of all packets with the same key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Hashlimit {
-    /// The table in which the rates are kept.
+    /// The table that stores the rates.
     pub name: HashlimitName,
     /// The rate.
     pub rate: HashlimitRate,
-    /// Whether packets above the rate match, instead of those up to it.
+    /// Whether packets above the rate match, instead of packets up to the rate.
     pub above: bool,
-    /// What packets of one rate have in common; all packets are one if it is empty.
+    /// The fields of the key; if empty, all packets share one rate.
     pub keys: HashlimitKeys,
-    /// How many leading bits of the source address count; `None` for all.
+    /// Prefix length for the source address; `None` for the full address.
     pub source_prefix: Option<u8>,
-    /// How many leading bits of the destination address count; `None` for all.
+    /// Prefix length for the destination address; `None` for the full address.
     pub destination_prefix: Option<u8>,
-    /// Number of buckets of the table; 0 leaves it to the kernel.
+    /// Number of buckets of the table; 0 for the kernel's default.
     pub buckets: u32,
-    /// The most entries of the table; 0 leaves it to the kernel.
+    /// Maximum number of entries of the table; 0 for the kernel's default.
     pub max: u32,
-    /// Milliseconds between two searches for old entries.
+    /// Interval of the garbage collection, in milliseconds.
     pub gc_interval: u32,
-    /// Milliseconds after which an entry that was not used is old.
+    /// Milliseconds after which an unused entry expires.
     pub expire: u32,
-    /// Seconds over which the rate is measured, without a limit being kept
-    /// (`--hashlimit-rate-match`); `None` to limit.
+    /// Interval for measuring the rate without limiting it, in seconds (`--hashlimit-rate-match`); `None`
+    /// to limit.
     pub interval: Option<u32>,
 }
 
-/// Bytes in a second of a cost.
+/// Returns the bytes per second for a cost.
 fn bytes_of(cost: u32) -> u64 {
     let sixteenths = u32::MAX.checked_div(cost).unwrap_or(u32::MAX);
     u64::from(sixteenths.saturating_sub(1)) << XT_HASHLIMIT_BYTE_SHIFT
 }
 
-/// The cost of so many bytes in a second; `None` if it is less than 1.
+/// Returns the cost for a rate in bytes per second; `None` if it is less than 1.
 fn cost_of(bytes: u64) -> Option<u32> {
     let cost = u64::from(u32::MAX) / ((bytes >> XT_HASHLIMIT_BYTE_SHIFT) + 1);
     u32::try_from(cost).ok().filter(|cost| *cost > 0)
@@ -142,12 +140,12 @@ impl Extension for Hashlimit {
     const DIFFERENCES: &'static [Difference] = &[Difference::refused(
         "-m hashlimit --hashlimit-upto 4b --hashlimit-name a",
         "-m hashlimit --hashlimit-upto 4/sec --hashlimit-burst 5 --hashlimit-name a",
-        "iptables takes bytes without a unit of time for packets.",
+        "iptables misreads bytes without a unit of time as packets.",
     )];
     const HAS_EFFECTS: bool = true;
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
-        // The parameters as revision 3 has them.
+        // The parameters in revision 3's form.
         let mut cfg = hashlimit_cfg3::new_zeroed();
         macro_rules! take {
             ($old:expr) => {{
@@ -193,14 +191,14 @@ impl Extension for Hashlimit {
         };
         let rate = if cfg.mode & XT_HASHLIMIT_BYTES == 0 {
             HashlimitRate::Packets {
-                // Another time between packets has no text.
+                // The text cannot express another time between packets.
                 period: rate::rescale(cfg.avg, scale, SCALE)?,
                 burst: cfg.burst,
             }
         } else {
             let cost = u32::try_from(cfg.avg).ok().filter(|cost| *cost != 0)?;
-            // No burst can be said for less than 16 bytes in a second, nor one of more bytes than a u64
-            // has; another cost has no text.
+            // The text cannot express a burst for less than 16 bytes per second, a burst of more bytes than
+            // fit into a u64, or another cost.
             let bytes = bytes_of(cost);
             let all = bytes.saturating_mul(cfg.burst);
             let has_text = cfg.burst == 0 || in_seconds(all, cost) == Ok(cfg.burst);
@@ -214,7 +212,7 @@ impl Extension for Hashlimit {
         };
         let measures = cfg.mode & flags & XT_HASHLIMIT_RATE_MATCH != 0;
         if measures {
-            // A rate that is measured is said for a second, whatever the interval.
+            // A measured rate is printed per second, for any interval.
             let in_a_second = match rate {
                 HashlimitRate::Packets { period, .. } => rate::of(period, SCALE).1 == 1,
                 HashlimitRate::Bytes { .. } => true,
@@ -271,7 +269,7 @@ impl Extension for Hashlimit {
         let name = Given::need(given, "hashlimit-name")?;
         let table: HashlimitName = name.parse(Name::parse)?;
         if matches!(table.as_bytes(), b"." | b"..") || table.as_bytes().contains(&b'/') {
-            return Err(name.error("a table's name is the name of a file in /proc"));
+            return Err(name.error("a table name must be a valid name of a file in /proc"));
         }
         let burst = find("hashlimit-burst");
         let (rate, unit, expire) = match limit.parse(Amount::parse)? {
@@ -326,14 +324,14 @@ impl Extension for Hashlimit {
                 _ => {}
             }
         }
-        // Without --hashlimit-rate-match the interval means nothing.
+        // Without --hashlimit-rate-match the interval has no effect.
         if find("hashlimit-rate-match").is_some() {
             hashlimit.interval = Some(interval.unwrap_or(unit));
             if let HashlimitRate::Packets { period, .. } = &mut hashlimit.rate {
-                // The rate is compared with the packets of an interval.
+                // The kernel compares the rate with the packets of an interval.
                 *period /= u64::from(unit);
                 if *period == 0 {
-                    return Err(limit.error("the rate is too fast to be measured"));
+                    return Err(limit.error("the rate is too high to be measured"));
                 }
             }
         }
@@ -368,7 +366,7 @@ impl Extension for Hashlimit {
 }
 
 impl Hashlimit {
-    /// Adds the rate, and how many may come at once behind this option; for how long entries are kept then.
+    /// Appends the rate, and the burst with this option. Returns the default lifetime of entries for it.
     fn print_rate(&self, text: &mut Text, burst_option: &str) -> u32 {
         match self.rate {
             HashlimitRate::Packets { period, burst } => {
@@ -393,7 +391,7 @@ impl Hashlimit {
         }
     }
 
-    /// Adds what packets are told apart by.
+    /// Appends the fields of the key.
     fn print_keys(&self, text: &mut Text, between: &str) {
         let mut separator = " ";
         for (name, key) in KEYS {
@@ -404,7 +402,7 @@ impl Hashlimit {
         }
     }
 
-    /// Adds what is not as it is by default.
+    /// Appends the options with values other than the default.
     fn print_rest(&self, text: &mut Text, prefix: &str, expire: u32) {
         let mut option = |name: &str, value: Option<u32>| {
             text.option(false, prefix).push(name);
@@ -462,12 +460,12 @@ impl Amount {
         let bytes = size(amount.as_bstr())?;
         cost_of(bytes)
             .map(Self::Bytes)
-            .ok_or_else(|| format!("`{value}` is more than can be said: 65535mb/s"))
+            .ok_or_else(|| format!("`{value}` is more than the maximum of 65535mb/s"))
     }
 }
 
-/// Reads a number of at least 1, in units of 1024 with a `k` behind it, of 1024² with an `m`; then a
-/// `b` may stand.
+/// Parses a number of at least 1, in units of 1024 with the suffix `k`, of 1024² with `m`; optionally
+/// followed by a `b`.
 fn size(value: &BStr) -> Parsed<u64> {
     if let Ok(number) = number::<u64>(value)
         && number > 0
@@ -486,7 +484,7 @@ fn size(value: &BStr) -> Parsed<u64> {
         .ok_or_else(|| format!("`{value}` is not a number like 20, 512b, 20kb or 3mb"))
 }
 
-/// A burst of packets.
+/// Parses a burst in packets.
 fn in_packets(value: &BStr, burst: u64) -> Parsed<u64> {
     if burst > BURST.1 {
         return Err(format!("`{value}` is not a number from 1 to {}", BURST.1));
@@ -494,19 +492,19 @@ fn in_packets(value: &BStr, burst: u64) -> Parsed<u64> {
     Ok(burst)
 }
 
-/// A burst of bytes as the seconds in which so many may come.
+/// Converts a burst in bytes to seconds of the rate.
 fn in_seconds(burst: u64, cost: u32) -> Parsed<u64> {
     let rate = bytes_of(cost);
     if burst < rate {
         return Err(format!("it is less than the rate: at least {rate}b"));
     }
     match burst.checked_div(rate) {
-        None => Err("there is no burst for less than 16b/s".to_owned()),
+        None => Err("a rate below 16b/s cannot have a burst".to_owned()),
         Some(_) => Ok(burst.div_ceil(rate)),
     }
 }
 
-/// Adds a number of bytes in the largest unit that still says the same, if need be cut off.
+/// Appends a number of bytes in the largest unit, rounded down, for which `same` returns `true`.
 fn print_size(bytes: u64, same: impl Fn(u64) -> bool, text: &mut Text) {
     let units = [(1024 * 1024, "mb"), (1024, "kb")];
     let fits = |unit: &&(u64, &str)| bytes >= unit.0 && same(bytes - bytes % unit.0);
@@ -514,14 +512,14 @@ fn print_size(bytes: u64, same: impl Fn(u64) -> bool, text: &mut Text) {
     text.number(bytes / unit).push(*name);
 }
 
-/// The keys, with commas or `|` between them.
+/// Parses keys separated by commas or `|`.
 fn keys(value: &BStr) -> Parsed<HashlimitKeys> {
     let words = value.split(|byte| matches!(byte, b',' | b'|'));
     let words = words.filter(|word| !word.is_empty());
     words.map(|word| one_of(word.as_bstr(), &KEYS)).collect()
 }
 
-/// A prefix length or a mask that is one; `None` for all bits.
+/// Parses a prefix length or a mask without gaps; `None` for all bits.
 fn prefix(value: &BStr, family: Family) -> Parsed<Option<u8>> {
     let any = match family {
         Family::Ipv4 => "0.0.0.0/",

@@ -7,7 +7,8 @@ use crate::xt::{Context, Extension, Families, Family, Given, OptionError, Option
 
 /// `-m hbh`: compares the hop-by-hop options of an IPv6 packet.
 ///
-/// The packet has a header of hop-by-hop options, and it is such.
+/// The packet must have a hop-by-hop options header that meets these
+/// conditions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Hbh(pub HeaderOptions);
 

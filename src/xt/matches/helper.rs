@@ -12,16 +12,14 @@ use crate::xt::{
     write_struct,
 };
 
-/// Longest name, in bytes.
+/// Maximum length of a name, in bytes.
 const LONGEST: usize = 29;
 
 /// `-m helper`: compares the conntrack helper that expected the packet's connection.
-///
-/// The packet's connection was expected by this conntrack helper, or was not.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Helper {
-    /// The helper's name, at most 29 bytes; empty for any. For another than the usual port `-PORT`
-    /// stands behind it.
+    /// The helper's name, at most 29 bytes; empty for any. For a port other than the default one,
+    /// it ends in `-PORT`.
     pub name: BString,
     /// Whether the comparison is negated.
     pub invert: bool,

@@ -1,6 +1,6 @@
 //! `-m hl`: compares the hop limit of the IPv6 header.
 //!
-//! Data of revision 0 (`struct ip6t_hl_info`, `linux/netfilter_ipv6/ip6t_hl.h`): laid out as that of
+//! Data of revision 0 (`struct ip6t_hl_info`, `linux/netfilter_ipv6/ip6t_hl.h`), with the layout of
 //! `ttl`.
 
 use super::ttl::Hops;
@@ -8,8 +8,6 @@ use crate::xt::extension::shared;
 use crate::xt::{Families, OptionGroup, OptionSpec};
 
 /// `-m hl`: compares the hop limit of the IPv6 header.
-///
-/// The hop limit of an IPv6 packet, in hops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hl(pub Hops);
 

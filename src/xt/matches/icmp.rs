@@ -12,12 +12,12 @@ use crate::xt::{
     Text, read_struct, write_struct,
 };
 
-/// Codes of an ICMP message, from the first to the last; none, if the last comes before the first.
+/// A range of ICMP codes; empty if the last code is less than the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct IcmpCodes {
-    /// The first.
+    /// The first code.
     pub first: u8,
-    /// The last.
+    /// The last code.
     pub last: u8,
 }
 
@@ -32,7 +32,7 @@ impl From<u8> for IcmpCodes {
 }
 
 impl IcmpCodes {
-    /// Those of a kernel's struct; `None` for every code.
+    /// Decodes the codes of a kernel struct; `None` for every code.
     pub(super) fn read([first, last]: [u8; 2]) -> Option<Self> {
         (first != 0 || last != u8::MAX).then_some(Self { first, last })
     }
@@ -42,7 +42,7 @@ impl IcmpCodes {
         codes.map_or([0, u8::MAX], |codes| [codes.first, codes.last])
     }
 
-    /// Reads `code` or `first:last`.
+    /// Parses `code` or `first:last`.
     fn parse(value: &BStr) -> Parsed<Option<Self>> {
         let (first, last) = match value.split_once_str(":") {
             None => (value, value),
@@ -53,11 +53,9 @@ impl IcmpCodes {
 }
 
 /// `-m icmp`: compares type and code of ICMP for IPv4. The rule is for `-p icmp`.
-///
-/// Type and code of an ICMP message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Icmp {
-    /// The type; `None` for every type, and then every code, too.
+    /// The type; `None` for every type and code.
     pub kind: Option<u8>,
     /// The codes; `None` for every code.
     pub code: Option<IcmpCodes>,
@@ -65,7 +63,7 @@ pub struct Icmp {
     pub invert: bool,
 }
 
-/// The type that stands for all.
+/// The wildcard type.
 const ANY: u8 = 0xff;
 
 impl Extension for Icmp {
@@ -77,12 +75,12 @@ impl Extension for Icmp {
         Difference::kept(
             "-p icmp -m icmp --icmp-type 3/0:5",
             "-p icmp -m icmp --icmp-type 3/0",
-            "iptables takes and stores several codes, and prints the first only.",
+            "iptables accepts and stores several codes, but only prints the first.",
         ),
         Difference::kept(
             "-p icmp -m icmp --icmp-type 255/0",
             "-p icmp -m icmp --icmp-type any",
-            "The same to the kernel, but iptables does not find its rule by what it prints.",
+            "The kernel treats both alike, but iptables does not find its rule by its own output.",
         ),
     ];
 
@@ -103,7 +101,7 @@ impl Extension for Icmp {
     }
 
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
-        let why = "type 255 stands for every type";
+        let why = "type 255 means every type";
         fit::only_if(self.kind != Some(ANY), "icmp-type", why)?;
         Ok(write_struct(&ipt_icmp {
             r#type: self.kind.unwrap_or(ANY),
@@ -150,7 +148,7 @@ impl Extension for Icmp {
 /// Name, type and code.
 pub(super) type Name = (&'static str, u8, Option<u8>);
 
-/// The names, one a line: those of codes indented, other names of the same in parentheses.
+/// Lists the names, one per line: names of codes are indented, aliases follow in parentheses.
 pub(super) fn listed_names(heading: &str, names: &[Name]) -> Vec<String> {
     let mut lines = vec![heading.to_owned()];
     let mut last = None;
@@ -165,7 +163,7 @@ pub(super) fn listed_names(heading: &str, names: &[Name]) -> Vec<String> {
     lines
 }
 
-/// Reads a type, a type and its codes, or a name or its start.
+/// Parses a type, a type and its codes, or a name or its unique prefix.
 pub(super) fn parse(value: &BStr, names: &[Name]) -> Parsed<(u8, Option<IcmpCodes>)> {
     if value.first().is_some_and(u8::is_ascii_digit) {
         let (kind, code) = match value.split_once_str("/") {
@@ -179,7 +177,7 @@ pub(super) fn parse(value: &BStr, names: &[Name]) -> Parsed<(u8, Option<IcmpCode
     match (value.is_empty(), found.next(), found.next()) {
         (false, Some((_, kind, code)), None) => Ok((*kind, code.map(IcmpCodes::from))),
         (false, Some((one, ..)), Some((other, ..))) => {
-            Err(format!("`{value}` is the start of {one} and of {other}"))
+            Err(format!("`{value}` is ambiguous: {one} or {other}"))
         }
         _ => {
             let known: Vec<_> = names.iter().map(|(name, ..)| *name).collect();
@@ -191,8 +189,8 @@ pub(super) fn parse(value: &BStr, names: &[Name]) -> Parsed<(u8, Option<IcmpCode
     }
 }
 
-/// Adds type and codes. `iptables-save` leaves out the last code of several, so that less is loaded
-/// again than there was.
+/// Appends type and codes. `iptables-save` omits the end of a range of codes, so that its output
+/// matches fewer codes when it is restored.
 pub(super) fn print(kind: u8, code: Option<IcmpCodes>, text: &mut Text) {
     text.number(kind);
     if let Some(IcmpCodes { first, last }) = code {
@@ -203,7 +201,7 @@ pub(super) fn print(kind: u8, code: Option<IcmpCodes>, text: &mut Text) {
     }
 }
 
-/// Adds type and codes as `iptables -L` shows them: by their name if they have one.
+/// Appends type and codes as `iptables -L` shows them: by name if they have one.
 pub(super) fn list(
     protocol: &str,
     invert: bool,
@@ -317,7 +315,7 @@ mod tests {
             let rule = Rule::parse(Family::Ipv4, format!("-p icmp {icmp}")).unwrap();
             assert_eq!(rule.matches, [icmp]);
         }
-        // A flag without a meaning, too few bytes.
+        // An unknown flag, too few bytes.
         for info in [&[3, 0, 0, 2][..], &[3, 0, 0]] {
             assert_eq!(Icmp::read(Family::Ipv4, 0, info), None);
         }
@@ -331,7 +329,7 @@ mod tests {
             ("-p icmp -m icmp", "--icmp-type is required"),
             (
                 "-p icmp --icmp-type echo-re",
-                "`echo-re` is the start of echo-reply and of echo-request",
+                "`echo-re` is ambiguous: echo-reply or echo-request",
             ),
             ("-p icmp --icmp-type echo-request/0", "nor one of any,"),
             ("-p icmp --icmp-type \"\"", "`` is neither a type"),

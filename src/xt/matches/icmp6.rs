@@ -11,8 +11,6 @@ use crate::xt::{
 };
 
 /// `-m icmp6`: compares type and code of ICMPv6. The rule is for `-p ipv6-icmp`.
-///
-/// Type and code of an ICMPv6 message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Icmp6 {
     /// The type.
@@ -32,7 +30,7 @@ impl Extension for Icmp6 {
     const DIFFERENCES: &'static [Difference] = &[Difference::kept(
         "-p ipv6-icmp -m icmp6 --icmpv6-type 1/1:5",
         "-p ipv6-icmp -m icmp6 --icmpv6-type 1/1",
-        "iptables takes and stores several codes, and prints the first only.",
+        "iptables accepts and stores several codes, but only prints the first.",
     )
     .ipv6()];
 

@@ -12,12 +12,12 @@ use crate::xt::{
 
 /// `-m ipcomp`: compares the compression parameter index of IPComp. The rule is for `-p ipcomp`.
 ///
-/// Compression parameter indices of IPComp; the default compares nothing.
+/// The default compares nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Ipcomp {
     /// The indices.
     pub spis: SpiRange,
-    /// `--compres`, which the kernel does not look at.
+    /// `--compres`, which the kernel ignores.
     pub reserved: bool,
 }
 
@@ -31,7 +31,7 @@ impl Extension for Ipcomp {
     const DIFFERENCES: &'static [Difference] = &[Difference::kept(
         "-p ipcomp -m ipcomp",
         "-p ipcomp -m ipcomp --ipcompspi 0",
-        "iptables takes no option for the index 0, and prints every index so.",
+        "iptables treats a missing option as index 0, and always prints the index.",
     )];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -96,8 +96,8 @@ mod tests {
         assert_eq!(Ipcomp::read(Family::Ipv4, 0, &odd), None);
     }
 
-    /// iptables 1.8.9 takes the match without an option for the index 0, though it prints every
-    /// index so.
+    /// iptables 1.8.9 parses the match without an option as index 0, although it prints a match
+    /// of all indices like that.
     #[test]
     fn without_an_option_every_index_matches() {
         let rule = Rule::parse(Family::Ipv4, "-p ipcomp -m ipcomp").unwrap();

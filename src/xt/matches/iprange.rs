@@ -21,18 +21,17 @@ use crate::xt::{
 
 /// `-m iprange`: compares the packet's addresses with ranges.
 ///
-/// The packet's addresses are within these ranges. A range that ends before it starts has no
-/// address in it.
+/// All given ranges must match. A reversed range contains no address.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Iprange {
-    /// First to last source address.
+    /// First and last source address.
     pub source: Option<Compared<RangeInclusive<IpAddr>>>,
-    /// First to last destination address.
+    /// First and last destination address.
     pub destination: Option<Compared<RangeInclusive<IpAddr>>>,
 }
 
-/// `a` or `a-b`, in any order, as iptables takes them. An IPv4 address may leave out its last
-/// bytes, which are 0 then.
+/// Parses `a` or `a-b`, in any order, as iptables does. An IPv4 address may omit its last
+/// bytes, which are then 0.
 fn range(value: &BStr, family: Family) -> Parsed<RangeInclusive<IpAddr>> {
     let address = |text: &[u8]| match text.contains(&b'/') {
         true => Err(format!(

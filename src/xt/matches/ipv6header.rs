@@ -1,7 +1,7 @@
-//! `-m ipv6header`: compares which headers an IPv6 packet has.
+//! `-m ipv6header`: compares the headers of an IPv6 packet.
 //!
 //! Data of revision 0 (`struct ip6t_ipv6header_info`, `linux/netfilter_ipv6/ip6t_ipv6header.h`):
-//! the headers, what to negate, whether other headers may be there, too.
+//! the headers, negations, and whether other headers are allowed.
 
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::ip6t_ipv6header::{
@@ -39,7 +39,7 @@ bitflags::bitflags! {
     }
 }
 
-/// In the order of iptables-save: the name that it prints, a short one, the protocol's number.
+/// In the order of iptables-save: the printed name, a short name, the protocol number.
 const HEADERS: [(Ipv6Headers, &str, &str, u8); 8] = [
     (Ipv6Headers::HOP_BY_HOP, "hop-by-hop", "hop", 0),
     (Ipv6Headers::DESTINATION, "ipv6-opts", "dst", 60),
@@ -51,16 +51,14 @@ const HEADERS: [(Ipv6Headers, &str, &str, u8); 8] = [
     (Ipv6Headers::PROTOCOL, "protocol", "prot", 255),
 ];
 
-/// `-m ipv6header`: compares which headers an IPv6 packet has.
-///
-/// The packet has these headers, or has them not.
+/// `-m ipv6header`: compares the headers of an IPv6 packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ipv6header {
     /// The headers.
     pub headers: Ipv6Headers,
     /// Whether the comparison is negated.
     pub invert: bool,
-    /// Whether other headers may be there, too.
+    /// Whether other headers are also allowed.
     pub soft: bool,
 }
 
@@ -75,7 +73,7 @@ impl Extension for Ipv6header {
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: ip6t_ipv6header_info = read_struct(info)?;
-        // The kernel negates headers one by one; the option negates all or none.
+        // The kernel negates each header separately; the option negates all or none.
         (revision == Self::REVISION && matches!(info.invflags, 0 | 0xff)).then_some(Self {
             headers: Ipv6Headers::from_bits(info.matchflags).filter(|all| !all.is_empty())?,
             invert: info.invflags != 0,
@@ -113,9 +111,8 @@ impl Extension for Ipv6header {
     }
 }
 
-/// Names, or numbers or names of protocols, with commas between them; of two commas with nothing
-/// between them one counts. Other than iptables, this takes numbers in hexadecimal and octal, as
-/// everywhere.
+/// Parses names, or protocol numbers or names, separated by commas; adjacent commas count as
+/// one. Unlike iptables, this accepts hexadecimal and octal numbers, as everywhere else.
 fn headers(value: &BStr, names: &Names) -> Parsed<Ipv6Headers> {
     let mut all = Ipv6Headers::empty();
     for one in value.split_str(",").filter(|one| !one.is_empty()) {
@@ -130,14 +127,14 @@ fn headers(value: &BStr, names: &Names) -> Parsed<Ipv6Headers> {
         let Some((header, ..)) = found else {
             let names = HEADERS.map(|(_, long, ..)| long).join(", ");
             return Err(format!(
-                "`{}` is none of {names}, nor the number of a header",
+                "`{}` is not one of {names}, nor a header number",
                 one.as_bstr()
             ));
         };
         all |= *header;
     }
     if all.is_empty() {
-        return Err("there is no header in it".to_owned());
+        return Err("it has no header".to_owned());
     }
     Ok(all)
 }
@@ -167,7 +164,7 @@ mod tests {
         assert_eq!(Ipv6header::read(Family::Ipv6, 0, &info[..2]), None);
         assert_eq!(Ipv6header::read(Family::Ipv6, 1, &info), None);
         assert_eq!(Ipv6header::read(Family::Ipv6, 0, &[0, 0, 0]), None);
-        // One of two headers negated cannot be said.
+        // The text cannot express the negation of one of two headers.
         assert_eq!(Ipv6header::read(Family::Ipv6, 0, &[0x90, 0x80, 0]), None);
     }
 
@@ -175,9 +172,9 @@ mod tests {
     fn refuses() {
         for (options, said) in [
             ("--soft", "--header is required"),
-            ("--header \"\"", "there is no header in it"),
-            ("--header tcp", "`tcp` is none of hop-by-hop, ipv6-opts, "),
-            ("--header 0x3d", "`0x3d` is none of"),
+            ("--header \"\"", "it has no header"),
+            ("--header tcp", "`tcp` is not one of hop-by-hop, ipv6-opts, "),
+            ("--header 0x3d", "`0x3d` is not one of"),
         ] {
             let rule = format!("-m ipv6header {options}");
             let fault = Rule::parse(Family::Ipv6, rule).unwrap_err();

@@ -1,4 +1,4 @@
-//! `-m ipvs`: compares what IPVS, the kernel's load balancer, knows of the packet.
+//! `-m ipvs`: compares the packet's state in IPVS, the kernel's load balancer.
 //!
 //! Data of revision 0 (`struct xt_ipvs_mtinfo`, `linux/netfilter/xt_ipvs.h`).
 
@@ -18,50 +18,47 @@ use crate::xt::{
     write_struct,
 };
 
-/// How IPVS forwards.
+/// Forwarding method of IPVS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IpvsMethod {
-    /// By translating addresses (`IP_VS_CONN_F_MASQ`).
+    /// Masquerading: IPVS translates addresses (`IP_VS_CONN_F_MASQ`).
     Masq,
-    /// Through a tunnel (`IP_VS_CONN_F_TUNNEL`).
+    /// Tunneling (`IP_VS_CONN_F_TUNNEL`).
     Ipip,
-    /// By the link (`IP_VS_CONN_F_DROUTE`).
+    /// Direct routing (`IP_VS_CONN_F_DROUTE`).
     Gate,
 }
 
-/// The name and the number in `linux/ip_vs.h` of each.
+/// The name and the number from `linux/ip_vs.h` of each method.
 const METHODS: [(&str, u8, IpvsMethod); 3] = [
     ("GATE", 3, IpvsMethod::Gate),
     ("IPIP", 2, IpvsMethod::Ipip),
     ("MASQ", 0, IpvsMethod::Masq),
 ];
 
-/// What must be true of a packet's IPVS connection: all that is given.
+/// Conditions for a packet's IPVS connection, all of which must be true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct IpvsConnection {
-    /// Protocol that the virtual service is for.
+    /// Protocol of the virtual service.
     pub protocol: Option<Compared<u8>>,
-    /// Virtual address and mask; the address may have bits outside the mask, and matches nothing
-    /// then.
+    /// Virtual address and mask; an address with bits outside the mask never matches.
     pub address: Option<Compared<(IpAddr, Mask)>>,
     /// Virtual port.
     pub port: Option<Compared<u16>>,
     /// Whether the packet is a reply.
     pub reply: Option<bool>,
-    /// How it is forwarded.
+    /// Forwarding method.
     pub method: Option<Compared<IpvsMethod>>,
     /// Virtual port of the controlling connection.
     pub control_port: Option<Compared<u16>>,
 }
 
-/// `-m ipvs`: compares what IPVS, the kernel's load balancer, knows of the packet.
-///
-/// Whether the packet belongs to an IPVS connection, and to which.
+/// `-m ipvs`: compares the packet's state in IPVS, the kernel's load balancer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ipvs {
-    /// It belongs to none.
+    /// The packet belongs to no IPVS connection.
     None,
-    /// It belongs to one like this.
+    /// The packet belongs to an IPVS connection that meets these conditions.
     Connection(IpvsConnection),
 }
 
@@ -166,7 +163,7 @@ impl Extension for Ipvs {
                 "vproto" => {
                     let protocol = one.parse(|value| {
                         context.names.protocol(value).ok_or_else(|| {
-                            format!("`{value}` is neither a protocol's number nor its name")
+                            format!("`{value}` is not a protocol number or name")
                         })
                     })?;
                     connection.protocol = Some(Compared::given(one, protocol));
@@ -199,14 +196,14 @@ impl Extension for Ipvs {
         }
         if given.is_empty() {
             return Err(OptionError::of_all(
-                "ipvs takes one or more of --ipvs, --vproto, --vaddr, --vport, --vdir, --vmethod, \
+                "ipvs needs at least one of --ipvs, --vproto, --vaddr, --vport, --vdir, --vmethod, \
                  --vportctl",
             ));
         }
         if none && connection != IpvsConnection::default() {
             return Err(OptionError::of(
                 "ipvs",
-                "what belongs to no connection has nothing else to compare",
+                "a packet without a connection has nothing else to compare",
             ));
         }
         Ok(if none {
@@ -259,8 +256,8 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// The kernel at hand had no IPVS: this is what iptables-legacy 1.8.9 would have written (from
-    /// `strace -xx`), and nothing was read back.
+    /// The test kernel had no IPVS: these are the bytes that iptables-legacy 1.8.9 tried to write
+    /// (from `strace -xx`), without reading them back.
     fn captured(address: &[u8], mask: &[u8], rest: [u8; 8]) -> [u8; 40] {
         let mut info = [0; 40];
         info[..address.len()].copy_from_slice(address);
@@ -328,17 +325,15 @@ mod tests {
         for (options, message) in [
             (
                 "-m ipvs",
-                "column 4: -m ipvs: ipvs takes one or more of --ipvs, --vproto, --vaddr, --vport, \
-                 --vdir, --vmethod, --vportctl",
+                "column 4: -m ipvs: ipvs needs at least one of --ipvs, --vproto, --vaddr, --vport, --vdir, --vmethod, --vportctl",
             ),
             (
                 "-m ipvs ! --ipvs --vproto 6",
-                "column 11: -m ipvs: --ipvs: what belongs to no connection has nothing else to \
-                 compare",
+                "column 11: -m ipvs: --ipvs: a packet without a connection has nothing else to compare",
             ),
             (
                 "-m ipvs --vmethod nat",
-                "column 19: -m ipvs: --vmethod: `NAT` is none of GATE, IPIP, MASQ",
+                "column 19: -m ipvs: --vmethod: `NAT` is not one of GATE, IPIP, MASQ",
             ),
         ] {
             let error = Rule::parse(Family::Ipv4, options).unwrap_err();

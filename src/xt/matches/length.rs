@@ -13,18 +13,18 @@ use crate::xt::{
 
 /// `-m length`: compares the packet's length.
 ///
-/// The packet's length, its IP header included, is within these bounds, or is not.
+/// The length includes the IP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Length {
-    /// Shortest, in bytes.
+    /// Minimum length, in bytes.
     pub min: u16,
-    /// Longest, in bytes. Less than `min`, no packet is within the bounds.
+    /// Maximum length, in bytes. If it is less than `min`, no packet is in the range.
     pub max: u16,
     /// Whether the comparison is negated.
     pub invert: bool,
 }
 
-/// `a`, or `a:b` where either may be left out; in any order, as iptables takes them.
+/// Parses `a`, or `a:b` where either may be missing; in any order, as iptables does.
 fn bounds(value: &BStr) -> Parsed<(u16, u16)> {
     let Some((min, max)) = value.split_once_str(":") else {
         return number(value).map(|only| (only, only));
@@ -43,7 +43,7 @@ impl Extension for Length {
     const DIFFERENCES: &'static [Difference] = &[Difference::refused(
         "-m length --length \"\"",
         "-m length --length 0",
-        "An empty value is a slip, not a 0.",
+        "An empty value is a mistake, not a 0.",
     )];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(bounds(":"), Ok((0, u16::MAX)));
         assert_eq!(bounds("0x10:"), Ok((16, u16::MAX)));
         assert_eq!(bounds("9:5"), Ok((9, 5)));
-        // iptables takes an empty value for 0.
+        // iptables parses an empty value as 0.
         for wrong in ["", "1:2:3", "65536", "a", "-1"] {
             assert!(bounds(wrong).is_err(), "{wrong}");
         }

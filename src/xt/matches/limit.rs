@@ -1,4 +1,4 @@
-//! `-m limit`: matches so many packets in a time, and no more.
+//! `-m limit`: matches packets up to a rate.
 //!
 //! Data of revision 0 (`struct xt_rateinfo`, `linux/netfilter/xt_limit.h`).
 
@@ -11,25 +11,23 @@ use crate::xt::{
     write_struct,
 };
 
-/// `-m limit`: matches so many packets in a time, and no more.
-///
-/// Matches up to a rate.
+/// `-m limit`: matches packets up to a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Limit {
     /// Time between two packets at the average rate, in ten-thousandths of a second; not 0.
     pub period: u32,
-    /// How many packets may come at once, in packets.
+    /// Number of packets in a burst.
     pub burst: u32,
 }
 
 impl Limit {
-    /// The rate: packets, and in how many seconds.
+    /// The rate: a number of packets, and their period in seconds.
     #[must_use]
     pub fn rate(self) -> (u64, u32) {
         rate::of(self.period.into(), XT_LIMIT_SCALE)
     }
 
-    /// A limit of so many packets in so many seconds; `None` if `period` cannot say that.
+    /// Creates a limit of `packets` in `seconds`; `None` if `period` cannot represent it.
     #[must_use]
     pub fn with_rate(packets: u64, seconds: u64, burst: u32) -> Option<Self> {
         let period = u64::from(XT_LIMIT_SCALE)
@@ -46,7 +44,7 @@ impl Limit {
 }
 
 impl Default for Limit {
-    /// Three packets an hour, five at once.
+    /// Three packets per hour, with a burst of five.
     fn default() -> Self {
         Self {
             period: XT_LIMIT_SCALE * 60 * 60 / 3,
@@ -55,7 +53,7 @@ impl Default for Limit {
     }
 }
 
-/// The burst that is not printed.
+/// The default burst, which is not printed.
 const BURST: u32 = 5;
 
 impl Extension for Limit {
@@ -70,7 +68,7 @@ impl Extension for Limit {
             return None;
         }
         let info: xt_rateinfo = read_struct(info)?;
-        // Another time between packets has no text.
+        // The text cannot express another time between packets.
         rate::rescale(info.avg.into(), XT_LIMIT_SCALE, XT_LIMIT_SCALE)?;
         Some(Self {
             period: info.avg,
@@ -90,7 +88,7 @@ impl Extension for Limit {
         for one in given {
             if one.option == "limit" {
                 let (period, _) = one.parse(|value| rate::parse(value, XT_LIMIT_SCALE))?;
-                // A day has fewer ten-thousandths of a second than 2³².
+                // Fits: a day has fewer ten-thousandths of a second than 2³².
                 limit.period = u32::try_from(period).unwrap_or(u32::MAX);
             } else {
                 limit.burst = one.parse(|value| number_within(value, 0..=10_000))?;

@@ -1,4 +1,4 @@
-//! `-m mac`: compares the Ethernet address that the packet comes from.
+//! `-m mac`: compares the packet's source Ethernet address.
 //!
 //! Data of revision 0 (`struct xt_mac_info`, `linux/netfilter/xt_mac.h`).
 
@@ -10,9 +10,7 @@ use crate::xt::{
     write_struct,
 };
 
-/// `-m mac`: compares the Ethernet address that the packet comes from.
-///
-/// The packet comes from this Ethernet address, or does not.
+/// `-m mac`: compares the packet's source Ethernet address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Mac {
     /// The address, first byte first.

@@ -1,7 +1,7 @@
 //! `-m mark`: compares the packet's mark.
 //!
-//! Data of revision 1 (`struct xt_mark_mtinfo1`, `linux/netfilter/xt_mark.h`): value, mask, whether
-//! it is negated.
+//! Data of revision 1 (`struct xt_mark_mtinfo1`, `linux/netfilter/xt_mark.h`): value, mask and
+//! negation.
 
 use chainwright_sys::xt_mark::xt_mark_mtinfo1;
 
@@ -13,7 +13,7 @@ use crate::xt::{
 
 /// `-m mark`: compares the packet's mark.
 ///
-/// The packet's mark and `mask` is `value`, or is not.
+/// Matches if the packet's mark, masked with `mask`, equals `value`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Mark {
     /// Value to compare with.

@@ -1,7 +1,7 @@
 //! `-m mh`: compares the type of a mobility header.
 //!
-//! Data of revision 0 (`struct ip6t_mh`, `linux/netfilter_ipv6/ip6t_mh.h`): the range of types,
-//! whether it is negated.
+//! Data of revision 0 (`struct ip6t_mh`, `linux/netfilter_ipv6/ip6t_mh.h`): range of types and
+//! negation.
 
 use bstr::BStr;
 use chainwright_sys::ip6t_mh::{IP6T_MH_INV_MASK, IP6T_MH_INV_TYPE, ip6t_mh};
@@ -28,8 +28,6 @@ const TYPES: [[&str; 2]; 8] = [
 ];
 
 /// `-m mh`: compares the type of a mobility header.
-///
-/// The type is within this range, or is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Mh {
     /// First type.
@@ -46,7 +44,7 @@ impl Extension for Mh {
     const FAMILIES: Families = Families::Ipv6;
     const OPTIONS: &'static [OptionSpec] = &[OptionSpec::one("mh-type").inverts()];
     const DIFFERENCES: &'static [Difference] = &[
-        Difference::kept("-p mobility-header -m mh ! --mh-type 0:255", "-p mobility-header -m mh", "iptables-save leaves the option out, so that the rule that is loaded again matches every packet.").ipv6(),
+        Difference::kept("-p mobility-header -m mh ! --mh-type 0:255", "-p mobility-header -m mh", "iptables-save omits the option, so the rule matches every packet after a restore.").ipv6(),
     ];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -69,7 +67,7 @@ impl Extension for Mh {
     fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         if context.protocol_among(&[MOBILITY]).is_none() {
             return Err(OptionError::of_all(
-                "it is about mobility headers: the rule needs -p mh",
+                "only mobility headers have a type: the rule needs -p mh",
             ));
         }
         let mut mh = Self {
@@ -95,8 +93,8 @@ impl Extension for Mh {
     }
 }
 
-/// A number, a name in upper or lower case, or its start: that of several names is the first's,
-/// unless it is one of them in full.
+/// Parses a number, a name in upper or lower case, or a prefix of a name: the first name with
+/// that prefix, unless another one matches in full.
 fn kind(value: &BStr) -> Parsed<u8> {
     let lower = value.to_ascii_lowercase();
     let named = |found: &dyn Fn(&str) -> bool| {
@@ -146,7 +144,8 @@ mod tests {
             rule.matches[0].to_string()
         };
         assert_eq!(parse("--mh-type :"), "-m mh");
-        // iptables-save 1.8.9 prints no `--mh-type` here, though nothing is outside that range.
+        // iptables-save 1.8.9 prints no `--mh-type` here, although no value is outside that
+        // range.
         let none = "-m mh ! --mh-type 0:255";
         assert_eq!(parse("! --mh-type :"), none);
     }

@@ -1,7 +1,6 @@
-//! Matches, one a module, named as the kernel names them: `-m physdev` is [`physdev::Physdev`].
+//! Matches, one per module, with the kernel's names: `-m physdev` is [`physdev::Physdev`].
 //!
-//! A module tells the struct that the kernel takes, its revisions, and where text and value depart from
-//! iptables.
+//! Each module documents the kernel's struct, its revisions, and intentional differences from iptables.
 
 mod opts;
 mod ports;
@@ -9,13 +8,13 @@ mod spi;
 
 use super::extension::registry;
 
-// What several of them have.
+// Shared by several matches.
 pub use opts::{HeaderOption, HeaderOptions};
 pub use ports::PortRange;
 pub use spi::SpiRange;
 
 registry! {
-    /// A match: the rule goes on if it says so.
+    /// A match: a condition of a rule.
     Match, printed as " -m ", always has effects: false {
         addrtype::Addrtype,
         ah::Ah,

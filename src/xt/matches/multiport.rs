@@ -1,7 +1,7 @@
 //! `-m multiport`: compares ports with a list. The rule is for TCP, UDP, UDP-Lite, SCTP or DCCP.
 //!
 //! Data of revision 1 (`struct xt_multiport_v1`, `linux/netfilter/xt_multiport.h`); revision 0
-//! (`struct xt_multiport`) knew neither ranges nor negation.
+//! (`struct xt_multiport`) has neither ranges nor negation.
 
 use std::ops::RangeInclusive;
 
@@ -18,14 +18,14 @@ use crate::xt::{
     Text, read_struct, write_struct,
 };
 
-/// Which ports are compared.
+/// The compared port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MultiportSide {
     /// The source port: `--sports`.
     Source,
     /// The destination port: `--dports`.
     Destination,
-    /// One of both: `--ports`.
+    /// Source or destination port: `--ports`.
     Either,
 }
 
@@ -40,14 +40,12 @@ impl MultiportSide {
 }
 
 /// `-m multiport`: compares ports with a list. The rule is for TCP, UDP, UDP-Lite, SCTP or DCCP.
-///
-/// A port is in a list of ports and ranges.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Multiport {
-    /// Which port.
+    /// The compared port.
     pub side: MultiportSide,
-    /// Ports and ranges. There is room for 15, where a range takes two; what is more is not
-    /// written.
+    /// Ports and ranges. The data has 15 slots, of which a range takes two; a longer list cannot
+    /// be encoded.
     pub ports: Vec<RangeInclusive<u16>>,
     /// Whether the comparison is negated.
     pub invert: bool,
@@ -56,7 +54,7 @@ pub struct Multiport {
 const SOURCE: OptionSpec = OptionSpec::one("sports").inverts();
 const DESTINATION: OptionSpec = OptionSpec::one("dports").inverts();
 
-/// The protocols that have ports, as the kernel wants them.
+/// The protocols with ports that the kernel accepts.
 const PROTOCOLS: [u8; 5] = [6, 17, 136, 132, 33];
 
 impl Extension for Multiport {
@@ -119,7 +117,7 @@ impl Extension for Multiport {
         let wanted: usize = self.ports.iter().map(places).sum();
         if wanted > XT_MULTI_PORTS {
             let reason = format!(
-                "{wanted} ports are too many (a range counts for two): at most {XT_MULTI_PORTS} fit"
+                "{wanted} ports are too many (a range counts as two): at most {XT_MULTI_PORTS} fit"
             );
             return Err(OptionError::of(self.side.option(), reason));
         }
@@ -208,7 +206,7 @@ fn list(value: &BStr, protocol: u8, names: &Names) -> Parsed<Vec<RangeInclusive<
         };
         let takes = if range.start() == range.end() { 1 } else { 2 };
         room = room.checked_sub(takes).ok_or_else(|| {
-            format!("at most {XT_MULTI_PORTS} ports fit in a list; a range counts twice")
+            format!("a list has at most {XT_MULTI_PORTS} ports; a range counts as two")
         })?;
         ports.push(range);
     }
@@ -250,7 +248,7 @@ mod tests {
         );
         assert_eq!(Multiport::read(Family::Ipv4, 1, &info[..47]), None);
         assert_eq!(Multiport::read(Family::Ipv4, 2, &info), None);
-        // A side that there is not, no port, too many, a range without an end.
+        // An unknown side, no port, too many ports, a range without an end.
         for (at, byte) in [(0, 3), (1, 0), (1, 16), (1, 2)] {
             let mut odd = info.clone();
             odd[at] = byte;
@@ -271,7 +269,7 @@ mod tests {
         };
         assert_eq!(
             many.write(Family::Ipv4).unwrap_err().to_string(),
-            "--ports: 18 ports are too many (a range counts for two): at most 15 fit"
+            "--ports: 18 ports are too many (a range counts as two): at most 15 fit"
         );
     }
 

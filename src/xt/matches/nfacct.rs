@@ -1,8 +1,8 @@
-//! `-m nfacct`: adds the packet to a counter that has a name, and matches every packet.
+//! `-m nfacct`: adds the packet to a named counter, and matches every packet.
 //!
 //! Data of revisions 0 and 1 (`struct xt_nfacct_match_info` and `_v1`,
-//! `linux/netfilter/xt_nfacct.h`): the name, then the kernel's own address. The counter must exist
-//! before the rule (`NFNL_MSG_ACCT_NEW`). If it has a quota, only packets beyond that match.
+//! `linux/netfilter/xt_nfacct.h`): the name, then a kernel pointer. The counter must exist before
+//! the rule (`NFNL_MSG_ACCT_NEW`). If it has a quota, only packets beyond the quota match.
 
 use bstr::BString;
 use chainwright_sys::nfnetlink_acct::NFACCT_NAME_MAX;
@@ -15,12 +15,10 @@ use crate::xt::{
     Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
-/// Longest name, in bytes.
+/// Maximum length of a name, in bytes.
 const LONGEST: usize = NFACCT_NAME_MAX - 1;
 
-/// `-m nfacct`: adds the packet to a counter that has a name, and matches every packet.
-///
-/// The counter that the packet is added to.
+/// `-m nfacct`: adds the packet to a named counter, and matches every packet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Nfacct {
     /// The counter's name, 1 to 31 bytes.
@@ -56,7 +54,7 @@ impl Extension for Nfacct {
     }
 
     fn print(&self, text: &mut Text) {
-        // iptables-save has two blanks there.
+        // iptables-save prints two spaces here.
         text.option(false, "nfacct-name")
             .push(" ")
             .string(&self.name);

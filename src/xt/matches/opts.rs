@@ -1,4 +1,4 @@
-//! What `dst` and `hbh` share: a header of options.
+//! Common parts of `dst` and `hbh`: an options header.
 //!
 //! Data of revision 0 (`struct ip6t_opts`, `linux/netfilter_ipv6/ip6t_opts.h`).
 
@@ -14,28 +14,27 @@ use crate::xt::fit;
 use crate::xt::value::{Parsed, number};
 use crate::xt::{Given, OptionError, Text, read_struct, write_struct};
 
-/// Stands for any length of an option.
+/// Wildcard for the length of an option.
 const ANY_LENGTH: u8 = 0xff;
 
-/// The option that is one byte.
+/// The single-byte option.
 const PAD1: u8 = 0;
 
-/// An option of an IPv6 header of options.
+/// An option of an IPv6 options header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HeaderOption {
     /// Its type.
     pub kind: u8,
-    /// Length of its data, in bytes, 0 to 254; `None` if any will do.
+    /// Length of its data, in bytes, 0 to 254; `None` for any length.
     pub length: Option<u8>,
 }
 
-/// The packet has such a header.
+/// Conditions for an options header.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct HeaderOptions {
     /// Length of the header, in bytes.
     pub length: Option<Compared<u32>>,
-    /// Options that the header has, in this order and from its start: 16 at most. Empty if it may
-    /// have any.
+    /// Options at the start of the header, in this order: at most 16. Empty to allow any.
     pub options: Vec<HeaderOption>,
 }
 
@@ -53,7 +52,7 @@ impl HeaderOptions {
             let [kind, length] = packed.to_be_bytes();
             HeaderOption {
                 kind,
-                // Pad1 has no length; the kernel does not look at one.
+                // Pad1 has no length; the kernel ignores it.
                 length: (kind != PAD1 && length != ANY_LENGTH).then_some(length),
             }
         };
@@ -83,7 +82,7 @@ impl HeaderOptions {
         Ok(write_struct(&info))
     }
 
-    /// Reads options that end in `-len` and `-opts`.
+    /// Parses options that end in `-len` and `-opts`.
     pub(super) fn parse(given: &[Given<'_>]) -> Result<Self, OptionError> {
         let mut header = Self::default();
         for one in given {
@@ -115,12 +114,12 @@ impl HeaderOptions {
     }
 }
 
-/// `type` or `type:length`, with commas between them.
+/// Parses `type` or `type:length`, separated by commas.
 fn options(value: &BStr) -> Parsed<Vec<HeaderOption>> {
     let mut options = Vec::new();
     for one in value.split_str(",") {
         if options.len() == IP6T_OPTS_OPTSNR {
-            return Err(format!("there are more than {IP6T_OPTS_OPTSNR} options"));
+            return Err(format!("more than {IP6T_OPTS_OPTSNR} options"));
         }
         let (kind, length) = match one.split_once_str(":") {
             Some((kind, length)) => (kind, Some(number(length.as_bstr())?)),
@@ -162,7 +161,7 @@ mod tests {
             ("0:0", "option 0 (Pad1) has no length"),
             (
                 "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17",
-                "there are more than 16 options",
+                "more than 16 options",
             ),
         ] {
             let fault = options(wrong.into()).unwrap_err();

@@ -1,8 +1,7 @@
-//! `-m osf`: guesses the operating system that the packet comes from by the way it opens a TCP
-//! connection.
+//! `-m osf`: guesses the sender's operating system from the packet that opens a TCP connection.
 //!
-//! Data of revision 0 (`struct xt_osf_info`, `linux/netfilter/xt_osf.h`). The fingerprints are given
-//! to the kernel apart from the rule.
+//! Data of revision 0 (`struct xt_osf_info`, `linux/netfilter/xt_osf.h`). The kernel receives the
+//! fingerprints separately from the rule.
 
 use bstr::{BStr, BString};
 use chainwright_sys::nfnetlink_osf::{NF_OSF_GENRE, NF_OSF_INVERT, NF_OSF_LOG, NF_OSF_TTL};
@@ -19,42 +18,39 @@ use crate::xt::{
     read_struct, write_struct,
 };
 
-/// Longest genre, in bytes.
+/// Maximum length of a genre, in bytes.
 const LONGEST: usize = 31;
 
-/// How the packet's time to live is compared with the fingerprint's.
+/// Comparison of the packet's time to live with the fingerprint's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OsfTtl {
     /// Both must be equal.
     Equal,
-    /// The packet's may be less.
+    /// The packet's value may be less.
     Less,
-    /// Not at all.
+    /// No comparison.
     Ignore,
 }
 
-/// What is written to the log.
+/// The log messages to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OsfLog {
-    /// Every fingerprint that fits, and packets that none fits.
+    /// All matching fingerprints, and packets without a matching one.
     All,
-    /// Only the first fingerprint that fits.
+    /// Only the first matching fingerprint.
     First,
-    /// Every fingerprint that fits.
+    /// All matching fingerprints.
     Known,
 }
 
-/// `-m osf`: guesses the operating system that the packet comes from by the way it opens a TCP
-/// connection.
-///
-/// The packet comes from this operating system, or does not.
+/// `-m osf`: guesses the sender's operating system from the packet that opens a TCP connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Osf {
     /// Genre of the operating system, 1 to 31 bytes, or `unknown`.
     pub genre: BString,
-    /// How the time to live is compared; [`OsfTtl::Equal`] unless said.
+    /// Comparison of the time to live; the default is [`OsfTtl::Equal`].
     pub ttl: Option<OsfTtl>,
-    /// What is written to the log; nothing unless said.
+    /// The log messages to write; none by default.
     pub log: Option<OsfLog>,
     /// Whether the comparison is negated.
     pub invert: bool,
@@ -81,7 +77,7 @@ fn number<T: PartialEq>(table: &[(u32, T)], meaning: &T) -> u32 {
     found.map_or(0, |(number, _)| *number)
 }
 
-/// The meaning of a level from 0 to 2.
+/// Looks up the value of a level from 0 to 2.
 fn level<T: Copy>(value: &BStr, table: &[(u32, T)]) -> Parsed<T> {
     let number = number_within(value, 0..=2)?;
     meaning(table, number).ok_or_else(|| format!("`{value}` is not a number from 0 to 2"))
@@ -99,7 +95,7 @@ impl Extension for Osf {
     const DIFFERENCES: &'static [Difference] = &[Difference::kept(
         "-p tcp -m osf --genre \"a b\"",
         "-p tcp -m osf --genre a b",
-        "iptables-save prints the name without quotes, so that its text cannot be loaded again.",
+        "iptables-save prints the name without quotes, so its output cannot be restored.",
     )];
     const HAS_EFFECTS: bool = true;
 
@@ -172,7 +168,7 @@ impl Extension for Osf {
     }
 
     fn print(&self, text: &mut Text) {
-        // iptables-save prints a genre with blanks without quotes, so that it cannot be restored.
+        // iptables-save prints a genre with spaces without quotes, so that it cannot be restored.
         text.option(self.invert, "genre").name(&self.genre);
         if let Some(ttl) = &self.ttl {
             text.option(false, "ttl")
@@ -193,7 +189,7 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// What iptables-legacy 1.8.9 wrote for `-p tcp -m osf ! --genre Linux --ttl 1 --log 2` (from
+    /// Data from iptables-legacy 1.8.9 for `-p tcp -m osf ! --genre Linux --ttl 1 --log 2` (from
     /// `strace -xx`).
     fn captured() -> [u8; 48] {
         let mut info = [0; 48];

@@ -1,4 +1,4 @@
-//! `-m owner`: compares who owns the socket that a packet of this host comes from.
+//! `-m owner`: compares the owner of the socket that sends a packet of this host.
 //!
 //! Data of revision 1 (`struct xt_owner_match_info`, `linux/netfilter/xt_owner.h`).
 
@@ -18,25 +18,26 @@ use crate::xt::{
     Text, read_struct, write_struct,
 };
 
-/// The last number is nobody's.
+/// The largest id; `u32::MAX` means "no user".
 const LAST: u32 = u32::MAX - 1;
 
-/// `-m owner`: compares who owns the socket that a packet of this host comes from.
+/// `-m owner`: compares the owner of the socket that sends a packet of this host.
 ///
-/// All that is given must be true.
+/// All given conditions must be true.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Owner {
     /// Whether there is a socket.
     pub socket_exists: Option<bool>,
-    /// Numbers of users: the socket's must be one of them.
+    /// Range of user ids for the socket's owner.
     pub uid: Option<Compared<RangeInclusive<u32>>>,
-    /// Numbers of groups: the socket's must be one of them.
+    /// Range of group ids for the socket's group.
     pub gid: Option<Compared<RangeInclusive<u32>>>,
-    /// Whether the other groups of whoever made the socket count, too; only with `gid`.
+    /// Whether to compare the supplementary groups of the socket's creator, too; only with
+    /// `gid`.
     pub suppl_groups: bool,
 }
 
-/// A name, a number, or a range of numbers.
+/// Parses a name, a number, or a range of numbers.
 fn ids(value: &BStr, named: Option<u32>, kind: &str) -> Parsed<RangeInclusive<u32>> {
     if let Some(number) = named {
         return Ok(number..=number);
@@ -101,7 +102,7 @@ impl Extension for Owner {
     }
 
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
-        let why = "it is for --gid-owner, which is not there";
+        let why = "it requires --gid-owner";
         fit::only_if(
             self.gid.is_some() || !self.suppl_groups,
             "suppl-groups",
@@ -211,7 +212,7 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// What iptables-legacy 1.8.9 wrote for `! --uid-owner 16-32 --gid-owner 5 --suppl-groups
+    /// Data from iptables-legacy 1.8.9 for `! --uid-owner 16-32 --gid-owner 5 --suppl-groups
     /// --socket-exists` (from `strace -xx`).
     const CAPTURED: [u8; 24] = [
         0x10, 0, 0, 0, 0x20, 0, 0, 0, 5, 0, 0, 0, 5, 0, 0, 0, 0x0f, 0x01, 0, 0, 0, 0, 0, 0,
@@ -256,7 +257,7 @@ mod tests {
             info[16] = compared;
             assert_eq!(Owner::read(Family::Ipv4, 1, &info), None, "{compared}");
         }
-        // A range that ends before it starts, and the number that is nobody's.
+        // A reversed range, and the reserved number.
         let mut info = CAPTURED;
         info[4] = 0x0f;
         assert_eq!(Owner::read(Family::Ipv4, 1, &info), None);

@@ -1,7 +1,8 @@
-//! `-m physdev`: compares the bridge ports that the packet comes and goes by.
+//! `-m physdev`: compares the packet's incoming and outgoing bridge ports.
 //!
-//! Data of revision 0 (`struct xt_physdev_info`, `linux/netfilter/xt_physdev.h`). Of a name as many
-//! bytes count as its mask says; masks that no name has stay opaque.
+//! Data of revision 0 (`struct xt_physdev_info`, `linux/netfilter/xt_physdev.h`). The mask
+//! determines how many bytes of a name are compared; masks that do not correspond to a name stay
+//! opaque.
 
 use bstr::{BStr, BString};
 use chainwright_sys::xt_physdev::{
@@ -17,27 +18,27 @@ use crate::xt::{
     read_struct, write_struct,
 };
 
-/// Room for an interface's name, its closing NUL included (`IFNAMSIZ`).
+/// Size of an interface's name, including its closing NUL (`IFNAMSIZ`).
 const ROOM: usize = 16;
 
-/// `-m physdev`: compares the bridge ports that the packet comes and goes by.
+/// `-m physdev`: compares the packet's incoming and outgoing bridge ports.
 ///
-/// All that is given must be true.
+/// All given conditions must be true.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Physdev {
-    /// Whether the packet comes in by a bridge port.
+    /// Whether the packet enters through a bridge port.
     pub is_in: Option<bool>,
-    /// The port that it comes in by: 1 to 15 bytes; with a `+` behind it the start of its name.
+    /// The incoming port: 1 to 15 bytes; a trailing `+` matches every name with that prefix.
     pub port_in: Option<Compared<BString>>,
-    /// Whether the packet goes out by a bridge port.
+    /// Whether the packet leaves through a bridge port.
     pub is_out: Option<bool>,
-    /// The port that it goes out by, as `port_in`.
+    /// The outgoing port, in the same form as `port_in`.
     pub port_out: Option<Compared<BString>>,
     /// Whether it is bridged, not routed.
     pub is_bridged: Option<bool>,
 }
 
-/// How many bytes of a name count.
+/// Number of bytes of a name to compare.
 fn counting(name: &[u8]) -> usize {
     match name {
         [start @ .., b'+'] => start.len(),
@@ -57,13 +58,13 @@ fn write_name(
     name: &BString,
 ) -> Result<([u8; ROOM], [u8; ROOM]), OptionError> {
     let bytes = fit::text(option, name)?;
-    fit::only_if(is_name(name), option, "no interface can have this name")?;
+    fit::only_if(is_name(name), option, "not a valid interface name")?;
     let mut mask = [0; ROOM];
     mask[..counting(name).min(ROOM)].fill(0xff);
     Ok((bytes, mask))
 }
 
-/// As the kernel sees it; a `:` is left to it.
+/// Whether the kernel accepts the name; a `:` is not checked.
 fn is_name(name: &[u8]) -> bool {
     let odd = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'/';
     !name.is_empty() && !name.iter().any(odd)
@@ -72,7 +73,7 @@ fn is_name(name: &[u8]) -> bool {
 fn port(value: &BStr) -> Parsed<BString> {
     let name = string(value, 1..=ROOM - 1)?;
     if !is_name(name) {
-        return Err("an interface's name has no `/` and no blank".to_owned());
+        return Err("an interface name cannot contain `/` or spaces".to_owned());
     }
     Ok(name.to_owned())
 }
@@ -151,7 +152,7 @@ impl Extension for Physdev {
         }
         if given.is_empty() {
             return Err(OptionError::of_all(
-                "physdev takes one or more of --physdev-in, --physdev-out, --physdev-is-in, \
+                "physdev needs at least one of --physdev-in, --physdev-out, --physdev-is-in, \
                  --physdev-is-out, --physdev-is-bridged",
             ));
         }
@@ -188,7 +189,7 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// What iptables-legacy 1.8.9 wrote for `! --physdev-in eth+ --physdev-is-in --physdev-out br0
+    /// Data from iptables-legacy 1.8.9 for `! --physdev-in eth+ --physdev-is-in --physdev-out br0
     /// ! --physdev-is-bridged` (from `strace -xx`).
     fn captured() -> [u8; 72] {
         let mut info = [0; 72];
@@ -233,12 +234,12 @@ mod tests {
         assert_eq!(Physdev::read(Family::Ipv4, 1, &captured()), None);
         for (at, byte) in [
             (65, 0),    // nothing is compared
-            (65, 0x2f), // something unknown is
-            (18, 0),    // one byte less of the name counts
-            (19, 0xff), // one more
+            (65, 0x2f), // an unknown field is compared
+            (18, 0),    // one byte less of the name is compared
+            (19, 0xff), // one byte more
             (17, 0x0f), // half a byte
             (0, 0),     // no name
-            (0, b' '),  // no interface's name
+            (0, b' '),  // not a valid interface name
         ] {
             let mut info = captured();
             info[at] = byte;
@@ -251,8 +252,7 @@ mod tests {
         for (options, message) in [
             (
                 "-m physdev",
-                "column 4: -m physdev: physdev takes one or more of --physdev-in, --physdev-out, \
-                 --physdev-is-in, --physdev-is-out, --physdev-is-bridged",
+                "column 4: -m physdev: physdev needs at least one of --physdev-in, --physdev-out, --physdev-is-in, --physdev-is-out, --physdev-is-bridged",
             ),
             (
                 "-m physdev --physdev-in abcdefghijklmnop",
@@ -260,7 +260,7 @@ mod tests {
             ),
             (
                 "-m physdev --physdev-in a/b",
-                "column 25: -m physdev: --physdev-in: an interface's name has no `/` and no blank",
+                "column 25: -m physdev: --physdev-in: an interface name cannot contain `/` or spaces",
             ),
             (
                 "-m physdev --physdev-is-in --physdev-is-in",

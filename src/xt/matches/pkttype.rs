@@ -1,7 +1,7 @@
-//! `-m pkttype`: compares whom the packet is for on the link.
+//! `-m pkttype`: compares the packet's recipient on the link.
 //!
-//! Data of revision 0 (`struct xt_pkttype_info`, `linux/netfilter/xt_pkttype.h`). Other types than
-//! those here have no name in iptables and stay opaque.
+//! Data of revision 0 (`struct xt_pkttype_info`, `linux/netfilter/xt_pkttype.h`). Types without a
+//! name in iptables stay opaque.
 
 use bstr::ByteSlice;
 use chainwright_sys::xt_pkttype::xt_pkttype_info;
@@ -12,7 +12,7 @@ use crate::xt::{
     write_struct,
 };
 
-/// Whom a packet is for on the link (`PACKET_*` of `linux/if_packet.h`).
+/// The recipient of a packet on the link (`PACKET_*` of `linux/if_packet.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PacketType {
     /// This host.
@@ -25,7 +25,7 @@ pub enum PacketType {
     OtherHost,
 }
 
-/// The name that is printed, then the other.
+/// The printed name of each type precedes its alias.
 const NAMES: [(&str, PacketType); 7] = [
     ("unicast", PacketType::Host),
     ("broadcast", PacketType::Broadcast),
@@ -36,9 +36,7 @@ const NAMES: [(&str, PacketType); 7] = [
     ("host", PacketType::Host),
 ];
 
-/// `-m pkttype`: compares whom the packet is for on the link.
-///
-/// The packet is of this type, or is not.
+/// `-m pkttype`: compares the packet's recipient on the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pkttype {
     /// The type.
@@ -143,8 +141,7 @@ mod tests {
         let error = Rule::parse(Family::Ipv4, "-m pkttype --pkt-type 3").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "column 23: -m pkttype: --pkt-type: `3` is none of unicast, broadcast, multicast, \
-             otherhost, bcast, mcast, host"
+            "column 23: -m pkttype: --pkt-type: `3` is not one of unicast, broadcast, multicast, otherhost, bcast, mcast, host"
         );
     }
 }

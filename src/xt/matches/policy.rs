@@ -19,12 +19,12 @@ use crate::xt::{
     OptionSpec, Text, read_struct, write_struct,
 };
 
-/// Which transformations are meant.
+/// The direction of the transformations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PolicyDirection {
-    /// Those that the packet came with.
+    /// Transformations of the received packet.
     In,
-    /// Those that it will get.
+    /// Transformations of the packet to be sent.
     Out,
 }
 
@@ -40,20 +40,20 @@ pub enum PolicyMode {
 /// An end of a tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PolicyAddress {
-    /// The address; it may have bits outside the mask, and matches nothing then.
+    /// The address; with bits outside the mask it never matches.
     pub address: IpAddr,
     /// Bits to compare.
     pub mask: Mask,
 }
 
-/// A transformation: all that is given must be true of it.
+/// Conditions for a transformation, all of which must be true.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct PolicyElement {
     /// Request id of the policy.
     pub reqid: Option<Compared<u32>>,
-    /// Security parameter index as it stands in the data, in host byte order. That is how iptables
-    /// writes and prints it; but the kernel compares the data with the packet's index in network
-    /// byte order, so that a little-endian host's packets match the number with its bytes swapped.
+    /// Security parameter index as a number in host byte order, which iptables also writes and
+    /// prints. But the kernel compares the data with the packet's index in network byte order, so
+    /// that packets on a little-endian host match the number with its bytes swapped.
     pub spi: Option<Compared<u32>>,
     /// Protocol: 50 (ESP), 51 (AH) or 108 (IPComp).
     pub protocol: Option<Compared<u8>>,
@@ -65,32 +65,30 @@ pub struct PolicyElement {
     pub tunnel_source: Option<Compared<PolicyAddress>>,
 }
 
-/// What is wanted of a packet.
+/// Required transformations of a packet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PolicyWanted {
-    /// It has no transformation.
+    /// No transformation.
     None,
-    /// It has one like this.
+    /// At least one transformation that meets these conditions.
     Any(Box<PolicyElement>),
-    /// It has exactly these, in this order: 1 to 4.
+    /// Exactly these transformations, in this order: 1 to 4.
     Strict(Vec<PolicyElement>),
 }
 
 /// `-m policy`: compares the IPsec transformations of the packet.
-///
-/// The packet's IPsec transformations are as wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Policy {
-    /// Which transformations are meant.
+    /// The direction of the transformations.
     pub direction: PolicyDirection,
-    /// What is wanted of them.
+    /// The required transformations.
     pub wanted: PolicyWanted,
 }
 
 const PROTOCOLS: [u8; 3] = [50, 51, 108];
 
-/// The bits of `struct xt_policy_spec`, a bit field in C: from the lowest up on little-endian
-/// machines, from the highest down on big-endian ones.
+/// Returns a bit of `struct xt_policy_spec`, a bit field in C, whose first bit is the lowest on
+/// little-endian machines, and the highest on big-endian ones.
 const fn bit(number: u32) -> u8 {
     if cfg!(target_endian = "big") {
         0x80 >> number
@@ -180,14 +178,14 @@ impl PolicyElement {
         Ok(())
     }
 
-    /// Reads one of its options.
+    /// Parses one of its options.
     fn add(&mut self, context: &Context<'_>, one: &Given<'_>) -> Result<(), OptionError> {
         fn set<T>(
             term: &mut Option<Compared<T>>,
             one: &Given<'_>,
             read: impl FnOnce(&BStr) -> Parsed<T>,
         ) -> Result<(), OptionError> {
-            let again = "it can be given only once for each element (--next begins another)";
+            let again = "it can only be used once per element (--next starts another)";
             if term.is_some() {
                 return Err(OptionError::of(one.option, again));
             }
@@ -210,7 +208,7 @@ impl PolicyElement {
         }
     }
 
-    /// An option that makes no sense since the element need not be a tunnel's.
+    /// Returns a tunnel option that is invalid because the element does not require tunnel mode.
     fn tunnel_fault(&self) -> Option<&'static str> {
         let option = match (self.tunnel_source, self.tunnel_destination) {
             (Some(_), _) => "tunnel-src",
@@ -267,7 +265,7 @@ fn protocol(value: &BStr, names: &Names) -> Parsed<u8> {
     let number = names
         .protocol(value)
         .filter(|number| PROTOCOLS.contains(number));
-    number.ok_or_else(|| format!("`{value}` is none of esp, ah, ipcomp"))
+    number.ok_or_else(|| format!("`{value}` is not one of esp, ah, ipcomp"))
 }
 
 impl Policy {
@@ -298,7 +296,7 @@ impl Extension for Policy {
     const DIFFERENCES: &'static [Difference] = &[Difference::kept(
         "-m policy --dir in --pol ipsec --mode tunnel --tunnel-src 10.0.1.0/255.0.255.0",
         "-m policy --dir in --pol ipsec --mode tunnel --tunnel-src 10.0.1.0",
-        "iptables takes a mask with gaps for another one.",
+        "iptables misreads a non-contiguous mask.",
     )];
 
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -359,7 +357,7 @@ impl Extension for Policy {
                 }
                 "strict" => strict = true,
                 "next" if elements.len() + 1 == XT_POLICY_MAX_ELEM => {
-                    return Err(OptionError::of("next", "there are at most 4 elements"));
+                    return Err(OptionError::of("next", "at most 4 elements are allowed"));
                 }
                 "next" => elements.push(std::mem::take(&mut element)),
                 _ => element.add(context, one)?,
@@ -369,7 +367,7 @@ impl Extension for Policy {
         if none && (strict || elements.iter().any(|element| !element.is_empty())) {
             return Err(OptionError::of(
                 "pol",
-                "a packet with no policy has nothing else to compare",
+                "a packet without a policy has nothing else to compare",
             ));
         }
         if elements.len() > 1 && !strict {
@@ -426,7 +424,7 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// What iptables-legacy 1.8.9 wrote for `--dir in --pol ipsec --strict ! --reqid 7 --spi 0x1234
+    /// Data from iptables-legacy 1.8.9 for `--dir in --pol ipsec --strict ! --reqid 7 --spi 0x1234
     /// --proto esp --mode tunnel --tunnel-src 10.1.2.3/24 --next --proto ah` (from `strace -xx`).
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 312];
@@ -485,18 +483,18 @@ mod tests {
         assert_eq!(read(&captured()[..307]), None);
         assert_eq!(Policy::read(Family::Ipv4, 1, &captured()), None);
         for (at, byte) in [
-            (72, 6),      // a protocol that is none of IPsec's
+            (72, 6),      // not an IPsec protocol
             (73, 2),      // an unknown mode
             (73, 0),      // a tunnel's address without a tunnel
-            (74, 0x7d),   // something unknown is compared
+            (74, 0x7d),   // an unknown field is compared
             (76 + 74, 0), // an empty element
             (304, 8),     // no direction
-            (304, 11),    // both
+            (304, 11),    // both directions
             (304, 1),     // two elements, but not strict
-            (304, 5),     // none, but elements
+            (304, 5),     // "none", but with elements
             (304, 0x19),  // an unknown flag
-            (306, 5),     // more elements than there is room for
-            (306, 0),     // none at all
+            (306, 5),     // too many elements
+            (306, 0),     // no element
         ] {
             let mut info = captured();
             info[at] = byte;
@@ -506,7 +504,7 @@ mod tests {
 
     #[test]
     fn masks_with_gaps_are_kept() {
-        // iptables 1.8.9 makes a full mask of it.
+        // iptables 1.8.9 turns this into a full mask.
         let rule = "-m policy --dir in --pol ipsec --mode tunnel --tunnel-dst 5.0.7.0/255.0.255.0";
         let parsed = Rule::parse(Family::Ipv4, rule).unwrap();
         assert_eq!(parsed.to_string(), rule);
@@ -523,11 +521,11 @@ mod tests {
             ("--pol ipsec", "column 4: -m policy: --dir is required"),
             (
                 "--dir in --pol none --reqid 5",
-                "column 20: -m policy: --pol: a packet with no policy has nothing else to compare",
+                "column 20: -m policy: --pol: a packet without a policy has nothing else to compare",
             ),
             (
                 "--dir in --pol none --strict",
-                "column 20: -m policy: --pol: a packet with no policy has nothing else to compare",
+                "column 20: -m policy: --pol: a packet without a policy has nothing else to compare",
             ),
             (
                 "--dir in --reqid 1 --next --reqid 2",
@@ -540,8 +538,7 @@ mod tests {
             ),
             (
                 "--dir in --reqid 1 --reqid 2",
-                "column 30: -m policy: --reqid: it can be given only once for each element \
-                 (--next begins another)",
+                "column 30: -m policy: --reqid: it can only be used once per element (--next starts another)",
             ),
             (
                 "--dir in ! --mode tunnel --tunnel-dst 5.6.7.8",
@@ -549,11 +546,11 @@ mod tests {
             ),
             (
                 "--dir in --proto tcp",
-                "column 28: -m policy: --proto: `tcp` is none of esp, ah, ipcomp",
+                "column 28: -m policy: --proto: `tcp` is not one of esp, ah, ipcomp",
             ),
             (
                 "--dir in --strict --spi 1 --next --spi 2 --next --spi 3 --next --spi 4 --next",
-                "column 82: -m policy: --next: there are at most 4 elements",
+                "column 82: -m policy: --next: at most 4 elements are allowed",
             ),
         ] {
             let error = Rule::parse(Family::Ipv4, format!("-m policy {options}")).unwrap_err();

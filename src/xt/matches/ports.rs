@@ -1,19 +1,18 @@
-//! Ports to compare with, as several matches have them.
+//! Port ranges, shared by several matches.
 
 use bstr::{BStr, ByteSlice};
 
 use crate::xt::value::{Parsed, ends_of, ports};
 use crate::xt::{Context, Given, ListStyle, Names, OptionError, OptionSpec, Text};
 
-/// A range of ports, or what is outside it; host byte order. Nothing is within a range that ends
-/// before it starts.
+/// A range of ports, optionally negated; in host byte order. A reversed range contains no port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PortRange {
     /// The lowest port.
     pub first: u16,
     /// The highest port.
     pub last: u16,
-    /// Whether ports outside the range are meant.
+    /// Whether to match ports outside the range.
     pub invert: bool,
 }
 
@@ -30,10 +29,10 @@ impl From<u16> for PortRange {
 }
 
 impl PortRange {
-    /// Every port.
+    /// All ports.
     pub const ANY: Self = Self::new(0, u16::MAX);
 
-    /// A range.
+    /// Creates a range.
     #[must_use]
     pub const fn new(first: u16, last: u16) -> Self {
         Self {
@@ -43,15 +42,14 @@ impl PortRange {
         }
     }
 
-    /// The same, negated.
+    /// Negates the range.
     #[must_use]
     pub const fn not(mut self) -> Self {
         self.invert = !self.invert;
         self
     }
 
-    /// The same ports, not negated where that can be: what is not within `0:1023` is within
-    /// `1024:65535`.
+    /// Returns an equivalent range without negation, if possible: `! 0:1023` becomes `1024:65535`.
     #[must_use]
     pub const fn positive(self) -> Self {
         match (self.invert, self.first, self.last) {
@@ -73,7 +71,7 @@ impl PortRange {
         [self.first, self.last]
     }
 
-    /// Reads an option's value: numbers or names of the protocol's services.
+    /// Parses an option's value: port numbers or names of the protocol's services.
     pub(super) fn parse(
         context: &Context<'_>,
         given: &Given<'_>,
@@ -83,8 +81,8 @@ impl PortRange {
         Ok(Self::of([*range.start(), *range.end()], given.invert))
     }
 
-    /// Reads an option's value as `udp`, `dccp` and `conntrack` take it: decimal numbers or names of
-    /// any protocol's services, in any order.
+    /// Parses an option's value as `udp`, `dccp` and `conntrack` do: decimal numbers or names of any
+    /// protocol's services, in any order.
     pub(super) fn parse_any(context: &Context<'_>, given: &Given<'_>) -> Result<Self, OptionError> {
         let (first, last) = given.parse(|value| {
             ends_of(value, 0..=u16::MAX, |one| {
@@ -94,14 +92,14 @@ impl PortRange {
         Ok(Self::of([first, last], given.invert))
     }
 
-    /// Adds it as an option.
+    /// Appends it as an option.
     pub(super) fn print(self, text: &mut Text, option: &str) {
         text.option(self.invert, option)
             .push(" ")
             .range(self.first, self.last);
     }
 
-    /// Adds it as an option, unless every port is in it.
+    /// Appends it as an option, unless it contains all ports.
     pub(super) fn print_unless_any(self, text: &mut Text, option: &str) {
         if self != Self::ANY {
             self.print(text, option);
@@ -110,7 +108,7 @@ impl PortRange {
 }
 
 impl PortRange {
-    /// Adds it as `iptables -L` shows it, unless every port is in it.
+    /// Appends it as `iptables -L` shows it, unless it contains all ports.
     pub(super) fn list(self, text: &mut Text, name: &str, protocol: Option<u8>, style: ListStyle) {
         let Self {
             first,
@@ -136,7 +134,7 @@ fn decimal_or_service(value: &BStr, names: &Names) -> Parsed<u16> {
         return number.ok_or_else(|| format!("`{value}` is more than 65535"));
     }
     names.service(value, None).ok_or_else(|| {
-        format!("`{value}` is neither a port's decimal number nor a service of /etc/services")
+        format!("`{value}` is neither a decimal port number nor a service in /etc/services")
     })
 }
 
@@ -181,7 +179,7 @@ mod tests {
         assert_eq!((of("010"), any("010")), (range(8, 8), range(10, 10)));
         assert_eq!((of("0x10:"), any("0x10:")), (range(16, 65535), None));
         assert_eq!((of("9:5"), any("9:5")), (None, range(9, 5)));
-        // iptables 1.8.9 takes the second for 0 in `udp`, `dccp` and `conntrack`.
+        // iptables 1.8.9 parses the second as 0 in `udp`, `dccp` and `conntrack`.
         for wrong in ["", "65536", "+5", "-5", "1:2:3", "no-such-service"] {
             assert_eq!((of(wrong), any(wrong)), (None, None), "{wrong}");
         }

@@ -1,7 +1,7 @@
-//! `-m quota`: matches until so many bytes went by.
+//! `-m quota`: matches packets until a number of bytes is used up.
 //!
 //! Data of revision 0 (`struct xt_quota_info`, `linux/netfilter/xt_quota.h`). The kernel counts in
-//! memory of its own: what is read is the quota that was set, not what is left of it.
+//! private memory: the data contains the initial quota, not the remaining one.
 
 use chainwright_sys::xt_quota::{XT_QUOTA_INVERT, xt_quota_info};
 use zerocopy::FromZeros;
@@ -12,14 +12,12 @@ use crate::xt::{
     write_struct,
 };
 
-/// `-m quota`: matches until so many bytes went by.
-///
-/// Matches until so many bytes went by, or from then on.
+/// `-m quota`: matches packets until a number of bytes is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Quota {
-    /// Bytes that match.
+    /// The quota in bytes.
     pub bytes: u64,
-    /// Whether packets match when they are used up, and not before.
+    /// Whether packets match only after the quota is used up.
     pub invert: bool,
 }
 
@@ -63,7 +61,7 @@ impl Extension for Quota {
 
     fn list(&self, text: &mut Text, _: ListStyle) {
         if self.invert {
-            // iptables 1.8.9 shows it as if it were not negated.
+            // iptables 1.8.9 prints it as if it were not negated.
             text.word(Self::NAME);
             return self.print(text);
         }

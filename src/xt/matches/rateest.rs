@@ -1,7 +1,7 @@
-//! `-m rateest`: compares the rate that an estimator measured.
+//! `-m rateest`: compares the rate of an estimator.
 //!
 //! Data of revision 0 (`struct xt_rateest_match_info`, `linux/netfilter/xt_rateest.h`). The target
-//! `RATEEST` makes estimators; they must be there before the rule.
+//! `RATEEST` creates estimators; they must exist before the rule.
 
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::xt_rateest::{
@@ -21,30 +21,28 @@ use crate::xt::{
 /// The name of an estimator: 1 to 15 bytes.
 pub type RateestName = Name<15>;
 
-/// `-m rateest`: compares the rate that an estimator measured.
-///
-/// Compares an estimator's rate with a number or with another estimator's.
+/// `-m rateest`: compares the rate of an estimator with a number or with another estimator.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Rateest {
     /// The estimator.
     pub first: RateestName,
     /// The estimator to compare with; `None` to compare with a number.
     pub second: Option<RateestName>,
-    /// How they are compared.
+    /// The comparison operator.
     pub operator: RateestOperator,
     /// Whether the result is negated.
     pub invert: bool,
-    /// Whether how far a rate is below its number is compared, instead of the rate: for both
-    /// estimators, or for the first against the second number.
+    /// Whether to compare how far each rate is below its number, instead of the rate itself: for
+    /// both estimators, or for the first one against the second number.
     pub delta: bool,
-    /// Compares bytes in a second: the first estimator's number, which only counts with `delta`,
-    /// and the second's, or the one to compare with.
+    /// Compares bytes per second: the number of the first estimator, which is only used with
+    /// `delta`, and the number of the second one, or the number to compare with.
     pub bytes: Option<[u32; 2]>,
-    /// Compares packets in a second: likewise.
+    /// Compares packets per second, in the same form.
     pub packets: Option<[u32; 2]>,
 }
 
-/// How rates are compared.
+/// Comparison operator for rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RateestOperator {
     /// The first is less.
@@ -61,7 +59,7 @@ const OPERATORS: [(&str, u16, RateestOperator); 3] = [
     ("rateest-eq", XT_RATEEST_MATCH_EQ, RateestOperator::Equal),
 ];
 
-/// Names of units and the bits in a second that each is, in lower case.
+/// Names of units in lower case, and their size in bits per second.
 const UNITS: [(&str, f64); 18] = [
     ("bit", 1.0),
     ("kibit", 1024.0),
@@ -195,7 +193,7 @@ impl Extension for Rateest {
                 _ => Ok(0),
             };
             if let (Some(first), None, None, false) = (first, other, &second, delta) {
-                return Err(first.error("without --rateest-delta the number is the second"));
+                return Err(first.error("without --rateest-delta, use the option of the second number"));
             }
             let both = [one(first)?, one(other)?];
             Ok((first.is_some() || other.is_some())
@@ -223,7 +221,7 @@ impl Extension for Rateest {
             Some(_) => " --rateest1",
         });
         text.name(&self.first);
-        // The operator stands once, behind the first's numbers of whichever comes first.
+        // The operator is printed once, after the first estimator's number of the first unit.
         let mut operator = OPERATORS.into_iter().find(|(.., o)| *o == self.operator);
         for (option, numbers, print) in [
             ("rateest-bps", self.bytes, print_bits as fn(u32, &mut Text)),
@@ -252,7 +250,7 @@ impl Extension for Rateest {
     }
 }
 
-/// The numbers that count.
+/// Clears the numbers that are not used.
 const fn counting(delta: bool, relative: bool, [first, second]: [u32; 2]) -> [u32; 2] {
     match (delta, relative) {
         (true, _) => [first, second],
@@ -261,7 +259,7 @@ const fn counting(delta: bool, relative: bool, [first, second]: [u32; 2]) -> [u3
     }
 }
 
-/// A number, if it is one, and the letters behind it in lower case.
+/// Splits a value into a number, if it is one, and the following letters in lower case.
 pub(in crate::xt) fn number_and_unit(value: &BStr) -> (Option<f64>, Vec<u8>) {
     let end = value.iter().position(u8::is_ascii_alphabetic);
     let (number, unit) = value.split_at(end.unwrap_or(value.len()));
@@ -269,7 +267,7 @@ pub(in crate::xt) fn number_and_unit(value: &BStr) -> (Option<f64>, Vec<u8>) {
     (number, unit.to_ascii_lowercase())
 }
 
-/// Reads a rate of bits or bytes in a second; in bytes.
+/// Parses a rate in bits or bytes per second; returns bytes.
 fn bits(value: &BStr) -> Parsed<u32> {
     let (number, unit) = number_and_unit(value);
     let scale = if unit.is_empty() {
@@ -283,11 +281,11 @@ fn bits(value: &BStr) -> Parsed<u32> {
     if !(0.0..4_294_967_296.0).contains(&bytes) {
         return Err(format!("`{value}` is not a rate from 0 to 34359Mbit"));
     }
-    // It fits; a part of a byte is cut off.
+    // Fits; fractions of a byte are cut off.
     Ok(bytes as u32)
 }
 
-/// Adds bytes in a second in bits, in the unit that iptables chooses if that is exact.
+/// Appends bytes per second as bits, in the unit that iptables chooses if it is exact.
 fn print_bits(bytes: u32, text: &mut Text) {
     let bits = u64::from(bytes) * 8;
     let exact = |unit: u64| bits.is_multiple_of(unit);
@@ -356,7 +354,7 @@ mod tests {
 
     #[test]
     fn what_the_real_tool_prints_wrongly() {
-        // 1.8.9 rounds to 1235Kbit; and it prints --rateest-gt twice, which it does not read back.
+        // 1.8.9 rounds to 1235Kbit, and it prints --rateest-gt twice, which it cannot parse.
         let text = "-m rateest --rateest x --rateest-gt --rateest-bps 1234560bit --rateest-pps 7";
         let rule = Rule::parse(Family::Ipv4, text).unwrap();
         assert_eq!(rule.to_string(), text);
@@ -382,7 +380,7 @@ mod tests {
             ),
             (
                 "--rateest x --rateest-gt --rateest-bps1 5",
-                "--rateest-bps1: without --rateest-delta the number is the second",
+                "--rateest-bps1: without --rateest-delta, use the option of the second number",
             ),
             (
                 "--rateest x --rateest-gt --rateest-bps 5mb",

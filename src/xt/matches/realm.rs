@@ -1,7 +1,7 @@
 //! `-m realm`: compares the realm of the packet's route.
 //!
-//! Data of revision 0 (`struct xt_realm_info`, `linux/netfilter/xt_realm.h`): value, mask, whether
-//! it is negated. Realms go by the names that `/etc/iproute2/rt_realms` has for them.
+//! Data of revision 0 (`struct xt_realm_info`, `linux/netfilter/xt_realm.h`): value, mask and
+//! negation. `/etc/iproute2/rt_realms` contains names for realms.
 
 use chainwright_sys::xt_realm::xt_realm_info;
 
@@ -12,7 +12,7 @@ use crate::xt::{
 
 /// `-m realm`: compares the realm of the packet's route.
 ///
-/// The realm of the packet's route and `mask` is `value`, or is not.
+/// Matches if the realm of the packet's route, masked with `mask`, equals `value`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Realm {
     /// Value to compare with.

@@ -1,4 +1,4 @@
-//! `-m recent`: keeps lists of addresses that were seen lately, and asks them.
+//! `-m recent`: maintains and checks lists of recently seen addresses.
 //!
 //! Data of revision 1 (`struct xt_recent_mtinfo_v1`, `linux/netfilter/xt_recent.h`), and of
 //! revision 0, which has no mask.
@@ -16,57 +16,55 @@ use crate::xt::{
     OptionSpec, Text, read_struct, write_struct,
 };
 
-/// The name of a list of addresses: 1 to 199 bytes, as a file in `/proc/net/xt_recent` has it.
+/// The name of a list of addresses: 1 to 199 bytes, used as a file name in `/proc/net/xt_recent`.
 pub type RecentName = Name<199>;
 
-/// `-m recent`: keeps lists of addresses that were seen lately, and asks them.
-///
-/// Asks or changes a list of addresses.
+/// `-m recent`: maintains and checks lists of recently seen addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Recent {
-    /// What is done.
+    /// The operation on the list.
     pub action: RecentAction,
     /// Whether the result is negated.
     pub invert: bool,
-    /// How long ago the address may have been seen, in seconds; 0 for any time.
+    /// Maximum age of the last packet from the address, in seconds; 0 for any age.
     pub seconds: u32,
-    /// Whether entries older than `seconds` are dropped from the list.
+    /// Whether to remove entries older than `seconds` from the list.
     pub reap: bool,
-    /// How often it must have been seen; 0 for any number.
+    /// Minimum number of packets from the address; 0 for any number.
     pub hit_count: u32,
-    /// Whether the packet must have the time to live that the list has for the address.
+    /// Whether the packet's time to live must equal the one stored for the address.
     pub same_ttl: bool,
     /// The list.
     pub name: RecentName,
-    /// Which of the packet's addresses.
+    /// The packet's address to use.
     pub side: RecentSide,
-    /// Bits of addresses that count; of the rule's family.
+    /// Mask for addresses, of the rule's family.
     pub mask: Mask,
 }
 
-/// What is done with a list.
+/// Operation on a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RecentAction {
-    /// The address is put into it: `--set`.
+    /// Adds the address: `--set`.
     Set,
-    /// The address is in it: `--rcheck`.
+    /// Checks whether the address is in the list: `--rcheck`.
     Check,
-    /// The address is in it, and is noted as seen now: `--update`.
+    /// Checks whether the address is in the list, and updates its time: `--update`.
     Update,
-    /// The address is in it, and is taken out: `--remove`.
+    /// Checks whether the address is in the list, and removes it: `--remove`.
     Remove,
 }
 
 /// An address of the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RecentSide {
-    /// Where it comes from.
+    /// The source address.
     Source,
-    /// Where it goes to.
+    /// The destination address.
     Destination,
 }
 
-/// Option, bit and meaning of each action.
+/// Option, bit and value of each action.
 const ACTIONS: [(&str, u8, RecentAction); 4] = [
     ("set", XT_RECENT_SET, RecentAction::Set),
     ("rcheck", XT_RECENT_CHECK, RecentAction::Check),
@@ -75,7 +73,7 @@ const ACTIONS: [(&str, u8, RecentAction); 4] = [
 ];
 
 impl Recent {
-    /// Whole source addresses of any age in a list.
+    /// Matches full source addresses of any age.
     #[must_use]
     pub const fn new(family: Family, action: RecentAction, name: RecentName) -> Self {
         Self {
@@ -100,7 +98,7 @@ impl Extension for Recent {
         OptionSpec::switch("rcheck").inverts(),
         OptionSpec::switch("update").inverts(),
         OptionSpec::switch("remove").inverts(),
-        // The kernel refuses these in other rules.
+        // The kernel refuses these together.
         OptionSpec::one("seconds").excludes(&["set"]),
         OptionSpec::switch("reap")
             .excludes(&["set"])
@@ -118,7 +116,7 @@ impl Extension for Recent {
         Difference::kept(
             "-m recent --set --name \"a b\" --mask 255.255.255.255 --rsource",
             "-m recent --set --name a b --mask 255.255.255.255 --rsource",
-            "iptables-save prints the name without quotes, so that its text cannot be loaded again.",
+            "iptables-save prints the name without quotes, so its output cannot be restored.",
         ),
         Difference::kept(
             "-m recent --update --seconds 4294967295 --name DEFAULT --mask 255.255.255.255 --rsource",
@@ -137,7 +135,7 @@ impl Extension for Recent {
             }
             _ => return None,
         };
-        // Revision 1 is revision 0 with a mask behind it.
+        // Revision 1 is revision 0 followed by a mask.
         let info: xt_recent_mtinfo = read_struct(info)?;
         let modifiers = XT_RECENT_TTL | XT_RECENT_REAP;
         let action = info.check_set & !modifiers;
@@ -160,7 +158,7 @@ impl Extension for Recent {
     }
 
     fn says_all(&self, _: Family, _: u8, _: &[u8]) -> bool {
-        true // what stands behind the name's NUL says nothing
+        true // bytes after the name's NUL have no meaning
     }
 
     fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
@@ -201,7 +199,7 @@ impl Extension for Recent {
             Some(name) => {
                 let value = name.parse(Name::parse)?;
                 if matches!(value.as_bytes(), b"." | b"..") || value.as_bytes().contains(&b'/') {
-                    return Err(name.error("a list's name is the name of a file in /proc"));
+                    return Err(name.error("a list name must be a valid name of a file in /proc"));
                 }
                 Self::new(context.family, action, value)
             }
@@ -238,7 +236,7 @@ impl Extension for Recent {
             text.push(" --rttl");
         }
         text.push(" --name").name(&self.name);
-        // The default, without the way through `fmt`.
+        // Fast path for the default, without formatting.
         if self.mask == Mask::whole(Family::Ipv4) {
             text.push(" --mask 255.255.255.255");
         } else {
@@ -283,11 +281,11 @@ impl Extension for Recent {
     }
 }
 
-/// The list that rules without `--name` use.
+/// The default list, for rules without `--name`.
 const DEFAULT: &[u8] = b"DEFAULT";
 
-/// The name and a NUL over the default's, as iptables leaves it: so that rules are equal byte by
-/// byte.
+/// Writes the name and a NUL over the default name, as iptables does, so that rules are equal
+/// byte by byte.
 fn name_field(name: &[u8]) -> [u8; XT_RECENT_NAME_LEN] {
     let mut field = field(DEFAULT);
     let whole = name.iter().chain(&[0]);
@@ -382,7 +380,7 @@ mod tests {
 
     #[test]
     fn what_the_real_tool_prints_wrongly() {
-        // 1.8.9 prints `--seconds -1`, and names with blanks without quotes.
+        // 1.8.9 prints `--seconds -1`, and names with spaces without quotes.
         let all = Recent {
             seconds: u32::MAX,
             ..Recent::new(Family::Ipv6, RecentAction::Check, Name::new("a b").unwrap())
@@ -410,7 +408,7 @@ mod tests {
             ),
             (
                 "--rcheck --name a/b",
-                "--name: a list's name is the name of a file in /proc",
+                "--name: a list name must be a valid name of a file in /proc",
             ),
             (
                 "--rcheck --name \"\"",

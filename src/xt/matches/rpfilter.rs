@@ -1,4 +1,4 @@
-//! `-m rpfilter`: looks whether the way back to the packet's source leads by where it came from.
+//! `-m rpfilter`: checks that the route to the packet's source uses the incoming interface.
 //!
 //! Data of revision 0 (`struct xt_rpfilter_info`, `linux/netfilter/xt_rpfilter.h`).
 
@@ -13,18 +13,18 @@ use crate::xt::{
 };
 
 bitflags::bitflags! {
-    /// `-m rpfilter`: looks whether the way back to the packet's source leads by where it came from.
+    /// `-m rpfilter`: checks that the route to the packet's source uses the incoming interface.
     ///
-    /// The way back leads by the interface that the packet came in by. No flag must be there.
+    /// All flags are optional.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct Rpfilter: u8 {
-        /// The way back may lead by any interface.
+        /// The route may use any interface.
         const LOOSE = XT_RPFILTER_LOOSE;
-        /// The way back is looked up with the packet's mark.
+        /// Uses the packet's mark in the route lookup.
         const VALIDMARK = XT_RPFILTER_VALID_MARK;
-        /// Packets with a local source pass.
+        /// Accepts packets with a local source.
         const ACCEPT_LOCAL = XT_RPFILTER_ACCEPT_LOCAL;
-        /// Negates: the packet fails.
+        /// Matches packets that fail the check.
         const INVERT = XT_RPFILTER_INVERT;
     }
 }

@@ -1,7 +1,7 @@
 //! `-m rt`: compares the routing header of an IPv6 packet.
 //!
-//! Data of revision 0 (`struct ip6t_rt`, `linux/netfilter_ipv6/ip6t_rt.h`). The kernel compares the
-//! segments left in any case: without `--rt-segsleft` with the range of all.
+//! Data of revision 0 (`struct ip6t_rt`, `linux/netfilter_ipv6/ip6t_rt.h`). The kernel always
+//! compares the remaining segments: without `--rt-segsleft`, with the full range.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -22,21 +22,21 @@ use crate::xt::{
 
 /// `-m rt`: compares the routing header of an IPv6 packet.
 ///
-/// The packet has a routing header, and all of this holds.
+/// The packet must have a routing header that meets all conditions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Rt {
     /// Type of the header.
     pub kind: Option<Compared<u32>>,
-    /// Fewest and most segments left.
+    /// Minimum and maximum of the remaining segments.
     pub segments_left: Option<Compared<(u32, u32)>>,
     /// Length of the header, in bytes.
     pub length: Option<Compared<u32>>,
-    /// The reserved field is zero. Only with type 0.
+    /// Whether the reserved field must be zero. Only with type 0.
     pub reserved: bool,
-    /// The header has these addresses in this order: 16 at most. Empty if it may have any. Only
+    /// Addresses that the header must contain in this order: at most 16. Empty to allow any. Only
     /// with type 0.
     pub addresses: Vec<Ipv6Addr>,
-    /// Whether other addresses may stand between those.
+    /// Whether other addresses are allowed between them.
     pub not_strict: bool,
 }
 
@@ -63,7 +63,7 @@ impl Extension for Rt {
         OptionSpec::switch("rt-0-not-strict").needs(&["rt-0-addrs"]),
     ];
     const DIFFERENCES: &'static [Difference] = &[
-        Difference::kept("-m rt ! --rt-segsleft 0:4294967295", "-m rt", "iptables-save leaves the option out, so that the rule that is loaded again matches every packet.").ipv6(),
+        Difference::kept("-m rt ! --rt-segsleft 0:4294967295", "-m rt", "iptables-save omits the option, so the rule matches every packet after a restore.").ipv6(),
     ];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -185,12 +185,12 @@ impl Extension for Rt {
     }
 }
 
-/// Addresses with commas between them.
+/// Parses addresses separated by commas.
 fn addresses(value: &BStr) -> Parsed<Vec<Ipv6Addr>> {
     let mut addresses = Vec::new();
     for one in value.split_str(",") {
         if addresses.len() == IP6T_RT_HOPS {
-            return Err(format!("there are more than {IP6T_RT_HOPS} addresses"));
+            return Err(format!("more than {IP6T_RT_HOPS} addresses"));
         }
         if let IpAddr::V6(address) = address(one.as_bstr(), Family::Ipv6)? {
             addresses.push(address);
@@ -249,7 +249,8 @@ mod tests {
     fn the_range_of_all() {
         let parse = |text: &str| Rule::parse(Family::Ipv6, text).unwrap().to_string();
         assert_eq!(parse("-m rt --rt-segsleft :"), "-m rt");
-        // iptables-save 1.8.9 prints no `--rt-segsleft` here, though nothing is outside that range.
+        // iptables-save 1.8.9 prints no `--rt-segsleft` here, although no value is outside that
+        // range.
         let none = "-m rt ! --rt-segsleft 0:4294967295";
         assert_eq!(parse(none), none);
     }
@@ -268,7 +269,7 @@ mod tests {
             ("--rt-type 0 --rt-0-addrs ::1,", "`` is not an IPv6 address"),
             (
                 &format!("--rt-type 0 --rt-0-addrs {many}"),
-                "there are more than 16 addresses",
+                "more than 16 addresses",
             ),
         ] {
             let fault = Rule::parse(Family::Ipv6, format!("-m rt {options}")).unwrap_err();

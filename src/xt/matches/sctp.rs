@@ -18,34 +18,34 @@ use crate::xt::{
     write_struct,
 };
 
-/// How the chunks of a packet are compared with types.
+/// Comparison of a packet's chunks with a list of types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SctpScope {
-    /// One of the types is there.
+    /// At least one of the types is present.
     Any,
-    /// All of the types are there.
+    /// All types are present.
     All,
-    /// No chunk is of another type.
+    /// No other types are present.
     Only,
 }
 
-/// A type of chunk, with flags that a chunk of this type must have.
+/// A chunk type, and the flags of its chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SctpChunk {
-    /// The type, one of those that have a name in iptables.
+    /// The type, one with a name in iptables.
     pub kind: u8,
     /// Flags to compare, as in the chunk's header.
     pub mask: u8,
-    /// Those of them that are set, the others not.
+    /// The flags in `mask` that must be set; the others must not be.
     pub flags: u8,
 }
 
-/// Chunks to compare with.
+/// Conditions for chunks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SctpChunks {
-    /// How they are compared.
+    /// How to compare them.
     pub scope: SctpScope,
-    /// The types, ascending; `None` for all that there are. At most four have a mask.
+    /// The types, in ascending order; `None` for all types. At most four have a mask.
     pub types: Option<Vec<SctpChunk>>,
     /// Whether the comparison is negated.
     pub invert: bool,
@@ -53,7 +53,7 @@ pub struct SctpChunks {
 
 /// `-m sctp`: compares ports and chunks of SCTP. The rule is for `-p sctp`.
 ///
-/// Ports and chunks of SCTP; the default compares nothing.
+/// The default compares nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Sctp {
     /// Source ports.
@@ -64,7 +64,7 @@ pub struct Sctp {
     pub chunks: Option<SctpChunks>,
 }
 
-/// Name, type and flags of each kind of chunk. The letters are those of bits 7 to 0.
+/// Name, number and flags of each chunk type. The letters belong to bits 7 to 0.
 const CHUNKS: [(&str, u8, &[u8; 8]); 22] = [
     ("DATA", 0, b"----IUBE"),
     ("INIT", 1, NO_FLAGS),
@@ -245,8 +245,8 @@ impl SctpChunks {
                     continue;
                 }
                 *word &= !bit;
-                // The kernel looks at the first of several; one of a type that is not in the map
-                // has no effect.
+                // The kernel only uses the first entry of a type, and ignores entries of types
+                // that are not in the map.
                 let of = flags.iter().find(|one| one.chunktype == *kind);
                 let (mask, flags) = of.map_or((0, 0), |one| (one.flag_mask, one.flag));
                 let known = letters(letters_of).fold(0, |all, (_, bit)| all | bit);
@@ -259,7 +259,7 @@ impl SctpChunks {
                     flags,
                 });
             }
-            // A type that has no name.
+            // A type without a name.
             if map.iter().any(|word| *word != 0) {
                 return None;
             }
@@ -303,8 +303,8 @@ impl SctpChunks {
     }
 }
 
-/// Reads `ALL`, `NONE` or a list of types with flags behind them: a capital letter for a flag that
-/// is set, a small one for a flag that is not.
+/// Parses `ALL`, `NONE` or a list of types followed by flags: an upper-case letter for a set flag,
+/// a lower-case letter for an unset one.
 fn types(value: &BStr) -> Parsed<Option<Vec<SctpChunk>>> {
     if value.eq_ignore_ascii_case(b"ALL") {
         return Ok(None);
@@ -313,9 +313,9 @@ fn types(value: &BStr) -> Parsed<Option<Vec<SctpChunk>>> {
         return Ok(Some(Vec::new()));
     }
     if value.is_empty() {
-        return Err("it is empty; NONE is for no type of chunk".to_owned());
+        return Err("it is empty; use NONE for no chunk type".to_owned());
     }
-    // One place for each that has a name, which bounds the list.
+    // One slot for each known type, which bounds the list.
     let mut types: [Option<SctpChunk>; CHUNKS.len()] = [None; CHUNKS.len()];
     for given in value.split_str(",").filter(|given| !given.is_empty()) {
         let (name, flags) = given.split_once_str(":").unwrap_or((given, b""));
@@ -342,7 +342,7 @@ fn types(value: &BStr) -> Parsed<Option<Vec<SctpChunk>>> {
     let types: Vec<_> = types.into_iter().flatten().collect();
     if types.iter().filter(|one| one.mask != 0).count() > XT_NUM_SCTP_FLAGS {
         return Err(format!(
-            "at most {XT_NUM_SCTP_FLAGS} types of chunk can have flags"
+            "at most {XT_NUM_SCTP_FLAGS} chunk types can have flags"
         ));
     }
     Ok(Some(types))
@@ -424,12 +424,12 @@ mod tests {
         assert_eq!(Sctp::read(Family::Ipv4, 1, &captured()), None);
         for (at, byte) in [
             (10, 1),     // a type without a name
-            (100, 1),    // no type at all
-            (264, 3),    // any and all
-            (269, 8),    // a flag that is set outside the mask
+            (100, 1),    // no type
+            (264, 3),    // both any and all
+            (269, 8),    // a flag outside the mask
             (270, 0x8e), // a flag without a name
-            (280, 5),    // more flags than there is room for
-            (283, 0x80), // fewer than none
+            (280, 5),    // too many flags
+            (283, 0x80), // a negative number of flags
             (284, 0x0e),
             (288, 0x0c),
         ] {
@@ -450,17 +450,17 @@ mod tests {
             let options = format!("-p sctp -m sctp {options}");
             Rule::parse(Family::Ipv4, options).unwrap_err().to_string()
         };
-        assert!(said("--chunk-types some DATA").contains("`some` is none of any, all, only"));
-        assert!(said("--chunk-types any DATA,ALL").contains("`ALL` is none of DATA, INIT"));
+        assert!(said("--chunk-types some DATA").contains("`some` is not one of any, all, only"));
+        assert!(said("--chunk-types any DATA,ALL").contains("`ALL` is not one of DATA, INIT"));
         assert!(said("--chunk-types any INIT:T").contains("INIT chunks have no flag `T`"));
         assert!(said("--chunk-types any DATA:-").contains("DATA chunks have no flag `-`"));
-        assert!(said("--chunk-types any \"\"").contains("NONE is for no type"));
+        assert!(said("--chunk-types any \"\"").contains("use NONE for no chunk type"));
         assert!(said("--chunk-types any").contains("--chunk-types takes two values"));
         let rule = Rule::parse(Family::Ipv4, "-p udp -m sctp --sport 1");
         assert!(rule.unwrap_err().to_string().contains("needs `-p sctp`"));
     }
 
-    /// iptables 1.8.9 writes the flags of `I_DATA` for another type of chunk, so that they have no
+    /// iptables 1.8.9 writes the flags of `I_DATA` for another chunk type, so that they have no
     /// effect, and does not print them.
     #[test]
     fn flags_of_every_type_are_its_own() {

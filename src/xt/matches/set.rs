@@ -1,7 +1,7 @@
 //! `-m set`: looks for the packet in a set of `ipset(8)`.
 //!
-//! Data of revision 4 (`struct xt_set_info_match_v4`, `linux/netfilter/xt_set.h`), and of the
-//! revisions before it: 3 has another padding on 32-bit x86, 1 and 2 no counters, 0 (IPv4 only) a
+//! Data of revision 4 (`struct xt_set_info_match_v4`, `linux/netfilter/xt_set.h`), and of earlier
+//! revisions: 3 has other padding on 32-bit x86, 1 and 2 have no counters, 0 (IPv4 only) has one
 //! number for each part of an element.
 
 use bstr::{BStr, ByteSlice};
@@ -24,52 +24,51 @@ use crate::xt::{
 };
 
 /// `-m set`: looks for the packet in a set of `ipset(8)`.
-///
-/// The packet is in a set, or is not.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Set {
     /// The set.
     pub set: SetId,
-    /// Which of the packet's parts are looked for.
+    /// The parts of the packet to look up.
     pub directions: SetDirections,
     /// Whether the packet must not be in it.
     pub invert: bool,
-    /// Whether an element that is marked `nomatch` counts as found: `--return-nomatch`.
+    /// Whether an element marked `nomatch` counts as a match: `--return-nomatch`.
     pub return_nomatch: bool,
-    /// Whether the element's counters stay as they are: `! --update-counters`.
+    /// Whether to leave the element's counters unchanged: `! --update-counters`.
     pub keep_counters: bool,
-    /// Whether, in a list of sets, the member's counters stay as they are:
+    /// Whether, for a list of sets, to leave the member's counters unchanged:
     /// `! --update-subcounters`.
     pub keep_subcounters: bool,
-    /// What the element's packets are compared with.
+    /// Condition for the element's packet counter.
     pub packets: Option<SetCounter>,
-    /// What the element's bytes are compared with.
+    /// Condition for the element's byte counter.
     pub bytes: Option<SetCounter>,
 }
 
-/// For each part of a set's elements whether the packet's source or destination is looked for.
+/// For each part of a set's elements, whether to look up the packet's source or destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SetDirections {
     count: u8,
-    /// Bit 1 for the first part to bit 6.
+    /// Bit 1 is the first part, up to bit 6.
     sources: u8,
 }
 
-/// What an element's counter must be.
+/// A condition for an element's counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SetCounter {
-    /// This number.
+    /// Equal to this number.
     Equal(u64),
-    /// Another number.
+    /// Not equal to this number.
     NotEqual(u64),
-    /// Less.
+    /// Less than this number.
     Less(u64),
-    /// More.
+    /// Greater than this number.
     Greater(u64),
 }
 
 impl SetDirections {
-    /// One of one to six parts each: `true` for the source; `None` for another number of parts.
+    /// Creates it from one to six parts: `true` for the source; `None` for another number of
+    /// parts.
     #[must_use]
     pub fn new(sources: &[bool]) -> Option<Self> {
         let count = u8::try_from(sources.len()).ok()?;
@@ -90,14 +89,14 @@ impl SetDirections {
         (1..=self.count).map(move |bit| self.sources & 1 << bit != 0)
     }
 
-    /// Reads `src,dst,…`.
+    /// Parses `src,dst,…`.
     fn parse(value: &BStr) -> Parsed<Self> {
         let words = value.split_str(",").map(|word| match word {
             b"src" => Some(true),
             b"dst" => Some(false),
             _ => None,
         });
-        // One more than there may be is enough to see that there are too many.
+        // One more than the maximum is enough to detect too many.
         let words: Option<Vec<_>> = words.take(usize::from(IPSET_DIM_MAX) + 1).collect();
         words.and_then(|words| Self::new(&words)).ok_or_else(|| {
             format!("`{value}` is not one to {IPSET_DIM_MAX} of src and dst, like src,dst")
@@ -114,7 +113,7 @@ impl SetDirections {
     }
 }
 
-/// Set, parts and further flags of a kernel's struct.
+/// Decodes set, parts and further flags of a kernel struct.
 pub(in crate::xt) fn read_info(info: xt_set_info) -> Option<(SetId, SetDirections, u8)> {
     let bits = (1..=IPSET_DIM_MAX).contains(&info.dim).then(|| {
         // At most bits 1 to 6.
@@ -127,7 +126,7 @@ pub(in crate::xt) fn read_info(info: xt_set_info) -> Option<(SetId, SetDirection
     Some((SetId::Index(info.index), directions, info.flags & !bits))
 }
 
-/// Revision 0's form as that of the later ones; flags beside the parts' only as
+/// Converts revision 0's struct to the later form; its only flag besides the parts is
 /// [`IPSET_INV_MATCH`].
 pub(in crate::xt) fn upgrade(old: xt_set_info_v0) -> Option<xt_set_info> {
     let mut info = xt_set_info {
@@ -154,7 +153,7 @@ pub(in crate::xt) fn upgrade(old: xt_set_info_v0) -> Option<xt_set_info> {
     Some(info)
 }
 
-/// The reverse of [`read_info`]. A set without an index gets the one that no set has.
+/// The reverse of [`read_info`]. A set without an index gets the invalid index.
 pub(in crate::xt) const fn write_info(
     set: &SetId,
     directions: SetDirections,
@@ -170,14 +169,14 @@ pub(in crate::xt) const fn write_info(
     }
 }
 
-/// Reads a set's name and what is looked for.
+/// Parses a set's name and its parts.
 pub(in crate::xt) fn parse_set(given: &Given<'_>) -> Result<(SetId, SetDirections), OptionError> {
     let name = given.parse(Name::parse)?;
     Ok((SetId::Name(name), given.parse_second(SetDirections::parse)?))
 }
 
 impl SetCounter {
-    /// `None` outside if it cannot be said.
+    /// Decodes a condition; the outer `None` stands for an unknown operator.
     const fn read(op: u8, value: u64) -> Option<Option<Self>> {
         Some(match op {
             IPSET_COUNTER_NONE => None,
@@ -285,7 +284,7 @@ impl Extension for Set {
             _ => return None,
         };
         let (set, directions, more) = read_info(info)?;
-        // The last of these only says that counters are compared.
+        // The last one only means that counters are compared.
         let known = IPSET_FLAG_RETURN_NOMATCH
             | IPSET_FLAG_SKIP_COUNTER_UPDATE
             | IPSET_FLAG_SKIP_SUBCOUNTER_UPDATE
@@ -398,7 +397,7 @@ mod tests {
         assert_eq!(set.to_string(), TEXT);
         let mut rule = Rule::parse(Family::Ipv4, TEXT).unwrap();
         assert_eq!(rule.matches, [set.clone()]);
-        // Without an index it cannot be written.
+        // Encoding fails without an index.
         let error = set.encode(Family::Ipv4).unwrap_err();
         let name = Name::new("two").unwrap();
         assert_eq!(error, UnresolvedSet { name }.into());
@@ -411,7 +410,7 @@ mod tests {
     #[test]
     #[cfg(all(target_endian = "little", not(target_arch = "x86")))]
     fn older_revisions() {
-        // As the header lays them out.
+        // From the struct definitions in the header.
         let value = |revision, info: &[u8]| Set::read(Family::Ipv4, revision, info);
         let mut three = captured();
         (three[8], three[16], three[24], three[32]) = (4, 5, 2, 7);

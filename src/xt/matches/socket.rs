@@ -1,7 +1,7 @@
-//! `-m socket`: looks whether there is a socket for the packet.
+//! `-m socket`: checks whether there is a socket for the packet.
 //!
-//! Data of revisions 1 to 3 (`struct xt_socket_mtinfo1` to `3`, `linux/netfilter/xt_socket.h`); that
-//! of revision 0 says nothing.
+//! Data of revisions 1 to 3 (`struct xt_socket_mtinfo1` to `3`, `linux/netfilter/xt_socket.h`);
+//! revision 0 has no data.
 
 use chainwright_sys::xt_socket::{
     XT_SOCKET_FLAGS_V1, XT_SOCKET_FLAGS_V2, XT_SOCKET_FLAGS_V3, XT_SOCKET_NOWILDCARD,
@@ -14,14 +14,14 @@ use crate::xt::{
 };
 
 bitflags::bitflags! {
-    /// `-m socket`: looks whether there is a socket for the packet.
+    /// `-m socket`: checks whether there is a socket for the packet.
     ///
-    /// There is a socket for the packet. No flag must be there.
+    /// All flags are optional.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct Socket: u8 {
         /// The socket must be transparent (`IP_TRANSPARENT`).
         const TRANSPARENT = XT_SOCKET_TRANSPARENT;
-        /// A listening socket that is bound to no address will do, too.
+        /// Also accepts a listening socket that is bound to no address.
         const NOWILDCARD = XT_SOCKET_NOWILDCARD;
         /// The packet gets the socket's mark.
         const RESTORE_SKMARK = XT_SOCKET_RESTORESKMARK;

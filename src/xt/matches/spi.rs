@@ -1,17 +1,17 @@
-//! Security parameter indices to compare with, as several matches have them.
+//! Security parameter indices, shared by several matches.
 
 use crate::xt::value::{ends_of, number};
 use crate::xt::{Given, OptionError, Text};
 
-/// A range of security parameter indices (of `ipcomp`: compression parameter indices), or what is
-/// outside it; host byte order. Nothing is within a range that ends before it starts.
+/// A range of security parameter indices (for `ipcomp`: compression parameter indices),
+/// optionally negated; in host byte order. A reversed range contains no index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SpiRange {
     /// The lowest index.
     pub first: u32,
     /// The highest index.
     pub last: u32,
-    /// Whether indices outside the range are meant.
+    /// Whether to match indices outside the range.
     pub invert: bool,
 }
 
@@ -22,14 +22,14 @@ impl Default for SpiRange {
 }
 
 impl SpiRange {
-    /// Every index.
+    /// All indices.
     pub const ANY: Self = Self {
         first: 0,
         last: u32::MAX,
         invert: false,
     };
 
-    /// Takes it from a kernel's struct; `None` if there are other flags than for its negation.
+    /// Decodes the fields of a kernel struct; `None` if there are unknown flags.
     pub(super) fn read([first, last]: [u32; 2], flags: u8, negation: u8) -> Option<Self> {
         (flags & !negation == 0).then_some(Self {
             first,
@@ -55,7 +55,7 @@ impl SpiRange {
         })
     }
 
-    /// Adds it as an option, unless every index is in it.
+    /// Appends it as an option, unless it contains all indices.
     pub(super) fn print(self, text: &mut Text, option: &str) {
         if self == Self::ANY {
             return;
@@ -64,7 +64,7 @@ impl SpiRange {
             .push(" ")
             .range(self.first, self.last);
     }
-    /// The same as `iptables -L` shows it.
+    /// Appends it as `iptables -L` shows it.
     pub(super) fn list(self, text: &mut Text) {
         if self == Self::ANY {
             return;

@@ -1,8 +1,8 @@
 //! `-m srh`: compares the segment routing header of an IPv6 packet.
 //!
 //! Data of revision 1 (`struct ip6t_srh1`, `linux/netfilter_ipv6/ip6t_srh.h`), or of revision 0
-//! (`struct ip6t_srh`), which has no segments. What is negated is flagged apart from what is
-//! compared. One number serves "equal", "more" and "less", and all that are flagged must hold.
+//! (`struct ip6t_srh`), which has no segments. Comparisons and negations have separate flags. The
+//! comparisons "equal", "more" and "less" share one number, and all flagged comparisons must be true.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -58,24 +58,24 @@ bitflags::bitflags! {
 
 /// `-m srh`: compares the segment routing header of an IPv6 packet.
 ///
-/// The packet has a segment routing header, and all comparisons hold. What takes part in no
-/// comparison is zero.
+/// The packet must have such a header, and all comparisons must be true. Fields that are not compared
+/// are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Srh {
-    /// What is compared.
+    /// The comparisons.
     pub compared: SrhComparisons,
-    /// Those that must not hold.
+    /// The negated comparisons.
     pub negated: SrhComparisons,
     /// Next header (`IPPROTO_*`).
     pub next_header: u8,
-    /// Length of the header as it stands there: in units of 8 bytes, without the first.
+    /// Length field of the header: in units of 8 bytes, without the first unit.
     pub length: u8,
     /// Segments left.
     pub segments_left: u8,
     /// Index of the last entry.
     pub last_entry: u8,
-    /// The struct's number, host byte order. The kernel compares its bytes with the header's as they
-    /// are, so that a little-endian machine sees the header's tag with its two bytes swapped.
+    /// The struct's number in host byte order. The kernel compares its bytes with the header's
+    /// without conversion, so that a little-endian host compares the tag with its two bytes swapped.
     pub tag: u16,
     /// Address and prefix length of the segment before the active one.
     pub previous: (Ipv6Addr, u8),
@@ -122,7 +122,7 @@ const COMPARISONS: [(&str, SrhComparisons); 14] = [
     ("srh-lsid", SrhComparisons::LAST),
 ];
 
-/// A field that comparisons are with.
+/// A field that takes part in comparisons.
 enum Field<'a> {
     Byte(&'a mut u8),
     Tag(&'a mut u16),
@@ -130,7 +130,7 @@ enum Field<'a> {
 }
 
 impl Srh {
-    /// The field that this comparison is with, and all comparisons that are.
+    /// Returns the field of this comparison, and all comparisons of that field.
     fn field(&mut self, comparison: SrhComparisons) -> (Field<'_>, SrhComparisons) {
         use SrhComparisons as C;
         let length = C::LENGTH_EQUAL | C::LENGTH_GREATER | C::LENGTH_LESS;
@@ -148,7 +148,7 @@ impl Srh {
         }
     }
 
-    /// Clears what takes part in no comparison.
+    /// Clears fields that are not compared.
     fn canonical(mut self) -> Self {
         self.negated &= self.compared;
         for (_, comparison) in COMPARISONS {
@@ -268,7 +268,7 @@ impl Extension for Srh {
                     let value = one.parse(number)?;
                     if compared.intersects(with) && value != *byte {
                         return Err(one.error(format!(
-                            "there is one number for -eq, -gt and -lt, and it is {byte} already"
+                            "-eq, -gt and -lt share one number, which is already {byte}"
                         )));
                     }
                     *byte = value;
@@ -301,8 +301,8 @@ impl Extension for Srh {
     }
 }
 
-/// `address`, `address/prefix` or `address/mask`, the address with all its bits. The mask has no
-/// gaps.
+/// Parses `address`, `address/prefix` or `address/mask`, and keeps all bits of the address. The mask
+/// must not have gaps.
 fn segment(value: &BStr) -> Parsed<(Ipv6Addr, u8)> {
     let (text, mask) = match value.split_once_str("/") {
         Some((text, mask)) => (text.as_bstr(), mask.as_bstr()),
@@ -319,7 +319,7 @@ fn segment(value: &BStr) -> Parsed<(Ipv6Addr, u8)> {
             u8::try_from(prefix_length(mask)?).ok()
         });
     let wrong = || {
-        format!("`{mask}` is neither a prefix length from 0 to 128 nor a mask of ones, then zeros")
+        format!("`{mask}` is neither a prefix length from 0 to 128 nor a contiguous mask")
     };
     Ok((segment, prefix.ok_or_else(wrong)?))
 }
@@ -365,8 +365,8 @@ mod tests {
     #[test]
     #[cfg(target_endian = "little")]
     fn reads_revision_0() {
-        // Made from the header: `! --srh-next-hdr 17 --srh-hdr-len-gt 4`, with numbers and a negation
-        // that take part in no comparison.
+        // Built from the header: `! --srh-next-hdr 17 --srh-hdr-len-gt 4`, with numbers and a
+        // negation that no comparison uses.
         let info = [17, 4, 9, 9, 9, 9, 5, 0, 0x41, 0, 0, 0, 0, 0, 0, 0];
         let srh = Srh::read(Family::Ipv6, 0, &info).unwrap();
         assert_eq!(
@@ -379,7 +379,7 @@ mod tests {
         );
         assert_eq!(parsed.unwrap().matches, [Match::Srh(srh)]);
         assert_eq!(Srh::read(Family::Ipv6, 0, &info[..9]), None);
-        // Segments are of revision 1.
+        // Segments require revision 1.
         let mut segments = info;
         segments[7] = 8;
         assert_eq!(Srh::read(Family::Ipv6, 0, &segments), None);
@@ -392,7 +392,7 @@ mod tests {
             ("--srh-tag 65536", "`65536` is not a number from 0 to 65535"),
             (
                 "--srh-hdr-len-lt 8 --srh-hdr-len-gt 4",
-                "--srh-hdr-len-gt: there is one number for -eq, -gt and -lt, and it is 8 already",
+                "--srh-hdr-len-gt: -eq, -gt and -lt share one number, which is already 8",
             ),
             ("--srh-psid host", "`host` is not an IPv6 address"),
             ("--srh-psid a::1/129", "`129` is neither a prefix length"),

@@ -1,4 +1,4 @@
-//! `-m statistic`: matches some packets, at random or in turn.
+//! `-m statistic`: matches a share of packets, randomly or every nth.
 //!
 //! Data of revision 0 (`struct xt_statistic_info`, `linux/netfilter/xt_statistic.h`).
 
@@ -14,30 +14,28 @@ use crate::xt::{
     read_struct, write_struct,
 };
 
-/// `-m statistic`: matches some packets, at random or in turn.
-///
-/// Matches some packets, or all but them.
+/// `-m statistic`: matches a share of packets, randomly or every nth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Statistic {
-    /// How packets are chosen.
+    /// How packets are selected.
     pub mode: StatisticMode,
-    /// Whether those that are chosen do not match, and the others do.
+    /// Whether the packets that are not selected match.
     pub invert: bool,
 }
 
-/// How packets are chosen.
+/// How packets are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StatisticMode {
-    /// At random.
+    /// Randomly.
     Random {
         /// The probability in units of 2⁻³¹: 0 is never, 2³¹ and more is always.
         probability: u32,
     },
-    /// In turn.
+    /// Every nth packet.
     Nth {
-        /// Every so many packets; at least 1.
+        /// The interval; at least 1.
         every: u32,
-        /// Which of them, from 0: less than `every`.
+        /// Index of the packet in the interval, from 0: less than `every`.
         packet: u32,
     },
 }
@@ -59,7 +57,7 @@ impl Extension for Statistic {
     const DIFFERENCES: &'static [Difference] = &[Difference::refused(
         "-m statistic --mode random --probability 0x.8p0",
         "-m statistic --mode random --probability 0.50000000000",
-        "Nobody writes a probability in hexadecimal digits; it is a slip.",
+        "A probability in hexadecimal digits is most likely a mistake.",
     )];
     const HAS_EFFECTS: bool = true;
 
@@ -91,7 +89,7 @@ impl Extension for Statistic {
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_statistic_info::new_zeroed();
         info.flags = if self.invert { XT_STATISTIC_INVERT } else { 0 };
-        // The kernel does not use the third number; this is what iptables puts there.
+        // The kernel does not use the third number; iptables writes this.
         (info.mode, info.u) = match self.mode {
             StatisticMode::Random { probability } => {
                 (XT_STATISTIC_MODE_RANDOM, [probability, 0, probability])
@@ -137,7 +135,7 @@ impl Extension for Statistic {
                     invert,
                 })
             }
-            // The table of options leaves only those of the other mode.
+            // The table of options excludes the options of the other mode.
             (false, ..) => Err(mode.error("random needs --probability")),
             (true, ..) => Err(mode.error("nth needs --every and --packet")),
         }
@@ -163,19 +161,19 @@ impl Extension for Statistic {
     }
 }
 
-/// Reads a number from 0 to 1; in units of 2⁻³¹.
+/// Parses a number from 0 to 1; returns units of 2⁻³¹.
 fn fraction(value: &BStr) -> Parsed<u32> {
     let read = value
         .to_str()
         .ok()
         .and_then(|text| text.parse::<f64>().ok());
     let read = read.filter(|number| (0.0..=1.0).contains(number));
-    // No more than 2³¹, so that nothing is cut off.
+    // Fits: at most 2³¹.
     read.map(|number| (number * f64::from(CERTAIN)).round() as u32)
         .ok_or_else(|| format!("`{value}` is not a number from 0 to 1"))
 }
 
-/// Adds a number in units of 2⁻³¹ as C's `%.11f` does: exactly, with halves rounded to even.
+/// Appends a number in units of 2⁻³¹ like C's `%.11f`: exactly, with halves rounded to even.
 fn print_fraction(number: u32, text: &mut Text) {
     // 10¹¹ / 2³¹ = 5¹¹ / 2²⁰, and 2³² × 5¹¹ is less than 2⁶⁴.
     let scaled = u64::from(number) * 5_u64.pow(11);
@@ -234,7 +232,7 @@ mod tests {
                 probability: 1 << 31
             }
         );
-        // In turn: the packet must be one of them, and 2³² packets are too many.
+        // Every nth packet: the index must be in the interval, and 2³² packets are too many.
         info[0] = 1;
         assert!(Statistic::read(Family::Ipv4, 0, &info).is_some());
         info[11] = 0x2b;
@@ -273,7 +271,7 @@ mod tests {
             ("--mode random", "--mode: random needs --probability"),
             (
                 "--mode some --probability 1",
-                "--mode: `some` is none of random, nth",
+                "--mode: `some` is not one of random, nth",
             ),
             ("--mode nth --packet 0", "--packet needs --every"),
             ("--mode nth --every 3", "--every needs --packet"),

@@ -1,6 +1,6 @@
-//! `-m string`: looks for bytes in the packet.
+//! `-m string`: searches for bytes in the packet.
 //!
-//! Data of revision 1, and of revision 0, which knows no `--icase` (`struct xt_string_info`,
+//! Data of revision 1, and of revision 0, which does not support `--icase` (`struct xt_string_info`,
 //! `linux/netfilter/xt_string.h`).
 
 use bstr::{BStr, BString, ByteSlice};
@@ -18,24 +18,22 @@ use crate::xt::{
     read_struct, write_struct,
 };
 
-/// Longest name of an algorithm, in bytes.
+/// Maximum length of an algorithm's name, in bytes.
 const LONGEST_ALGORITHM: usize = XT_STRING_MAX_ALGO_NAME_SIZE - 1;
 
-/// `-m string`: looks for bytes in the packet.
-///
-/// The packet has these bytes in it, or has not.
+/// `-m string`: searches for bytes in the packet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct String {
     /// The bytes: 1 to 128.
     pub pattern: BString,
-    /// How they are looked for: `bm` (Boyer-Moore) or `kmp` (Knuth-Morris-Pratt), or what else the
-    /// kernel has; at most 15 bytes.
+    /// The search algorithm: `bm` (Boyer-Moore), `kmp` (Knuth-Morris-Pratt), or another one of the kernel;
+    /// at most 15 bytes.
     pub algorithm: BString,
-    /// Where the search starts, in bytes from the start of the IP header.
+    /// Start of the search, in bytes from the start of the IP header.
     pub from: u16,
-    /// Where it ends, in bytes from the start of the IP header; not before `from`.
+    /// End of the search, in bytes from the start of the IP header; not before `from`.
     pub to: u16,
-    /// Whether upper and lower case are the same.
+    /// Whether to ignore case.
     pub ignore_case: bool,
     /// Whether the comparison is negated.
     pub invert: bool,
@@ -50,11 +48,11 @@ fn plain(value: &BStr) -> Parsed<BString> {
     Ok(value.to_owned())
 }
 
-/// Bytes as they are, but for blocks between `|`, in which they stand as pairs of hexadecimal
-/// digits with or without a blank between them. Outside of blocks, `\` takes the next byte as it is.
+/// Parses literal bytes, with blocks between `|` that contain pairs of hexadecimal digits, optionally
+/// separated by spaces. Outside blocks, `\` escapes the next byte.
 ///
-/// iptables takes a byte behind a closing `|` as it is, even a `|` or `\`. Since that is hardly what
-/// was meant, those two are refused there.
+/// After a closing `|`, iptables takes the next byte literally, even a `|` or `\`. That is probably not
+/// intended, so this refuses these two bytes there.
 fn hexadecimal(value: &BStr) -> Parsed<BString> {
     let mut pattern = BString::default();
     let mut rest: &[u8] = value;
@@ -63,19 +61,19 @@ fn hexadecimal(value: &BStr) -> Parsed<BString> {
         match *first {
             b'\\' => {
                 let [byte, behind @ ..] = rest else {
-                    return Err("the `\\` at the end takes a byte behind it".to_owned());
+                    return Err("the `\\` at the end must be followed by a byte".to_owned());
                 };
                 pattern.push(*byte);
                 rest = behind;
             }
             b'|' => {
                 let Some((block, behind)) = rest.split_once_str("|") else {
-                    return Err("the `|` that opens a block is not closed by another".to_owned());
+                    return Err("unclosed `|`".to_owned());
                 };
                 digits(block, &mut pattern)?;
                 if matches!(behind.first(), Some(b'|' | b'\\')) {
                     return Err(
-                        "behind the `|` that closes a block stands no `|` or `\\`".to_owned()
+                        "a closing `|` cannot be followed by `|` or `\\`".to_owned()
                     );
                 }
                 rest = behind;
@@ -86,11 +84,11 @@ fn hexadecimal(value: &BStr) -> Parsed<BString> {
     plain(pattern.as_bstr())
 }
 
-/// Adds what a block says.
+/// Appends the bytes of a block.
 fn digits(block: &[u8], pattern: &mut BString) -> Parsed<()> {
     let wrong = || {
         format!(
-            "`|{}|` is not made of pairs of hexadecimal digits with one blank between them at most",
+            "`|{}|` is not pairs of hexadecimal digits with at most one space between them",
             block.as_bstr()
         )
     };
@@ -246,14 +244,14 @@ impl Extension for String {
 }
 
 impl String {
-    /// Whether it can stand in quotes as it is. A `\` at its end is printed in a block, although the quotes
-    /// would do.
+    /// Whether it can be printed in quotes without a block. A trailing `\` is printed in a block, although
+    /// quotes would be enough.
     fn is_printable(&self) -> bool {
         let printable = |byte: &u8| (b' '..=b'~').contains(byte);
         self.pattern.iter().all(printable) && !self.pattern.ends_with(b"\\")
     }
 
-    /// Adds the bytes in quotes.
+    /// Appends the bytes in quotes.
     fn print_pattern(&self, text: &mut Text) {
         if self.is_printable() {
             quoted(text, &self.pattern);
@@ -273,7 +271,7 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// What iptables-legacy 1.8.9 wrote for `! --hex-string "ab|0d0a|" --algo bm --icase --from 10
+    /// Data from iptables-legacy 1.8.9 for `! --hex-string "ab|0d0a|" --algo bm --icase --from 10
     /// --to 100` (from `strace -xx`).
     fn captured() -> [u8; 160] {
         let mut info = [0; 160];
@@ -296,7 +294,7 @@ mod tests {
         };
         let read = |revision, info: &[u8]| String::read(Family::Ipv4, revision, info);
         assert_eq!(read(1, &captured()), Some(string.clone()));
-        // Revision 0 negates if there is anything.
+        // Revision 0 negates for any value other than 0.
         let old = String {
             ignore_case: false,
             ..string.clone()
@@ -317,11 +315,11 @@ mod tests {
         assert_eq!(read(2, &captured()), None);
         for (at, byte) in [
             (148, 0),   // no bytes
-            (148, 129), // more than there is room for
+            (148, 129), // too many bytes
             (149, 4),   // an unknown flag
-            (0, 101),   // starts behind its end
+            (0, 101),   // starts after its end
             (4, 0),     // no algorithm
-            (4, b' '),  // no algorithm's name
+            (4, b' '),  // not a valid name of an algorithm
         ] {
             let mut info = captured();
             info[at] = byte;
@@ -345,11 +343,11 @@ mod tests {
         }
         for (text, reason) in [
             ("", "it has 0 bytes; 1 to 128 are allowed"),
-            ("x\\", "the `\\` at the end takes a byte behind it"),
-            ("|41", "the `|` that opens a block is not closed by another"),
+            ("x\\", "the `\\` at the end must be followed by a byte"),
+            ("|41", "unclosed `|`"),
             (
                 "|41||42|",
-                "behind the `|` that closes a block stands no `|` or `\\`",
+                "a closing `|` cannot be followed by `|` or `\\`",
             ),
         ] {
             assert_eq!(read(text), Err(reason.to_owned()), "{text}");

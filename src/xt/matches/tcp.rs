@@ -1,7 +1,7 @@
 //! `-m tcp`: compares ports, flags and options of the TCP header. The rule is for `-p tcp`.
 //!
-//! Data of revision 0: `struct xt_tcp` (`linux/netfilter/xt_tcpudp.h`). `iptables-nft` writes what
-//! it can of it as native expressions since 1.8.8.
+//! Data of revision 0: `struct xt_tcp` (`linux/netfilter/xt_tcpudp.h`). Since 1.8.8,
+//! `iptables-nft` writes native expressions instead where possible.
 
 use chainwright_sys::xt_tcpudp::{
     XT_TCP_INV_DSTPT, XT_TCP_INV_FLAGS, XT_TCP_INV_MASK, XT_TCP_INV_OPTION, XT_TCP_INV_SRCPT,
@@ -17,37 +17,37 @@ use crate::xt::{
 };
 
 bitflags::bitflags! {
-    /// Flags of TCP, as bits of byte 13 of its header.
+    /// TCP flags, as bits of byte 13 of the header.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct TcpFlags: u8 {
-        /// The sender has no more to send.
+        /// The sender has no more data.
         const FIN = 0x01;
         /// The first segment of a direction.
         const SYN = 0x02;
-        /// The connection is broken off.
+        /// The connection is reset.
         const RST = 0x04;
-        /// Data is to be handed on at once.
+        /// The receiver should pass the data on immediately.
         const PSH = 0x08;
-        /// The acknowledgement number counts.
+        /// The acknowledgement number is valid.
         const ACK = 0x10;
-        /// The urgent pointer counts.
+        /// The urgent pointer is valid.
         const URG = 0x20;
     }
 }
 
-/// The flags of `mask` are `comp`, or are not.
+/// Matches if the flags in `mask` equal `comp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct TcpFlagsTest {
     /// Flags to compare.
     pub mask: TcpFlags,
-    /// Those of them that are set, the others not.
+    /// The flags in `mask` that must be set; the others must not be.
     pub comp: TcpFlags,
     /// Whether the comparison is negated.
     pub invert: bool,
 }
 
 impl TcpFlagsTest {
-    /// `--syn`: the packet asks for a connection.
+    /// `--syn`: the packet requests a connection.
     pub const SYN: Self = Self {
         mask: TcpFlags::SYN
             .union(TcpFlags::RST)
@@ -60,7 +60,7 @@ impl TcpFlagsTest {
 
 /// `-m tcp`: compares ports, flags and options of the TCP header. The rule is for `-p tcp`.
 ///
-/// Ports, flags and an option of a TCP header; the default compares nothing.
+/// The default compares nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Tcp {
     /// Source ports.
@@ -69,7 +69,7 @@ pub struct Tcp {
     pub destination: PortRange,
     /// Flags.
     pub flags: TcpFlagsTest,
-    /// Kind of a TCP option that is there, from 1; 0 says nothing.
+    /// Kind of a TCP option that must be present, from 1; 0 is not compared.
     pub option: Option<Compared<u8>>,
 }
 
@@ -89,7 +89,7 @@ impl Extension for Tcp {
     const DIFFERENCES: &'static [Difference] = &[Difference::kept(
         "-p tcp -m tcp ! --dport 0:65535",
         "-p tcp -m tcp",
-        "iptables-save leaves the option out, so that the rule that is loaded again matches every packet.",
+        "iptables-save omits the option, so the rule matches every packet after a restore.",
     )];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -106,7 +106,7 @@ impl Extension for Tcp {
                 comp: TcpFlags::from_bits(info.flg_cmp)?,
                 invert: inverted(XT_TCP_INV_FLAGS),
             },
-            // The kernel does not look at the negation if there is no option.
+            // The kernel ignores the negation if there is no option.
             option: (info.option != 0).then_some(Compared {
                 value: info.option,
                 invert: inverted(XT_TCP_INV_OPTION),
@@ -215,7 +215,7 @@ impl Extension for Tcp {
     }
 }
 
-/// Names of flags: those that are printed first.
+/// Names of flags; the printed ones come first.
 const WORDS: [(&str, u8); 8] = [
     ("FIN", 0x01),
     ("SYN", 0x02),
@@ -231,7 +231,7 @@ fn print_flags(flags: TcpFlags, text: &mut Text) {
     list_flags(flags, text.push(" "));
 }
 
-/// Adds the names of flags, without a blank.
+/// Appends the names of flags, without a space.
 fn list_flags(flags: TcpFlags, text: &mut Text) {
     let mut separator = "";
     for (name, bit) in &WORDS[..6] {
@@ -294,13 +294,13 @@ mod tests {
             info[at] |= bits;
             assert_eq!(Tcp::read(Family::Ipv4, 0, &info), None, "byte {at}");
         }
-        // A negation of no option.
+        // A negation without an option.
         let mut info = CAPTURED;
         (info[8], info[11]) = (0, XT_TCP_INV_OPTION);
         assert_eq!(Tcp::read(Family::Ipv4, 0, &info).unwrap().option, None);
     }
 
-    /// iptables-save 1.8.9 prints no options for these, which makes them match every packet.
+    /// iptables-save 1.8.9 prints no options for these, so the printed rule matches every packet.
     #[test]
     fn what_never_matches_is_printed() {
         for options in ["! --dport 0:65535", "--tcp-flags NONE SYN"] {
@@ -324,7 +324,7 @@ mod tests {
                 "-p tcp --syn --tcp-flags ALL SYN",
                 "--tcp-flags cannot be used with --syn",
             ),
-            ("-p tcp --tcp-flags ALL ECE", "`ECE` is none of FIN, SYN,"),
+            ("-p tcp --tcp-flags ALL ECE", "`ECE` is not one of FIN, SYN,"),
             ("-p tcp --tcp-option 0", "`0` is not a number from 1 to 255"),
         ] {
             let said = parse(options).unwrap_err();

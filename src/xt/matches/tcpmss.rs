@@ -1,7 +1,7 @@
-//! `-m tcpmss`: compares the maximum segment size that a TCP packet announces.
+//! `-m tcpmss`: compares the maximum segment size in a TCP packet's options.
 //!
-//! Data of revision 0 (`struct xt_tcpmss_match_info`, `linux/netfilter/xt_tcpmss.h`): the range,
-//! whether it is negated.
+//! Data of revision 0 (`struct xt_tcpmss_match_info`, `linux/netfilter/xt_tcpmss.h`): range and
+//! negation.
 
 use chainwright_sys::xt_tcpmss::xt_tcpmss_match_info;
 
@@ -14,15 +14,14 @@ use crate::xt::{
 /// `IPPROTO_TCP`
 const TCP: u8 = 6;
 
-/// `-m tcpmss`: compares the maximum segment size that a TCP packet announces.
+/// `-m tcpmss`: compares the maximum segment size in a TCP packet's options.
 ///
-/// The maximum segment size is within these bounds, or is not. A packet that announces none does
-/// not match, negated or not.
+/// A packet without this option never matches, negated or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tcpmss {
-    /// Smallest size, in bytes.
+    /// Minimum size, in bytes.
     pub min: u16,
-    /// Largest size, in bytes.
+    /// Maximum size, in bytes.
     pub max: u16,
     /// Whether the comparison is negated.
     pub invert: bool,

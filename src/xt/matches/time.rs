@@ -1,4 +1,4 @@
-//! `-m time`: compares when the packet came.
+//! `-m time`: compares the arrival time of the packet.
 //!
 //! Data of revision 0 (`struct xt_time_info`, `linux/netfilter/xt_time.h`).
 
@@ -15,31 +15,30 @@ use crate::xt::{
     read_struct, write_struct,
 };
 
-/// `-m time`: compares when the packet came.
-///
-/// The packet came within these times.
+/// `-m time`: compares the arrival time of the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Time {
-    /// First moment, in seconds since 1970.
+    /// Start, in seconds since 1970.
     pub date_start: u32,
-    /// Last moment, in seconds since 1970.
+    /// End (inclusive), in seconds since 1970.
     pub date_stop: u32,
     /// First second of the day, from 0 to 86399.
     pub daytime_start: u32,
-    /// Last second of the day, from 0 to 86399. Before the first it is of the next day.
+    /// Last second of the day, from 0 to 86399. If it is before the first, it is on the next
+    /// day.
     pub daytime_stop: u32,
-    /// Days of the month: bit 1 for the first to bit 31.
+    /// Days of the month: bit 1 for the first day, up to bit 31.
     pub monthdays: u32,
-    /// Days of the week: bit 1 for Monday to bit 7 for Sunday.
+    /// Days of the week: bit 1 for Monday, up to bit 7 for Sunday.
     pub weekdays: u8,
-    /// Whether times are in the kernel's time zone, instead of UTC.
+    /// Whether times are in the kernel's time zone instead of UTC.
     pub kernel_time_zone: bool,
-    /// Whether a time of day that goes on into the next day belongs to the day when it began.
+    /// Whether a time range across midnight belongs to the day on which it starts.
     pub contiguous: bool,
 }
 
 impl Default for Time {
-    /// Any time until January 2038.
+    /// Matches any time until January 2038.
     fn default() -> Self {
         Self {
             date_start: 0,
@@ -76,7 +75,7 @@ impl Extension for Time {
     const DIFFERENCES: &'static [Difference] = &[Difference::kept(
         "-m time ! --weekdays 1,2,3,4,5,6,7",
         "-m time --weekdays  --datestop 2038-01-19T03:14:07",
-        "iptables-save prints no days, so that the next option is read as one.",
+        "iptables-save prints no days, so the next option is read as a day.",
     )
     .printed("-m time --weekdays \"\" --datestop 2038-01-19T03:14:07")];
 
@@ -148,7 +147,7 @@ impl Extension for Time {
         if time.contiguous && time.daytime_start < time.daytime_stop {
             return Err(OptionError::of(
                 "contiguous",
-                "it is for a --timestop that is before the --timestart",
+                "it requires a --timestop that is before the --timestart",
             ));
         }
         Ok(time)
@@ -174,7 +173,7 @@ impl Extension for Time {
         if self.date_start != 0 {
             print_date(self.date_start, "T", text.push(" --datestart "));
         }
-        // iptables prints it always.
+        // iptables always prints it.
         print_date(self.date_stop, "T", text.push(" --datestop "));
         if self.kernel_time_zone {
             text.push(" --kerneltz");
@@ -195,7 +194,7 @@ impl Extension for Time {
         }
         if self.monthdays != XT_TIME_ALL_MONTHDAYS {
             print_days(self.monthdays, text.push(" on "), |day, text| {
-                // Also of the eleventh to thirteenth.
+                // Also for the eleventh to thirteenth.
                 let ordinal = match day % 10 {
                     1 => "st",
                     2 => "nd",
@@ -220,19 +219,19 @@ impl Extension for Time {
     }
 }
 
-/// A decimal number of at most four digits within these bounds.
+/// Parses a decimal number of at most four digits within these bounds.
 fn decimal(text: &[u8], least: u32, most: u32) -> Option<u32> {
     let digits = (1..=4).contains(&text.len()) && text.iter().all(u8::is_ascii_digit);
     let number = text.to_str().ok().and_then(|text| text.parse().ok());
     number.filter(|number| digits && (least..=most).contains(number))
 }
 
-/// Reads `hh:mm` or `hh:mm:ss`; in seconds.
+/// Parses `hh:mm` or `hh:mm:ss`; returns seconds.
 fn daytime(value: &BStr) -> Parsed<u32> {
     clock(value, 2).ok_or_else(|| format!("`{value}` is not a time of day from 00:00 to 23:59:59"))
 }
 
-/// Hours, minutes and seconds, of which so many must be there.
+/// Parses hours, minutes and seconds, of which at least `least` must be present.
 fn clock(text: &[u8], least: usize) -> Option<u32> {
     let mut parts = text.split_str(":");
     let (mut seconds, mut count) = (0, 0);
@@ -245,7 +244,7 @@ fn clock(text: &[u8], least: usize) -> Option<u32> {
     (parts.next().is_none() && count >= least).then_some(seconds)
 }
 
-/// Days of the month, in a year of that kind.
+/// Number of days of a month, in a leap year or another year.
 const fn month_length(leap: bool, month: u32) -> u32 {
     match month {
         2 if leap => 29,
@@ -259,7 +258,7 @@ const fn is_leap(year: u32) -> bool {
     year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
 
-/// Reads a moment of 1970 to 2038; in seconds since 1970.
+/// Parses a time from 1970 to 2038; returns seconds since 1970.
 fn date(value: &BStr) -> Parsed<u32> {
     let read = || {
         let (day, time): (&[u8], _) = match value.split_once_str("T") {
@@ -269,7 +268,7 @@ fn date(value: &BStr) -> Parsed<u32> {
         let mut parts = day.split_str("-");
         let year = decimal(parts.next()?, 1970, 2038)?;
         let (month, day) = (parts.next(), parts.next());
-        // A time of day has a day before it.
+        // A time of day requires a date before it.
         if parts.next().is_some() || (time.is_some() && day.is_none()) {
             return None;
         }
@@ -286,17 +285,17 @@ fn date(value: &BStr) -> Parsed<u32> {
         Some((years + months + day - 1) * DAY + seconds)
     };
     read().ok_or_else(|| {
-        format!("`{value}` is not a moment of 1970 to 2038: YYYY[-MM[-DD[Thh[:mm[:ss]]]]]")
+        format!("`{value}` is not a date from 1970 to 2038: YYYY[-MM[-DD[Thh[:mm[:ss]]]]]")
     })
 }
 
-/// Reads days with commas between them; one bit each.
+/// Parses days separated by commas into bits.
 fn days(value: &BStr, day: impl Fn(&BStr) -> Parsed<u32>) -> Parsed<u32> {
     let mut words = value.split_str(",").filter(|word| !word.is_empty());
     words.try_fold(0, |all, word| Ok(all | 1 << day(word.as_bstr())?))
 }
 
-/// A day of the week by its number, or by a name of which the first two letters count.
+/// Parses a day of the week as a number, or a name whose first two letters are significant.
 fn weekday(value: &BStr) -> Parsed<u32> {
     let start = value.get(..2).unwrap_or_default();
     let named = (1..).zip(WEEKDAYS);
@@ -322,10 +321,10 @@ fn print_daytime(seconds: u32, text: &mut Text) {
     two(seconds % 60, text.push(":"));
 }
 
-/// With this between the day and its time.
+/// Appends date and time, separated by `between`.
 fn print_date(moment: u32, between: &str, text: &mut Text) {
     let (mut days, mut year, mut month) = (moment / DAY, 1970, 1);
-    // At most 136 years and 12 months.
+    // At most 136 iterations for years and 12 for months.
     while days >= 365 + u32::from(is_leap(year)) {
         days -= 365 + u32::from(is_leap(year));
         year += 1;
@@ -349,7 +348,7 @@ fn print_weekday(day: u32, text: &mut Text) {
 
 fn print_days(days: u32, text: &mut Text, print: impl Fn(u32, &mut Text)) {
     if days == 0 {
-        // iptables prints nothing, which would take the next option for the days.
+        // iptables prints nothing here, so that it would parse the next option as the days.
         text.push("\"\"");
     }
     let mut separator = "";
@@ -433,7 +432,8 @@ mod tests {
 
     #[test]
     fn what_the_real_tool_prints_wrongly() {
-        // 1.8.9 prints no days and no --datestop here: other rules, or none that can be read.
+        // 1.8.9 prints no days and no --datestop here, which results in another rule or an
+        // invalid one.
         let text = "-m time --monthdays \"\" --weekdays \"\" --datestop 1970-01-01T00:00:00";
         let rule = Rule::parse(Family::Ipv4, text).unwrap();
         assert_eq!(rule.to_string(), text);
@@ -465,11 +465,11 @@ mod tests {
             ("--utc --kerneltz", "--utc cannot be used with --kerneltz"),
             (
                 "--contiguous",
-                "--contiguous: it is for a --timestop that is before the --timestart",
+                "--contiguous: it requires a --timestop that is before the --timestart",
             ),
             (
                 "--datestart 2024-02-30",
-                "--datestart: `2024-02-30` is not a moment of 1970 to 2038: YYYY[-MM[-DD[Thh[:mm[:ss]]]]]",
+                "--datestart: `2024-02-30` is not a date from 1970 to 2038: YYYY[-MM[-DD[Thh[:mm[:ss]]]]]",
             ),
         ] {
             let fault = Rule::parse(Family::Ipv4, format!("-m time {options}")).unwrap_err();

@@ -1,8 +1,7 @@
-//! `-m tos`: compares bits of the type of service of the IPv4 header, or of the traffic class of the
-//! IPv6 header.
+//! `-m tos`: compares bits of the IPv4 type of service or the IPv6 traffic class.
 //!
-//! Data of revision 1 (`struct xt_tos_match_info`, `linux/netfilter/xt_dscp.h`): mask, value,
-//! whether it is negated. The layout of revision 0 is in no header any more.
+//! Data of revision 1 (`struct xt_tos_match_info`, `linux/netfilter/xt_dscp.h`): mask, value and
+//! negation. The layout of revision 0 is no longer in any header.
 
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::xt_dscp::xt_tos_match_info;
@@ -22,16 +21,16 @@ const SYMBOLS: &[(&str, u8)] = &[
     ("Normal-Service", 0x00),
 ];
 
-/// The bits that names are about.
+/// The bits to which names apply.
 const SYMBOL_MASK: u8 = 0x3f;
 
-/// The name of a value under a mask.
+/// Returns the name of a value under a mask.
 pub(in crate::xt) fn symbol(value: u8, mask: u8) -> Option<&'static str> {
     let mut known = SYMBOLS.iter().filter(|_| mask == SYMBOL_MASK);
     known.find(|(_, own)| *own == value).map(|(name, _)| *name)
 }
 
-/// Reads `value`, `value/mask` or a name: the value and the mask.
+/// Parses `value`, `value/mask` or a name; returns value and mask.
 pub(in crate::xt) fn masked_octet(text: &BStr) -> Parsed<(u8, u8)> {
     let name = |(name, _): &&(&str, u8)| text.eq_ignore_ascii_case(name.as_bytes());
     if let Some((_, value)) = SYMBOLS.iter().find(name) {
@@ -46,10 +45,9 @@ pub(in crate::xt) fn masked_octet(text: &BStr) -> Parsed<(u8, u8)> {
     }
 }
 
-/// `-m tos`: compares bits of the type of service of the IPv4 header, or of the traffic class of the
-/// IPv6 header.
+/// `-m tos`: compares bits of the IPv4 type of service or the IPv6 traffic class.
 ///
-/// The octet and `mask` is `value`, or is not.
+/// Matches if the octet, masked with `mask`, equals `value`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tos {
     /// Value to compare with.

@@ -1,7 +1,7 @@
 //! `-m ttl`: compares the time to live of the IPv4 header.
 //!
-//! Data of revision 0 (`struct ipt_ttl_info`, `linux/netfilter_ipv4/ipt_ttl.h`): how to compare,
-//! and a number of hops. [`Hops`] and its layout are those of `hl`, too.
+//! Data of revision 0 (`struct ipt_ttl_info`, `linux/netfilter_ipv4/ipt_ttl.h`): a comparison
+//! and a number of hops. `hl` also uses [`Hops`] and its layout.
 
 use chainwright_sys::ipt_ttl::{IPT_TTL_EQ, IPT_TTL_GT, IPT_TTL_LT, IPT_TTL_NE, ipt_ttl_info};
 
@@ -11,16 +11,16 @@ use crate::xt::{
     Families, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct, write_struct,
 };
 
-/// How many hops the packet may still go: the time to live of IPv4, the hop limit of IPv6.
+/// A condition for the remaining hops of a packet: IPv4's time to live, IPv6's hop limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Hops {
-    /// So many.
+    /// Equal to this number.
     Equal(u8),
-    /// Not so many.
+    /// Not equal to this number.
     NotEqual(u8),
-    /// Fewer.
+    /// Less than this number.
     Less(u8),
-    /// More.
+    /// Greater than this number.
     Greater(u8),
 }
 
@@ -46,7 +46,7 @@ impl Hops {
         write_struct(&ipt_ttl_info { mode, ttl })
     }
 
-    /// Reads the option: its name ends in `-eq`, `-lt` or `-gt`.
+    /// Parses the option: its name ends in `-eq`, `-lt` or `-gt`.
     pub(super) fn parse(groups: &[OptionGroup], given: &[Given<'_>]) -> Result<Self, OptionError> {
         let how = groups[0].find(given)?;
         let hops = how.parse(number)?;
@@ -82,8 +82,6 @@ impl Hops {
 }
 
 /// `-m ttl`: compares the time to live of the IPv4 header.
-///
-/// The time to live of an IPv4 packet, in hops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ttl(pub Hops);
 

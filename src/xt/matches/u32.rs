@@ -1,4 +1,4 @@
-//! `-m u32`: compares numbers of 32 bits that stand in the packet.
+//! `-m u32`: compares 32-bit numbers in the packet.
 //!
 //! Data of revision 0 (`struct xt_u32`, `linux/netfilter/xt_u32.h`).
 
@@ -18,9 +18,9 @@ use crate::xt::{
     write_struct,
 };
 
-/// `-m u32`: compares numbers of 32 bits that stand in the packet.
+/// `-m u32`: compares 32-bit numbers in the packet.
 ///
-/// All tests are true, or not all are.
+/// Matches if all tests are true.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct U32 {
     /// The tests: 1 to 10.
@@ -29,27 +29,27 @@ pub struct U32 {
     pub invert: bool,
 }
 
-/// A number of the packet is in one of these ranges.
+/// Tests whether a number from the packet is in one of several ranges.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct U32Test {
-    /// Where the first number is, in bytes from the IP header; it is big-endian there.
+    /// Offset of the first number from the IP header, in bytes; it is big-endian.
     pub start: u32,
-    /// What is done with it, in order: up to 9 steps.
+    /// Operations on the number, in order: at most 9.
     pub steps: Vec<U32Step>,
-    /// Ranges of what comes out: 1 to 10. A range that ends before it starts has no number in it.
+    /// Accepted ranges of the result: 1 to 10. A reversed range contains no number.
     pub ranges: Vec<RangeInclusive<u32>>,
 }
 
-/// What is done with a number.
+/// An operation on a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum U32Step {
-    /// Only these bits stay.
+    /// Bitwise AND with a mask.
     And(u32),
-    /// It is shifted to the left by so many bits.
+    /// Shift to the left by this many bits.
     Left(u32),
-    /// It is shifted to the right by so many bits.
+    /// Shift to the right by this many bits.
     Right(u32),
-    /// It is added to where the last place was, and a new number is read so many bytes behind.
+    /// Adds the number to the current offset, and reads a new number this many bytes after it.
     At(u32),
 }
 
@@ -75,7 +75,7 @@ impl U32Step {
     }
 }
 
-/// The first so many of an array; iptables uses one less than there is room for.
+/// Returns the first `count` elements of an array; iptables leaves the last element unused.
 fn counted<T>(all: &[T], count: u8) -> Option<&[T]> {
     let count = usize::from(count);
     (1..=XT_U32_MAXSIZE)
@@ -93,7 +93,7 @@ fn read_test(test: &xt_u32_test) -> Option<U32Test> {
     })
 }
 
-/// Reads the text of tests.
+/// Parser for the text of tests.
 struct Reader<'a> {
     text: &'a [u8],
     at: usize,
@@ -105,7 +105,7 @@ impl Reader<'_> {
         self.at += rest.len() - rest.trim_ascii_start().len();
     }
 
-    /// Whether this comes next; if so, it is read.
+    /// Consumes the token if it comes next; returns whether it does.
     fn take(&mut self, what: &str) -> bool {
         self.skip_blanks();
         let next = self.text[self.at..].starts_with(what.as_bytes());
@@ -116,7 +116,7 @@ impl Reader<'_> {
     }
 
     fn wrong<T>(&self, reason: impl std::fmt::Display) -> Parsed<T> {
-        Err(format!("{reason}, at byte {} of it", self.at + 1))
+        Err(format!("{reason}, at byte {}", self.at + 1))
     }
 
     fn number(&mut self) -> Parsed<u32> {
@@ -138,7 +138,7 @@ impl Reader<'_> {
         let mut tests = Vec::new();
         loop {
             if tests.len() == XT_U32_MAXSIZE {
-                return self.wrong("there are more than 10 tests");
+                return self.wrong("more than 10 tests");
             }
             tests.push(self.test()?);
             if self.take("&&") {
@@ -171,13 +171,13 @@ impl Reader<'_> {
                 return self.wrong("`=` or one of `&`, `<<`, `>>`, `@` is expected");
             };
             if test.steps.len() + 1 == XT_U32_MAXSIZE {
-                return self.wrong("there are more than 9 steps in a test");
+                return self.wrong("more than 9 steps in a test");
             }
             test.steps.push(step(self.number()?));
         }
         loop {
             if test.ranges.len() == XT_U32_MAXSIZE {
-                return self.wrong("there are more than 10 ranges in a test");
+                return self.wrong("more than 10 ranges in a test");
             }
             let first = self.number()?;
             let last = if self.take(":") {
@@ -286,7 +286,7 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Match;
 
-    /// What iptables-legacy 1.8.9 wrote for `! --u32 "6&0xFF=1,2:5"` (from `strace -xx`).
+    /// Data from iptables-legacy 1.8.9 for `! --u32 "6&0xFF=1,2:5"` (from `strace -xx`).
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 1984];
         (info[0], info[8]) = (6, 0xff);
@@ -321,12 +321,12 @@ mod tests {
         assert_eq!(U32::read(Family::Ipv4, 1, &captured()), None);
         for (at, byte) in [
             (12, 4),    // an unknown step
-            (176, 0),   // no place
+            (176, 0),   // no offset
             (176, 11),  // more steps than iptables writes
             (177, 0),   // no range
-            (177, 255), // more ranges than there is room for
+            (177, 255), // too many ranges
             (1980, 0),  // no test
-            (1980, 12), // more tests than there is room for
+            (1980, 12), // too many tests
         ] {
             let mut info = captured();
             info[at] = byte;
@@ -359,22 +359,22 @@ mod tests {
         );
         let number = "a number from 0 to 4294967295 is expected";
         for (text, reason) in [
-            ("", format!("{number}, at byte 1 of it")),
-            ("=5", format!("{number}, at byte 1 of it")),
-            ("5=", format!("{number}, at byte 3 of it")),
-            ("5=4,", format!("{number}, at byte 5 of it")),
-            ("5=4&&", format!("{number}, at byte 6 of it")),
-            ("5=-1", format!("{number}, at byte 3 of it")),
-            ("5=08", format!("{number}, at byte 3 of it")),
-            ("5=0x", format!("{number}, at byte 3 of it")),
-            ("5=0xfffffffff", format!("{number}, at byte 3 of it")),
+            ("", format!("{number}, at byte 1")),
+            ("=5", format!("{number}, at byte 1")),
+            ("5=", format!("{number}, at byte 3")),
+            ("5=4,", format!("{number}, at byte 5")),
+            ("5=4&&", format!("{number}, at byte 6")),
+            ("5=-1", format!("{number}, at byte 3")),
+            ("5=08", format!("{number}, at byte 3")),
+            ("5=0x", format!("{number}, at byte 3")),
+            ("5=0xfffffffff", format!("{number}, at byte 3")),
             (
                 "5 6=1",
-                "`=` or one of `&`, `<<`, `>>`, `@` is expected, at byte 3 of it".to_owned(),
+                "`=` or one of `&`, `<<`, `>>`, `@` is expected, at byte 3".to_owned(),
             ),
             (
                 "5=1 2",
-                "`,`, `&&` or the end is expected, at byte 5 of it".to_owned(),
+                "`,`, `&&` or the end is expected, at byte 5".to_owned(),
             ),
         ] {
             assert_eq!(read(text), Err(reason), "{text}");
@@ -389,8 +389,7 @@ mod tests {
         let error = Rule::parse(Family::Ipv4, "-m u32 --u32 5").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "column 14: -m u32: --u32: `=` or one of `&`, `<<`, `>>`, `@` is expected, at byte 2 \
-             of it"
+            "column 14: -m u32: --u32: `=` or one of `&`, `<<`, `>>`, `@` is expected, at byte 2"
         );
     }
 }

@@ -1,7 +1,7 @@
 //! `-m udp`: compares ports of the UDP header. The rule is for `-p udp`.
 //!
-//! Data of revision 0: `struct xt_udp` (`linux/netfilter/xt_tcpudp.h`). `iptables-nft` writes it as
-//! native expressions since 1.8.8.
+//! Data of revision 0: `struct xt_udp` (`linux/netfilter/xt_tcpudp.h`). Since 1.8.8, `iptables-nft`
+//! writes native expressions instead.
 
 use chainwright_sys::xt_tcpudp::{XT_UDP_INV_DSTPT, XT_UDP_INV_MASK, XT_UDP_INV_SRCPT, xt_udp};
 
@@ -13,7 +13,7 @@ use crate::xt::{
 
 /// `-m udp`: compares ports of the UDP header. The rule is for `-p udp`.
 ///
-/// Ports of a UDP header; the default compares nothing.
+/// The default compares nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Udp {
     /// Source ports.
@@ -30,12 +30,12 @@ impl Extension for Udp {
         Difference::refused(
             "-p udp -m udp --dport 70000",
             "-p udp -m udp --dport 4464",
-            "A port has 16 bits; iptables takes what is left of a larger number.",
+            "A port has 16 bits; iptables truncates a larger number.",
         ),
         Difference::kept(
             "-p udp -m udp ! --sport 0:65535",
             "-p udp -m udp",
-            "iptables-save leaves the option out, so that the rule that is loaded again matches every packet.",
+            "iptables-save omits the option, so the rule matches every packet after a restore.",
         ),
     ];
 
@@ -117,9 +117,9 @@ mod tests {
         assert!(said("-p tcp -m udp").contains("the rule needs `-p udp`"));
         assert!(
             said("-p udp --dport x")
-                .contains("--dport: `x` is neither a port's decimal number nor")
+                .contains("--dport: `x` is neither a decimal port number nor")
         );
-        // iptables-save 1.8.9 prints no option, which makes it match every packet.
+        // iptables-save 1.8.9 prints no option, so the printed rule matches every packet.
         let never = "-p udp -m udp ! --sport 0:65535";
         assert_eq!(Rule::parse(Family::Ipv4, never).unwrap().to_string(), never);
     }

@@ -1,6 +1,6 @@
-//! `-j AUDIT`: writes an audit record. The packet goes on.
+//! `-j AUDIT`: writes an audit record. The packet continues.
 //!
-//! Data of revision 0 (`struct xt_audit_info`, `linux/netfilter/xt_AUDIT.h`): what the record says.
+//! Data of revision 0 (`struct xt_audit_info`, `linux/netfilter/xt_AUDIT.h`): type of the record.
 
 use chainwright_sys::xt_audit_target::{
     XT_AUDIT_TYPE_ACCEPT, XT_AUDIT_TYPE_DROP, XT_AUDIT_TYPE_REJECT, xt_audit_info,
@@ -12,16 +12,16 @@ use crate::xt::{
     write_struct,
 };
 
-/// `-j AUDIT`: writes an audit record. The packet goes on.
+/// `-j AUDIT`: writes an audit record. The packet continues.
 ///
-/// What the record says of the packet.
+/// The type of the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Audit {
-    /// It is accepted.
+    /// The packet is accepted.
     Accept,
-    /// It is dropped.
+    /// The packet is dropped.
     Drop,
-    /// It is rejected.
+    /// The packet is rejected.
     Reject,
 }
 
@@ -71,7 +71,7 @@ impl Extension for Audit {
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let what = Given::need(given, "type")?;
-        // In letters of either case.
+        // Ignoring case.
         what.parse(|value| one_of(value.to_ascii_lowercase().as_slice().into(), &TYPES))
     }
 
@@ -100,7 +100,7 @@ mod tests {
     fn says_what_is_wrong() {
         assert_eq!(
             refused::<Audit>(Family::Ipv4, None, &[("type", "log")]),
-            "--type: `log` is none of accept, drop, reject"
+            "--type: `log` is not one of accept, drop, reject"
         );
     }
 }

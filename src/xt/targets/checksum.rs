@@ -1,7 +1,7 @@
-//! `-j CHECKSUM`: computes a checksum that was left to the network card.
+//! `-j CHECKSUM`: computes a checksum that the kernel left to the network card.
 //!
-//! Data of revision 0 (`struct xt_CHECKSUM_info`, `linux/netfilter/xt_CHECKSUM.h`): what to do, of
-//! which there is one thing only.
+//! Data of revision 0 (`struct xt_CHECKSUM_info`, `linux/netfilter/xt_CHECKSUM.h`): the operation,
+//! of which only one exists.
 
 use chainwright_sys::xt_checksum_target::{XT_CHECKSUM_OP_FILL, xt_CHECKSUM_info};
 
@@ -10,7 +10,7 @@ use crate::xt::{
     write_struct,
 };
 
-/// `-j CHECKSUM`: computes a checksum that was left to the network card.
+/// `-j CHECKSUM`: computes a checksum that the kernel left to the network card.
 ///
 /// Computes and fills in the checksum: `--checksum-fill`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
-//! `-j CLASSIFY`: puts the packet into a class of traffic control.
+//! `-j CLASSIFY`: assigns the packet to a traffic control class.
 //!
 //! Data of revision 0 (`struct xt_classify_target_info`, `linux/netfilter/xt_CLASSIFY.h`): the
-//! packet's priority, the class's two numbers in one.
+//! packet's priority, which combines the class's two numbers.
 
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::xt_classify_target::xt_classify_target_info;
@@ -11,14 +11,12 @@ use crate::xt::{
     write_struct,
 };
 
-/// `-j CLASSIFY`: puts the packet into a class of traffic control.
-///
-/// The class that the packet is put into.
+/// `-j CLASSIFY`: assigns the packet to a traffic control class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Classify {
-    /// Its major number: the queueing discipline's.
+    /// Major number: that of the queueing discipline.
     pub major: u16,
-    /// Its minor number.
+    /// Minor number.
     pub minor: u16,
 }
 
@@ -71,10 +69,10 @@ impl Extension for Classify {
     }
 }
 
-/// A number in hexadecimal.
+/// Parses a hexadecimal number.
 fn hex(digits: &[u8]) -> Option<u16> {
     let digits = digits.strip_prefix(b"0x").unwrap_or(digits).to_str().ok()?;
-    // `from_str_radix` takes a sign.
+    // `from_str_radix` accepts a sign.
     let first = digits.chars().next()?;
     u16::from_str_radix(digits, 16)
         .ok()
@@ -108,7 +106,7 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong() {
-        // iptables 1.8.9 cuts numbers and drops what follows them.
+        // iptables 1.8.9 truncates numbers and ignores trailing text.
         for value in [
             "1", "1:", ":1", "1:2:3", "10000:1", "1:2x", "+1:2", "0x:1", "0x+1:1", " 1:2",
         ] {

@@ -1,8 +1,8 @@
-//! `-j CLUSTERIP`: several machines share an IPv4 address, and each takes the connections that a hash
-//! gives to it. Linux has it no more since 6.3.
+//! `-j CLUSTERIP`: lets several hosts share an IPv4 address, and distributes connections among them
+//! by a hash. Removed in Linux 6.3.
 //!
 //! Data of revision 0 (`struct ipt_clusterip_tgt_info`, `linux/netfilter_ipv4/ipt_CLUSTERIP.h`):
-//! whether the rule sets a cluster up, and what it is like if so.
+//! whether the rule creates a cluster, and the cluster's parameters if so.
 
 use chainwright_sys::ipt_clusterip_target::{
     CLUSTERIP_FLAG_NEW, CLUSTERIP_HASHMODE_SIP, CLUSTERIP_HASHMODE_SIP_SPT,
@@ -16,7 +16,7 @@ use crate::xt::{
     write_struct,
 };
 
-/// What a connection's node is chosen by.
+/// The input of the hash that selects a connection's node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClusteripHash {
     /// Source address.
@@ -36,28 +36,26 @@ const HASHES: [(&str, ClusteripHash); 3] = [
     ),
 ];
 
-/// A cluster that a rule sets up.
+/// Parameters of a cluster that a rule creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClusteripNew {
-    /// What a connection's node is chosen by.
+    /// The input of the hash that selects a connection's node.
     pub hash: ClusteripHash,
-    /// Ethernet multicast address of the cluster.
+    /// The cluster's Ethernet multicast address.
     pub mac: [u8; 6],
     /// Number of nodes, at most 16.
     pub total_nodes: u16,
-    /// Number of this machine's node, 1 to 16.
+    /// Number of this host's node, 1 to 16.
     pub local_node: u16,
     /// Seed of the hash.
     pub seed: u32,
 }
 
-/// `-j CLUSTERIP`: several machines share an IPv4 address, and each takes the connections that a hash
-/// gives to it. Linux has it no more since 6.3.
-///
-/// The packet is for a cluster's address.
+/// `-j CLUSTERIP`: lets several hosts share an IPv4 address, and distributes connections among them
+/// by a hash. Removed in Linux 6.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Clusterip {
-    /// The cluster, if the rule sets it up.
+    /// The cluster's parameters, if the rule creates it.
     pub new: Option<ClusteripNew>,
 }
 
@@ -66,7 +64,7 @@ impl Extension for Clusterip {
     const REVISION: u8 = 0;
     const FAMILIES: Families = Families::Ipv4;
     const OPTIONS: &'static [OptionSpec] = &[
-        // A cluster is set up by all of these together, or is there already.
+        // A rule gives all of these to create a cluster, or none for an existing one.
         OptionSpec::switch("new").needs(&["hashmode"]),
         OptionSpec::one("hashmode").needs(&["clustermac"]),
         OptionSpec::one("clustermac").needs(&["total-nodes"]),
@@ -85,7 +83,7 @@ impl Extension for Clusterip {
             CLUSTERIP_FLAG_NEW => {}
             _ => return None,
         }
-        // The options say one node only.
+        // The options support only one node.
         (info.num_local_nodes == 1).then_some(())?;
         Some(Self {
             new: Some(ClusteripNew {
@@ -137,7 +135,7 @@ impl Extension for Clusterip {
             seed: find("hash-init").map_or(Ok(0), |one| one.parse(number))?,
         };
         if new.mac[0] & 1 == 0 {
-            return Err(address.error("a multicast address is needed: its first byte is odd"));
+            return Err(address.error("not a multicast address: its first byte must be odd"));
         }
         Ok(Self { new: Some(new) })
     }
@@ -175,8 +173,8 @@ mod tests {
     const TEXT: &str = "-j CLUSTERIP --new --hashmode sourceip-sourceport --clustermac \
                         01:02:03:0A:0B:06 --total-nodes 4 --local-node 2 --hash-init 7";
 
-    /// [`TEXT`] by iptables-legacy 1.8.9 on x86-64 (`strace -xx`). The kernel at hand has no
-    /// CLUSTERIP, so that there is no file of rules; it was told that it has.
+    /// [`TEXT`] by iptables-legacy 1.8.9 on x86-64 (`strace -xx`). The test kernel has no CLUSTERIP,
+    /// so there is no file of rules; the tool was made to assume support.
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 64];
         info[0] = 1;
@@ -211,9 +209,9 @@ mod tests {
         for (from, to, said) in [
             ("--new ", "", "--local-node needs --new"),
             ("--local-node 2 ", "", "--total-nodes needs --local-node"),
-            (" 01:", " 02:", "a multicast address is needed"),
+            (" 01:", " 02:", "not a multicast address"),
             ("--total-nodes 4", "--total-nodes 17", "from 1 to 16"),
-            ("ip-sourceport", "", "`source` is none of sourceip, "),
+            ("ip-sourceport", "", "`source` is not one of sourceip, "),
         ] {
             let fault = Rule::parse(Family::Ipv4, TEXT.replacen(from, to, 1)).unwrap_err();
             assert!(fault.to_string().contains(said), "{fault}");

@@ -1,7 +1,7 @@
 //! `-j CONNMARK`: sets the connection's mark, or copies marks between it and the packet.
 //!
-//! Data (`linux/netfilter/xt_connmark.h`): revision 1 `struct xt_connmark_tginfo1`; revision 2, which
-//! is written, `struct xt_connmark_tginfo2`, with a shift.
+//! Data (`linux/netfilter/xt_connmark.h`): revision 1 `struct xt_connmark_tginfo1`; revision 2, the
+//! written one, `struct xt_connmark_tginfo2`, with a shift.
 
 use chainwright_sys::xt_connmark::{
     D_SHIFT_LEFT, D_SHIFT_RIGHT, XT_CONNMARK_RESTORE, XT_CONNMARK_SAVE, XT_CONNMARK_SET,
@@ -17,48 +17,46 @@ use crate::xt::{
 };
 
 /// `-j CONNMARK`: sets the connection's mark, or copies marks between it and the packet.
-///
-/// Works on the connection's mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Connmark {
-    /// What is done.
+    /// The operation.
     pub operation: ConnmarkOperation,
-    /// How the new mark is shifted.
+    /// The shift of the new mark.
     pub shift: Option<ConnmarkShift>,
 }
 
-/// What is done with the connection's mark.
+/// Operation on the connection's mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConnmarkOperation {
     /// The connection's mark becomes `(mark & !mask) ^ value`.
     Set {
-        /// Bits that are flipped.
+        /// Bits to flip.
         value: u32,
-        /// Bits that are cleared first.
+        /// Bits to clear first.
         mask: u32,
     },
     /// The connection's mark becomes `(mark & !ctmask) ^ (packet's mark & nfmask)`.
     Save {
-        /// Bits of the packet's mark that are copied.
+        /// Bits to copy from the packet's mark.
         nfmask: u32,
-        /// Bits of the connection's mark that are cleared first.
+        /// Bits to clear first in the connection's mark.
         ctmask: u32,
     },
     /// The packet's mark becomes `(mark & !nfmask) ^ (connection's mark & ctmask)`.
     Restore {
-        /// Bits of the packet's mark that are cleared first.
+        /// Bits to clear first in the packet's mark.
         nfmask: u32,
-        /// Bits of the connection's mark that are copied.
+        /// Bits to copy from the connection's mark.
         ctmask: u32,
     },
 }
 
-/// How a mark is shifted, by 1 to 31 bits.
+/// Shift of a mark by 1 to 31 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConnmarkShift {
-    /// To higher bits.
+    /// To the left.
     Left(u8),
-    /// To lower bits.
+    /// To the right.
     Right(u8),
 }
 
@@ -77,7 +75,7 @@ impl Extension for Connmark {
         OptionSpec::one("right-shift-mark"),
         OptionSpec::one("ctmask"),
         OptionSpec::one("nfmask"),
-        // Both of them.
+        // Sets both masks.
         OptionSpec::one("mask").excludes(&["ctmask", "nfmask"]),
     ];
     const GROUPS: &'static [OptionGroup] = &[OptionGroup::one_of(&[
@@ -128,7 +126,7 @@ impl Extension for Connmark {
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_connmark_tginfo2::new_zeroed();
         (info.mode, info.ctmark, info.ctmask, info.nfmask) = match self.operation {
-            // The packet's mark has no part in it, but iptables fills in its mask.
+            // The packet's mark is not used, but iptables fills in its mask.
             ConnmarkOperation::Set { value, mask } => (XT_CONNMARK_SET, value, mask, u32::MAX),
             ConnmarkOperation::Save { nfmask, ctmask } => (XT_CONNMARK_SAVE, 0, ctmask, nfmask),
             ConnmarkOperation::Restore { nfmask, ctmask } => {
@@ -145,7 +143,7 @@ impl Extension for Connmark {
 
     fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
         let operation = Self::GROUPS[0].find(given)?;
-        // As in iptables, the last that says something of a mask or a shift counts.
+        // As in iptables, the last option for a mask or a shift takes precedence.
         let (mut value, mut ctmask, mut nfmask) = (0, u32::MAX, u32::MAX);
         let mut shift = None;
         for one in given {
@@ -272,7 +270,7 @@ mod tests {
         };
         assert_eq!(Connmark::read(Family::Ipv4, 1, &older), Some(unshifted));
         assert_eq!(Connmark::read(Family::Ipv4, 1, &older[..15]), None);
-        // A strange direction, a shift of 32 bits, a strange operation.
+        // An unknown direction, a shift of 32 bits, an unknown operation.
         let info = value.write(Family::Ipv4).unwrap();
         for (at, byte) in [(12, 2), (13, 32), (14, 3)] {
             let mut other = info.clone();

@@ -1,7 +1,7 @@
 //! `-j CONNSECMARK`: copies the security mark between a packet and its connection.
 //!
 //! Data of revision 0 (`struct xt_connsecmark_target_info`, `linux/netfilter/xt_CONNSECMARK.h`):
-//! which way.
+//! the direction.
 
 use chainwright_sys::xt_connsecmark_target::{
     CONNSECMARK_RESTORE, CONNSECMARK_SAVE, xt_connsecmark_target_info,
@@ -14,7 +14,7 @@ use crate::xt::{
 
 /// `-j CONNSECMARK`: copies the security mark between a packet and its connection.
 ///
-/// Which way the security mark is copied, unless there is one already.
+/// The direction of the copy, which does not overwrite an existing security mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Connsecmark {
     /// From the packet to its connection.

@@ -1,9 +1,9 @@
-//! `-j CT`: says how connection tracking takes a packet that it has not yet seen; `NOTRACK` is another
-//! name for its `--notrack`.
+//! `-j CT`: configures connection tracking for a packet that is not tracked yet; `NOTRACK` is an alias
+//! of its `--notrack`.
 //!
-//! Data (`linux/netfilter/xt_CT.h`): revision 0 `struct xt_ct_target_info`; revisions 1 and 2, of
-//! which the latter is written, `struct xt_ct_target_info_v1`. Before revision 2 there is one flag
-//! only.
+//! Data (`linux/netfilter/xt_CT.h`): revision 0 `struct xt_ct_target_info`; revisions 1 and 2
+//! `struct xt_ct_target_info_v1`, of which revision 2 is written. Before revision 2 there is only one
+//! flag.
 
 use bstr::{BStr, BString};
 use chainwright_sys::nf_conntrack_common::{
@@ -24,26 +24,26 @@ use crate::xt::{
 };
 
 bitflags::bitflags! {
-    /// Events of a connection, as bits of `ct_events` (`1 << IPCT_*`).
+    /// Conntrack events, as bits of `ct_events` (`1 << IPCT_*`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct CtEvents: u32 {
-        /// A connection is new.
+        /// A new connection.
         const NEW = 1 << IPCT_NEW;
-        /// A connection that belongs to another is new.
+        /// A new connection related to another one.
         const RELATED = 1 << IPCT_RELATED;
-        /// A connection is gone.
+        /// A connection was removed.
         const DESTROY = 1 << IPCT_DESTROY;
-        /// A connection has seen packets both ways.
+        /// The connection has packets in both directions.
         const REPLY = 1 << IPCT_REPLY;
-        /// A connection is past its start.
+        /// The connection is assured.
         const ASSURED = 1 << IPCT_ASSURED;
         /// The protocol's state has changed.
         const PROTOINFO = 1 << IPCT_PROTOINFO;
-        /// A helper has been set.
+        /// A helper was assigned.
         const HELPER = 1 << IPCT_HELPER;
         /// The mark has changed.
         const MARK = 1 << IPCT_MARK;
-        /// Sequence numbers are shifted.
+        /// Sequence numbers are adjusted.
         const NATSEQINFO = 1 << IPCT_NATSEQADJ;
         /// The security mark has changed.
         const SECMARK = 1 << IPCT_SECMARK;
@@ -64,15 +64,15 @@ const EVENTS: [(&str, u32); 10] = [
     ("secmark", CtEvents::SECMARK.bits()),
 ];
 
-/// The only event of an expectation that a rule can ask for.
+/// The only event for expectations that a rule can enable.
 const EXPECTATIONS: [(&str, u32); 1] = [("new", 1 << IPEXP_NEW)];
 
 /// A connection tracking zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CtZone {
-    /// This one; 0 is the one of packets of which no rule says anything.
+    /// This zone; 0 is the default.
     Id(u16),
-    /// The one whose number is the packet's mark.
+    /// The zone with the packet's mark as its number.
     Mark,
 }
 
@@ -82,44 +82,42 @@ impl Default for CtZone {
     }
 }
 
-/// The direction for which a zone counts.
+/// The direction to which a zone applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum CtDirection {
     /// Both.
     #[default]
     Both,
-    /// From the side that opened the connection.
+    /// From the initiator of the connection.
     Original,
-    /// Towards it.
+    /// To the initiator.
     Reply,
 }
 
-/// `-j CT`: says how connection tracking takes a packet that it has not yet seen; `NOTRACK` is another
-/// name for its `--notrack`.
-///
-/// What connection tracking does with the packet's connection.
+/// `-j CT`: configures connection tracking for a packet that is not tracked yet; `NOTRACK` is an alias
+/// of its `--notrack`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Ct {
-    /// It does not track it.
+    /// Whether to disable tracking.
     pub notrack: bool,
-    /// The rule is shown as `-j NOTRACK`: nothing but `notrack` counts.
+    /// Whether to print the rule as `-j NOTRACK`: only `notrack` has an effect then.
     pub shown_as_notrack: bool,
-    /// Name of the connection's helper, at most 15 bytes; empty for none.
+    /// Name of the conntrack helper, at most 15 bytes; empty for none.
     pub helper: BString,
-    /// Name of the connection's timeout policy, at most 31 bytes; empty for none.
+    /// Name of the timeout policy, at most 31 bytes; empty for none.
     pub timeout: BString,
-    /// Events of the connection to report; none leaves the choice to the kernel.
+    /// Events of the connection to report; empty for the kernel's default.
     pub events: CtEvents,
-    /// Whether only new expectations of the connection are reported; else the kernel chooses.
+    /// Whether to report only new expectations of the connection; `false` for the kernel's default.
     pub new_expectations: bool,
     /// The connection's zone.
     pub zone: CtZone,
-    /// The direction for which the zone counts.
+    /// The direction to which the zone applies.
     pub zone_direction: CtDirection,
 }
 
 impl Ct {
-    /// `-j NOTRACK`
+    /// Returns the value of `-j NOTRACK`.
     #[must_use]
     pub fn notrack() -> Self {
         Self {
@@ -142,13 +140,13 @@ impl Ct {
     }
 }
 
-/// Whether it stays one word without quotes, in which iptables-save does not put names.
+/// Whether it is a single word without quotes, as iptables-save prints names unquoted.
 pub(super) fn is_word(name: &BStr) -> bool {
     let parts = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | 0x0b);
     !name.iter().any(parts)
 }
 
-/// The name in the kernel's field.
+/// Reads the name in a kernel field.
 fn read_name(field: &[u8]) -> Option<BString> {
     let name = until_nul(field).filter(|name| is_word(name))?;
     Some(name.to_owned())
@@ -176,7 +174,7 @@ impl Extension for Ct {
     const DIFFERENCES: &'static [Difference] = &[Difference::refused(
         "-j CT --zone 0 --zone-orig 0",
         "-j CT",
-        "A packet has one zone: the two options contradict one another.",
+        "A packet has one zone: the two options contradict each other.",
     )
     .within("raw", "PREROUTING")];
 
@@ -333,20 +331,20 @@ impl Extension for Ct {
     }
 }
 
-/// The name of something that is there for one protocol.
+/// Parses a name that is specific to one protocol.
 fn named(context: &Context<'_>, given: &Given<'_>, most: usize) -> Result<BString, OptionError> {
     let read = given.parse(|value| {
         let name = string(value, 0..=most)?;
         if !is_word(name) {
             return Err(format!(
-                "`{name}` is not one word without blanks and quotes"
+                "`{name}` is not a single word without spaces and quotes"
             ));
         }
         Ok(name.to_owned())
     })?;
     let one_protocol = context.protocol.is_some_and(|(_, invert)| !invert);
     if !read.is_empty() && !one_protocol {
-        return Err(given.error("it is there for one protocol: the rule needs -p, without a `!`"));
+        return Err(given.error("it only applies to one protocol: the rule needs -p, without a `!`"));
     }
     Ok(read)
 }
@@ -384,7 +382,7 @@ mod tests {
         let data = "04 00 09 00 04 00 00 00 01 00 00 00 66 74 70".to_owned() + &" 00".repeat(57);
         let shown = " --helper ftp --ctevents destroy --expevents new --zone-orig 9";
         check(Family::Ipv6, &data, &value, shown);
-        // Older revisions: one flag, and in the first no timeout.
+        // Older revisions have one flag, and the first one has no timeout.
         let mut info = hex(&data);
         assert_eq!(Ct::read(Family::Ipv4, 1, &info), None);
         info[0] = 1;
@@ -406,17 +404,17 @@ mod tests {
             info[at] = byte;
             Ct::read(Family::Ipv4, 2, &info)
         };
-        // A stranger's flag, the alias without its flag, a label's event, the end of an expectation,
-        // a blank in a name.
+        // An unknown flag, the alias without its flag, a label event, the end of an expectation, a
+        // space in a name.
         for (at, byte) in [(0, 32), (0, 2), (5, 4), (8, 2), (12, b' ')] {
             assert_eq!(read(at, byte), None);
         }
-        // Both directions are all that there are.
+        // Both direction flags mean the same as none.
         assert_eq!(read(0, 12), Some(Ct::default()));
         let mut endless = vec![0; 72];
         endless[12..28].fill(b'x');
         assert_eq!(Ct::read(Family::Ipv4, 2, &endless), None);
-        // iptables-save 1.8.9 does not print a direction for the zone 0.
+        // iptables-save 1.8.9 does not print a direction for zone 0.
         let direction = read(0, 8).unwrap();
         assert_eq!(Target::Ct(direction).to_string(), "-j CT --zone-reply 0");
     }
@@ -426,7 +424,7 @@ mod tests {
         for (given, reason) in [
             (
                 &[("helper", "ftp")][..],
-                "--helper: it is there for one protocol: the rule needs -p, without a `!`",
+                "--helper: it only applies to one protocol: the rule needs -p, without a `!`",
             ),
             (
                 &[("helper", "0123456789abcdef")],
@@ -434,15 +432,15 @@ mod tests {
             ),
             (
                 &[("timeout", "a b")],
-                "--timeout: `a b` is not one word without blanks and quotes",
+                "--timeout: `a b` is not a single word without spaces and quotes",
             ),
             (
                 &[("ctevents", "new,label")],
-                "--ctevents: `label` is none of new, related, destroy, reply, assured, protoinfo, helper, mark, natseqinfo, secmark",
+                "--ctevents: `label` is not one of new, related, destroy, reply, assured, protoinfo, helper, mark, natseqinfo, secmark",
             ),
             (
                 &[("expevents", "destroy")],
-                "--expevents: `destroy` is none of new",
+                "--expevents: `destroy` is not one of new",
             ),
             (
                 &[("zone", "65536")],

@@ -1,7 +1,7 @@
-//! `-j DNAT`: changes a connection's destination.
+//! `-j DNAT`: translates a connection's destination.
 //!
 //! Data: revision 0, for IPv4, `struct nf_nat_ipv4_multi_range_compat`; revision 1
-//! `struct nf_nat_range`; revision 2, which is written, `struct nf_nat_range2`
+//! `struct nf_nat_range`; revision 2, the written one, `struct nf_nat_range2`
 //! (`linux/netfilter/nf_nat.h`).
 
 use chainwright_sys::nf_nat::{NF_NAT_RANGE_PERSISTENT, NF_NAT_RANGE_PROTO_RANDOM};
@@ -11,21 +11,21 @@ use crate::xt::{
     Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
 };
 
-/// `-j DNAT`: changes a connection's destination.
+/// `-j DNAT`: translates a connection's destination.
 ///
-/// Translates the destination. Addresses or ports, or both, are there.
+/// At least one of addresses and ports is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Dnat {
-    /// Addresses to choose from, of the rule's family; without them the address stays.
+    /// Possible addresses, of the rule's family; `None` to keep the address.
     pub addresses: Option<AddressRange>,
-    /// Ports to choose from.
+    /// Possible ports.
     pub ports: Option<NatPorts>,
-    /// The port that becomes the first of `ports`, the next one becomes the second, and so on.
-    /// Only with `ports`.
+    /// The original port that maps to the first of `ports`; the next one maps to the second,
+    /// and so on. Only with `ports`.
     pub base_port: Option<u16>,
-    /// Ports are chosen at random: `--random`.
+    /// Whether to choose ports at random: `--random`.
     pub random: bool,
-    /// A client gets the same address for each connection: `--persistent`.
+    /// Whether a client gets the same address for each connection: `--persistent`.
     pub persistent: bool,
 }
 
@@ -52,7 +52,7 @@ impl Extension for Dnat {
     const DIFFERENCES: &'static [Difference] = &[Difference::kept(
         "-p tcp -j DNAT --to-destination :5-5/1",
         "-p tcp -j DNAT --to-destination :5/1",
-        "iptables refuses what it prints here.",
+        "iptables rejects its own output here.",
     )
     .within("nat", "PREROUTING")];
 
@@ -60,7 +60,7 @@ impl Extension for Dnat {
         let layout = Layout::of_revision(family, revision)?;
         let flags = NF_NAT_RANGE_PROTO_RANDOM | NF_NAT_RANGE_PERSISTENT;
         let range = Range::read(layout, family, info, flags)?;
-        // iptables has no option for neither, nor for a base port alone or of 0.
+        // iptables has no option for neither of them, nor for a base port that is alone or 0.
         let sayable = match range.base_port {
             None => range.addresses.is_some() || range.ports.is_some(),
             Some(base) => base != 0 && range.ports.is_some(),
@@ -158,7 +158,7 @@ mod tests {
             assert_eq!(Dnat::read(Family::Ipv4, revision, &info), Some(older));
             assert!(shifted.range().write("to", Family::Ipv4, layout).is_err());
         }
-        // Nothing, a base port alone, `--random-fully`, which DNAT has no option for.
+        // Nothing, a lone base port, and `--random-fully`, for which DNAT has no option.
         let alone = Dnat {
             ports: None,
             ..shifted
@@ -192,12 +192,12 @@ mod tests {
             (":80-90/7x", "`7x` is not a number from 1 to 65535"),
             (
                 ":80-90/no-such-service",
-                "`no-such-service` is neither a port's number nor a service of /etc/services",
+                "`no-such-service` is neither a port number nor a service in /etc/services",
             ),
             (":70000", "`70000` is not a number from 0 to 65535"),
             (
                 ":http-https",
-                "`http-https` is neither a port's number nor a service of /etc/services",
+                "`http-https` is neither a port number nor a service in /etc/services",
             ),
             (
                 "10.1.0.1/8",

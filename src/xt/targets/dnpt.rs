@@ -1,5 +1,4 @@
-//! `-j DNPT`: puts an IPv6 prefix in the place of the destination's (RFC 6296), without connection
-//! tracking.
+//! `-j DNPT`: replaces the IPv6 prefix of the destination (RFC 6296), without connection tracking.
 //!
 //! Data of revision 0 (`struct ip6t_npt_tginfo`, `linux/netfilter_ipv6/ip6t_NPT.h`).
 
@@ -7,10 +6,7 @@ use super::npt::PrefixTranslation;
 use crate::xt::Families;
 use crate::xt::extension::shared;
 
-/// `-j DNPT`: puts an IPv6 prefix in the place of the destination's (RFC 6296), without connection
-/// tracking.
-///
-/// Puts a prefix in the place of the destination's.
+/// `-j DNPT`: replaces the IPv6 prefix of the destination (RFC 6296), without connection tracking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dnpt(pub PrefixTranslation);
 
@@ -44,7 +40,7 @@ mod tests {
         assert_eq!(value.encode(Family::Ipv6).unwrap().info, info);
         assert_eq!(Dnpt::read(Family::Ipv6, 0, &info[..35]), None);
         assert_eq!(Dnpt::read(Family::Ipv6, 1, &info), None);
-        // Too long a prefix; bits behind it.
+        // A prefix that is too long; bits after the prefix.
         for (at, byte) in [(32, 65), (33, 8)] {
             let mut strange = info.clone();
             strange[at] = byte;
@@ -73,7 +69,7 @@ mod tests {
             ),
             (
                 "--dst-pfx ::/0 --src-pfx fd00:1::/16",
-                "`fd00:1::/16` has bits behind the prefix",
+                "`fd00:1::/16` has bits set after the prefix",
             ),
             (
                 "--dst-pfx ::/0 --src-pfx 10.0.0.0/8",

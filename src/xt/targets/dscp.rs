@@ -12,8 +12,6 @@ use crate::xt::{
 };
 
 /// `-j DSCP`: sets the differentiated services code point of the IPv4 or IPv6 header.
-///
-/// The packet's code point becomes this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dscp {
     /// Code point, 0 to 63: the upper six bits of the octet.
@@ -86,7 +84,7 @@ mod tests {
             ("", "--set-dscp or --set-dscp-class is required"),
             ("--set-dscp 1 --set-dscp-class EF", "cannot be used with"),
             ("--set-dscp 64", "`64` is not a number from 0 to 63"),
-            ("--set-dscp-class VA", "`VA` is none of CS0, CS1, "),
+            ("--set-dscp-class VA", "`VA` is not one of CS0, CS1, "),
         ] {
             let fault = Rule::parse(Family::Ipv4, format!("-j DSCP {options}")).unwrap_err();
             assert!(fault.to_string().contains(said), "{fault}");

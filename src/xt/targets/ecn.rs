@@ -1,7 +1,7 @@
 //! `-j ECN`: sets the congestion field of the IPv4 header and two bits of the TCP header.
 //!
-//! Data of revision 0 (`struct ipt_ECN_info`, `linux/netfilter_ipv4/ipt_ECN.h`): what to set, the
-//! congestion field, the bits.
+//! Data of revision 0 (`struct ipt_ECN_info`, `linux/netfilter_ipv4/ipt_ECN.h`): fields to set,
+//! the congestion field, the bits.
 
 use bstr::BStr;
 use chainwright_sys::ipt_ecn_target::{
@@ -33,14 +33,14 @@ const CWR: u8 = if cfg!(target_endian = "little") {
 
 /// `-j ECN`: sets the congestion field of the IPv4 header and two bits of the TCP header.
 ///
-/// What is set; something is.
+/// At least one field is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Ecn {
-    /// TCP's ECE bit becomes this.
+    /// New value of TCP's ECE bit.
     pub ece: Option<bool>,
-    /// TCP's CWR bit becomes this.
+    /// New value of TCP's CWR bit.
     pub cwr: Option<bool>,
-    /// The congestion field of the IP header becomes this, 0 to 3.
+    /// New value of the congestion field of the IP header, 0 to 3.
     pub field: Option<u8>,
 }
 
@@ -49,7 +49,7 @@ impl Extension for Ecn {
     const REVISION: u8 = 0;
     const FAMILIES: Families = Families::Ipv4;
     const OPTIONS: &'static [OptionSpec] = &[
-        // It clears both bits already.
+        // It already clears both bits.
         OptionSpec::switch("ecn-tcp-remove").excludes(&["ecn-tcp-cwr", "ecn-tcp-ece"]),
         OptionSpec::one("ecn-tcp-cwr"),
         OptionSpec::one("ecn-tcp-ece"),

@@ -1,6 +1,6 @@
 //! `-j HL`: changes the hop limit of the IPv6 header.
 //!
-//! Data of revision 0 (`struct ip6t_HL_info`, `linux/netfilter_ipv6/ip6t_HL.h`): laid out as that of
+//! Data of revision 0 (`struct ip6t_HL_info`, `linux/netfilter_ipv6/ip6t_HL.h`), with the layout of
 //! `TTL`.
 
 use super::ttl::HopsChange;
@@ -8,8 +8,6 @@ use crate::xt::extension::shared;
 use crate::xt::{Families, OptionGroup, OptionSpec};
 
 /// `-j HL`: changes the hop limit of the IPv6 header.
-///
-/// Changes the hop limit of an IPv6 packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hl(pub HopsChange);
 

@@ -1,10 +1,10 @@
 //! `-j HMARK`: sets the packet's mark to a hash of the packet, or of its connection.
 //!
 //! Data of revision 0 (`struct xt_hmark_info`, `linux/netfilter/xt_HMARK.h`): masks and values for
-//! what is hashed, flags for which of them were given, the hash's seed, how many different marks
-//! there may be, the lowest one. Two ports share their four bytes with a security parameter index.
-//! An IPv4 address has 16 bytes there; of those the kernel uses 4, and what `--hmark-tuple` of
-//! iptables writes into the others is not kept.
+//! the hash input, flags for the given ones, the seed of the hash, the number of different marks,
+//! and the lowest mark. Two ports share their four bytes with a security parameter index. An IPv4
+//! address has 16 bytes; the kernel uses 4 of them, and the bytes that `--hmark-tuple` of iptables
+//! writes into the others are not preserved.
 
 use bstr::{BStr, ByteSlice};
 use chainwright_sys::netfilter::nf_inet_addr;
@@ -24,35 +24,35 @@ use crate::xt::{
 
 /// `-j HMARK`: sets the packet's mark to a hash of the packet, or of its connection.
 ///
-/// The mark becomes a hash, scaled to `modulus`, plus the offset. What is `None` is not hashed, or
-/// not set.
+/// The mark becomes the hash, scaled to `modulus`, plus the offset. `None` stands for a field that
+/// is not hashed, or not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Hmark {
-    /// The source's prefix that is hashed: a mask without gaps.
+    /// Mask for the source address in the hash, without gaps.
     pub source_prefix: Option<Mask>,
-    /// The destination's prefix that is hashed: a mask without gaps.
+    /// Mask for the destination address in the hash, without gaps.
     pub destination_prefix: Option<Mask>,
-    /// Bits of the source port that are hashed, host byte order.
+    /// Mask for the source port in the hash, in host byte order.
     pub source_port_mask: Option<u16>,
-    /// Bits of the destination port that are hashed, host byte order.
+    /// Mask for the destination port in the hash, in host byte order.
     pub destination_port_mask: Option<u16>,
-    /// Bits of the security parameter index of AH or ESP that are hashed, host byte order. Not
-    /// together with the masks of ports.
+    /// Mask for the security parameter index of AH or ESP in the hash, in host byte order. Excludes
+    /// the port masks.
     pub spi_mask: Option<u32>,
-    /// Bits of the source port that are set before, host byte order.
+    /// Bits to set in the source port before hashing, in host byte order.
     pub source_port: Option<u16>,
-    /// Bits of the destination port that are set before, host byte order.
+    /// Bits to set in the destination port before hashing, in host byte order.
     pub destination_port: Option<u16>,
-    /// Bits of the security parameter index that are set before, host byte order. Not together with
+    /// Bits to set in the security parameter index before hashing, in host byte order. Excludes the
     /// ports.
     pub spi: Option<u32>,
-    /// Bits of the layer 4 protocol's number that are hashed.
+    /// Mask for the layer 4 protocol number in the hash.
     pub protocol_mask: Option<u16>,
-    /// Addresses and ports are those of the connection in its original direction.
+    /// Whether to use addresses and ports of the connection's original direction.
     pub connection: bool,
-    /// The hash's seed.
+    /// Seed of the hash.
     pub seed: u32,
-    /// How many different marks there may be; not 0.
+    /// Number of different marks; not 0.
     pub modulus: u32,
     /// The lowest mark.
     pub offset: Option<u32>,
@@ -79,7 +79,7 @@ impl Hmark {
             let Some(mask) = prefix else {
                 return Ok(nf_inet_addr { all: [0; 16] });
             };
-            let why = "a prefix has no gaps";
+            let why = "a prefix must be contiguous";
             fit::only_if(mask.prefix_length().is_some(), option, why)?;
             mask.write(option, family).map(|all| nf_inet_addr { all })
         };
@@ -98,13 +98,13 @@ impl Hmark {
         Ok(info)
     }
 
-    /// What is wrong with the options together, and which one is.
+    /// Returns an error about the combination of options.
     fn error(&self) -> Option<OptionError> {
         let port_masks = self.source_port_mask.or(self.destination_port_mask);
         let ports = self.source_port.or(self.destination_port);
         if self.spi_mask.is_some() && port_masks.is_some() {
             return Some(OptionError::of_all(
-                "a packet has ports or a security parameter index: it has no masks of both",
+                "masks of ports and of a security parameter index cannot be combined",
             ));
         }
         let hashes = self.connection
@@ -113,12 +113,12 @@ impl Hmark {
             || self.spi_mask.or(self.spi).is_some();
         (!hashes).then(|| {
             OptionError::of_all(
-                "there is nothing to hash: --hmark-tuple src,dst or the like is required",
+                "nothing to hash: an option such as --hmark-tuple src,dst is required",
             )
         })
     }
 
-    /// Takes the parts of `--hmark-tuple`: names in upper or lower case, or their starts.
+    /// Parses the parts of `--hmark-tuple`: names in upper or lower case, or prefixes of them.
     fn tuple(&mut self, one: &Given<'_>, family: Family) -> Result<(), OptionError> {
         let all = Mask::whole(family);
         for part in one.value().split_str(",") {
@@ -129,7 +129,7 @@ impl Hmark {
             let Some(name) = name else {
                 let names = PARTS.join(", ");
                 let part = part.as_bstr();
-                return Err(one.error(format!("`{part}` is none of {names}")));
+                return Err(one.error(format!("`{part}` is not one of {names}")));
             };
             match *name {
                 "ct" => self.connection = true,
@@ -145,7 +145,7 @@ impl Hmark {
     }
 }
 
-/// Of several that start alike the first is meant.
+/// If several parts have the same prefix, the first one matches.
 const PARTS: [&str; 7] = ["ct", "src", "dst", "sport", "dport", "proto", "spi"];
 
 fn ports(source: Option<u16>, destination: Option<u16>, spi: Option<u32>) -> hmark_ports {
@@ -220,7 +220,8 @@ impl Extension for Hmark {
             modulus: info.hmodulus,
             offset: has(XT_HMARK_OFFSET).then_some(info.hoffset),
         };
-        // Masks and values count without their flags, too; what has none cannot be said.
+        // The kernel also uses masks and values without their flags; the options cannot express
+        // those.
         if family == Family::Ipv4 {
             for mask in [&mut info.src_mask, &mut info.dst_mask] {
                 if mask.all != [0xff; 16] {
@@ -312,7 +313,7 @@ impl Extension for Hmark {
     }
 }
 
-/// A prefix length, or a mask without gaps.
+/// Parses a prefix length, or a mask without gaps.
 fn prefix(value: &BStr, family: Family) -> Parsed<Mask> {
     let most = width(family) as u8;
     let mask = || {
@@ -321,7 +322,7 @@ fn prefix(value: &BStr, family: Family) -> Parsed<Mask> {
     };
     let prefix = number_within(value, 0..=most).map(|bits| Mask::prefix(family, bits));
     prefix.unwrap_or_default().or_else(mask).ok_or_else(|| {
-        format!("`{value}` is not a number from 0 to {most}, nor a mask of ones, then zeros")
+        format!("`{value}` is neither a number from 0 to {most} nor a contiguous mask")
     })
 }
 
@@ -356,7 +357,7 @@ mod tests {
             let rule = Rule::parse(family, format!("-j HMARK {TUPLE}")).unwrap();
             assert_eq!(rule.to_string(), text);
             assert_eq!(value.encode(family).unwrap().info, captured());
-            // What iptables writes for the prefixes.
+            // The bytes that iptables writes for the prefixes.
             let mut info = captured();
             info[mask..16].fill(0);
             info[16 + mask..32].fill(0);
@@ -392,29 +393,29 @@ mod tests {
                 "--hmark-tuple src --hmark-rnd 2 --hmark-mod 0",
                 "`0` is not a number from 1 to 4294967295",
             ),
-            ("--hmark-mod 4 --hmark-rnd 2", "there is nothing to hash"),
+            ("--hmark-mod 4 --hmark-rnd 2", "nothing to hash"),
             (
                 "--hmark-tuple src,dest --hmark-mod 4 --hmark-rnd 2",
-                "`dest` is none of ct, src, dst, ",
+                "`dest` is not one of ct, src, dst, ",
             ),
             (
                 "--hmark-tuple src, --hmark-mod 4 --hmark-rnd 2",
-                "`` is none of ct, src, dst, ",
+                "`` is not one of ct, src, dst, ",
             ),
             (
                 "--hmark-tuple spi,sport --hmark-mod 4 --hmark-rnd 2",
-                "it has no masks of both",
+                "cannot be combined",
             ),
             (
                 "--hmark-spi 1 --hmark-dport 4 --hmark-mod 4 --hmark-rnd 2",
                 "--hmark-spi cannot be used with --hmark-dport",
             ),
-            // iptables 1.8.9 takes 33 to 128, too.
+            // iptables 1.8.9 also accepts 33 to 128.
             (
                 "--hmark-src-prefix 33 --hmark-mod 4 --hmark-rnd 2",
-                "`33` is not a number from 0 to 32, nor a mask",
+                "`33` is neither a number from 0 to 32 nor a contiguous mask",
             ),
-            // iptables 1.8.9 forgets the 8.
+            // iptables 1.8.9 drops the 8.
             (
                 "--hmark-src-prefix 8 --hmark-tuple src --hmark-mod 4 --hmark-rnd 2",
                 "given twice",

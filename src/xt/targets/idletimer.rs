@@ -1,5 +1,5 @@
-//! `-j IDLETIMER`: starts a timer anew; when it runs out, it tells user space by
-//! `/sys/class/xt_idletimer/timers/LABEL`.
+//! `-j IDLETIMER`: restarts a timer, which notifies user space through
+//! `/sys/class/xt_idletimer/timers/LABEL` when it expires.
 //!
 //! Data of revision 1 (`struct idletimer_tg_info_v1`, `linux/netfilter/xt_IDLETIMER.h`), or of
 //! revision 0 (`struct idletimer_tg_info`), which has no type of timer.
@@ -18,20 +18,18 @@ use crate::xt::{
     read_struct, write_struct,
 };
 
-/// The kernel takes no more seconds: they would not fit as milliseconds.
+/// Maximum of the kernel: more seconds would overflow as milliseconds.
 const LONGEST: u32 = (i32::MAX / 1000 - 1) as u32;
 
-/// `-j IDLETIMER`: starts a timer anew; when it runs out, it tells user space by
-/// `/sys/class/xt_idletimer/timers/LABEL`.
-///
-/// Starts a timer anew.
+/// `-j IDLETIMER`: restarts a timer, which notifies user space through
+/// `/sys/class/xt_idletimer/timers/LABEL` when it expires.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Idletimer {
-    /// Seconds without a packet after which the timer runs out, 1 to 2147482.
+    /// Seconds without a packet after which the timer expires, 1 to 2147482.
     pub timeout: u32,
-    /// Name of the timer: 1 to 27 bytes, without a NUL. Rules with the same one share it.
+    /// Name of the timer: 1 to 27 bytes, without a NUL. Rules with the same name share it.
     pub label: BString,
-    /// Whether the timer goes on while the machine sleeps, and wakes it.
+    /// Whether the timer runs during suspend, and wakes the host.
     pub alarm: bool,
 }
 
@@ -47,12 +45,12 @@ impl Extension for Idletimer {
         Difference::refused(
             "-j IDLETIMER --timeout 5 --label 1234567890123456789012345678",
             "-j IDLETIMER --timeout 5 --label 123456789012345678901234567",
-            "A label names a timer: the start of it would be another one.",
+            "A label names a timer: a truncated label would name a different one.",
         ),
         Difference::kept(
             "-j IDLETIMER --timeout 5 --label \"a b\"",
             "-j IDLETIMER --timeout 5 --label a b",
-            "iptables-save prints the name without quotes, so that its text cannot be loaded again.",
+            "iptables-save prints the name without quotes, so its output cannot be restored.",
         ),
     ];
 
@@ -153,7 +151,8 @@ mod tests {
             strange[at] = 2;
             assert_eq!(Idletimer::read(Family::Ipv4, 1, &strange), None);
         }
-        // Revision 0, made from the header, has the kernel's pointer where revision 1 has the type.
+        // Revision 0, built from the header, has the kernel's pointer where revision 1 has the
+        // type.
         let mut older = captured();
         older[32..40].fill(0xff);
         let older = Idletimer::read(Family::Ipv4, 0, &older[..40]).unwrap();
@@ -175,7 +174,7 @@ mod tests {
             ),
             ("--timeout 2147483 --label a", "from 1 to 2147482"),
             ("--timeout 5 --label \"\"", "it has 0 bytes"),
-            // iptables 1.8.9 cuts it off.
+            // iptables 1.8.9 truncates it.
             (
                 "--timeout 5 --label 1234567890123456789012345678",
                 "it has 28 bytes; 1 to 27 are allowed",

@@ -1,7 +1,7 @@
-//! `-j LED`: makes a light flash, by a trigger that a LED of `/sys/class/leds` is bound to.
+//! `-j LED`: lights a LED, through a trigger that is assigned to a LED in `/sys/class/leds`.
 //!
-//! Data of revision 0 (`struct xt_led_info`, `linux/netfilter/xt_LED.h`): the trigger's name, how
-//! long the light is on, whether it goes off for a moment when a packet comes while it is on.
+//! Data of revision 0 (`struct xt_led_info`, `linux/netfilter/xt_LED.h`): the trigger's name, the
+//! time for which the LED is on, and whether it blinks when a packet arrives while it is on.
 
 use bstr::{BStr, BString};
 use chainwright_sys::xt_led_target::xt_led_info;
@@ -14,25 +14,23 @@ use crate::xt::{
     Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
-/// What every trigger's name starts with.
+/// Prefix of every trigger's name.
 const PREFIX: &[u8] = b"netfilter-";
 
-/// Longest name behind the prefix, in bytes.
+/// Maximum length of a name after the prefix, in bytes.
 const LONGEST: usize = 16;
 
-/// Stands for a light that stays on.
+/// The delay of a LED that stays on.
 const FOREVER: u32 = u32::MAX;
 
-/// `-j LED`: makes a light flash, by a trigger that a LED of `/sys/class/leds` is bound to.
-///
-/// Makes a light flash.
+/// `-j LED`: lights a LED, through a trigger that is assigned to a LED in `/sys/class/leds`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Led {
-    /// The trigger's name behind `netfilter-`: at most 16 bytes, without a NUL.
+    /// The trigger's name after `netfilter-`: at most 16 bytes, without a NUL.
     pub trigger: BString,
-    /// Milliseconds from a packet until the light goes off; `None` if it stays on.
+    /// Milliseconds from a packet until the LED is switched off; `None` if it stays on.
     pub delay: Option<u32>,
-    /// Whether the light goes off for a moment when a packet comes while it is on.
+    /// Whether the LED blinks when a packet arrives while it is on.
     pub always_blink: bool,
 }
 
@@ -97,7 +95,7 @@ impl Extension for Led {
     }
 }
 
-/// Milliseconds, or `inf`.
+/// Parses milliseconds, or `inf`.
 fn delay(value: &BStr) -> Parsed<Option<u32>> {
     if value.eq_ignore_ascii_case(b"inf") {
         return Ok(None);
@@ -113,9 +111,9 @@ mod tests {
     use crate::iptables::Rule;
     use crate::xt::Target;
 
-    /// What iptables-legacy 1.8.9 wrote on x86-64 (`strace -xx`). The kernel at hand has no LED, so
-    /// that there is no file of rules; it was told that it has, and the printing was done by
-    /// `libxt_LED.so` apart.
+    /// Data from iptables-legacy 1.8.9 on x86-64 (`strace -xx`). The test kernel has no LED, so
+    /// there is no file of rules; the tool was made to assume support, and the expected text
+    /// comes from a direct call of `libxt_LED.so`.
     fn captured(start: &[u8], always_blink: u8, delay: u32) -> Vec<u8> {
         let mut info = vec![0; 40];
         info[..start.len()].copy_from_slice(start);
@@ -133,7 +131,7 @@ mod tests {
                 "--led-trigger-id \"foo\\\"b ar\" --led-delay 42 --led-always-blink",
                 captured(b"netfilter-foo\"b ar", 1, 42),
             ),
-            // iptables-save prints -1, which iptables does not take.
+            // iptables-save prints -1, which iptables does not accept.
             (
                 "--led-trigger-id \"\" --led-delay inf",
                 captured(b"netfilter-", 0, u32::MAX),

@@ -15,7 +15,7 @@ use crate::xt::{
 };
 
 bitflags::bitflags! {
-    /// What is written as well, as bits of `logflags`.
+    /// Additional output, as bits of `logflags`.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct LogFlags: u8 {
         /// TCP sequence numbers.
@@ -32,23 +32,21 @@ bitflags::bitflags! {
 }
 
 /// `-j LOG`: writes the packet's headers to the kernel's log.
-///
-/// Writes a line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Log {
-    /// What the line starts with, at most 29 bytes; what is longer is cut.
+    /// Prefix of the line, at most 29 bytes.
     pub prefix: BString,
     /// Syslog level: 0 (emergency) to 7 (debug).
     pub level: u8,
-    /// What is written as well.
+    /// Additional output.
     pub flags: LogFlags,
 }
 
-/// Syslog's `warning`.
+/// Syslog level `warning`.
 const DEFAULT_LEVEL: u8 = 4;
 
 impl Default for Log {
-    /// Without a prefix, at the level `warning`.
+    /// No prefix, and the level `warning`.
     fn default() -> Self {
         Self {
             prefix: BString::default(),
@@ -58,7 +56,7 @@ impl Default for Log {
     }
 }
 
-/// The names that iptables knows.
+/// The names that iptables accepts.
 const LEVELS: &[(&str, u8)] = &[
     ("emerg", 0),
     ("panic", 0),
@@ -80,10 +78,10 @@ const FLAGS: [(LogFlags, &str); 5] = [
     (LogFlags::MACDECODE, "log-macdecode"),
 ];
 
-/// Length of the prefix's field; the prefix itself is one byte shorter at least.
+/// Size of the prefix's field; the prefix itself is at least one byte shorter.
 const ROOM: usize = 30;
 
-/// A prefix for a field of that length.
+/// Parses a prefix for a field of that size.
 pub(super) fn prefix(
     context: &Context<'_>,
     one: &Given<'_>,
@@ -91,15 +89,15 @@ pub(super) fn prefix(
 ) -> Result<BString, OptionError> {
     let text = context.shorten(one, room - 1)?;
     if text.is_empty() || text.contains(&0) {
-        return Err(one.error("it is empty or has a NUL in it"));
+        return Err(one.error("it is empty or contains a NUL"));
     }
     if text.contains(&b'\n') {
-        return Err(one.error("a prefix is part of one line: it has no line breaks"));
+        return Err(one.error("a prefix cannot contain line breaks"));
     }
     Ok(text.to_owned())
 }
 
-/// The prefix in the kernel's field; `None` if it has no end, or is more than part of a line.
+/// Reads the prefix in a kernel field; `None` if it is not terminated or contains a newline.
 pub(super) fn read_prefix(field: &[u8]) -> Option<BString> {
     let prefix = until_nul(field)?;
     (!prefix.contains(&b'\n')).then(|| prefix.to_owned())
@@ -171,7 +169,7 @@ impl Extension for Log {
         } else {
             let name = LEVELS.iter().find(|(_, level)| *level == self.level);
             text.push(" LOG level").word(match name {
-                // What is printed of it is its old name.
+                // iptables prints the old name.
                 Some((_, 4)) => "warn",
                 Some((name, _)) => name,
                 None => "",
@@ -209,13 +207,13 @@ mod tests {
         let shown = " --log-prefix \"in: \" --log-level 6 --log-uid";
         check(Family::Ipv4, &data, &value, shown);
         let info = value.write(Family::Ipv4).unwrap();
-        // A level that there is not, a flag without an option, a prefix of two lines.
+        // An unknown level, a flag without an option, a prefix with a newline.
         for (at, byte) in [(0, 8), (1, 0x10), (1, 0x40), (3, b'\n')] {
             let mut other = info.clone();
             other[at] = byte;
             assert_eq!(Log::read(Family::Ipv4, 0, &other), None);
         }
-        // A prefix without an end.
+        // A prefix without a NUL.
         assert_eq!(Log::read(Family::Ipv4, 0, &[1; 32]), None);
         let long = Log {
             prefix: [b'x'; 99].into(),
@@ -230,16 +228,16 @@ mod tests {
     #[test]
     fn says_what_is_wrong() {
         for (option, value, reason) in [
-            ("log-prefix", "", "it is empty or has a NUL in it"),
+            ("log-prefix", "", "it is empty or contains a NUL"),
             (
                 "log-prefix",
                 "a\nb",
-                "a prefix is part of one line: it has no line breaks",
+                "a prefix cannot contain line breaks",
             ),
             (
                 "log-level",
                 "8",
-                "`8` is none of emerg, panic, alert, crit, error, warning, notice, info, debug, nor a number from 0 to 7",
+                "`8` is not one of emerg, panic, alert, crit, error, warning, notice, info, debug, nor a number from 0 to 7",
             ),
         ] {
             assert_eq!(

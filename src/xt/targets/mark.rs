@@ -16,9 +16,9 @@ use crate::xt::{
 /// The packet's mark becomes `(mark & !mask) ^ value`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Mark {
-    /// Bits that are flipped.
+    /// Bits to flip.
     pub value: u32,
-    /// Bits that are cleared first.
+    /// Bits to clear first.
     pub mask: u32,
 }
 
@@ -112,7 +112,7 @@ impl Extension for Mark {
     }
 }
 
-/// Adds what `value` and `mask` do to a mark, as `iptables -L` says it.
+/// Appends the effect of `value` and `mask` on a mark in the form of `iptables -L`.
 pub(super) fn list_change(name: &str, value: u32, mask: u32, text: &mut Text) {
     text.push(name);
     match (value, mask) {

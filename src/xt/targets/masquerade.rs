@@ -1,4 +1,4 @@
-//! `-j MASQUERADE`: changes a connection's source to the address of the interface that it leaves by.
+//! `-j MASQUERADE`: translates a connection's source to the address of the outgoing interface.
 //!
 //! Data of revision 0: for IPv4 `struct nf_nat_ipv4_multi_range_compat`, for IPv6
 //! `struct nf_nat_range` (`linux/netfilter/nf_nat.h`).
@@ -8,16 +8,16 @@ use chainwright_sys::nf_nat::{NF_NAT_RANGE_PROTO_RANDOM, NF_NAT_RANGE_PROTO_RAND
 use super::nat::{Layout, NatPorts, Range, flag};
 use crate::xt::{Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text};
 
-/// `-j MASQUERADE`: changes a connection's source to the address of the interface that it leaves by.
+/// `-j MASQUERADE`: translates a connection's source to the address of the outgoing interface.
 ///
-/// Masquerades, keeping the port where it can.
+/// Keeps the port if possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Masquerade {
-    /// Ports to choose from: `--to-ports`.
+    /// Possible ports: `--to-ports`.
     pub ports: Option<NatPorts>,
-    /// Ports are chosen by a hash: `--random`.
+    /// Whether to choose ports by a hash: `--random`.
     pub random: bool,
-    /// Ports are chosen at random: `--random-fully`.
+    /// Whether to choose ports at random: `--random-fully`.
     pub random_fully: bool,
 }
 
@@ -108,7 +108,7 @@ mod tests {
                 let info = value.write(family).unwrap();
                 assert_eq!(info.len(), if family == Family::Ipv4 { 20 } else { 40 });
                 assert_eq!(Masquerade::read(family, 0, &info), Some(value));
-                // An address, persistence and a base port are more than the value can say.
+                // The value cannot represent an address, persistence or a base port.
                 for flag in [1, 8, 32] {
                     let mut other = info.clone();
                     let flags = if family == Family::Ipv4 { 4 } else { 0 };
@@ -148,7 +148,7 @@ mod tests {
             (
                 None,
                 "80",
-                "ports are only for a rule with -p tcp, udp, sctp, dccp or icmp; it has none of these",
+                "ports require a rule with -p tcp, udp, sctp, dccp or icmp",
             ),
             (
                 Some(6),
@@ -158,7 +158,7 @@ mod tests {
             (
                 Some(6),
                 "10-20/5",
-                "only DNAT shifts ports: a base port after `/` is not for here",
+                "only DNAT shifts ports: a base port after `/` is not allowed here",
             ),
         ] {
             assert_eq!(

@@ -1,7 +1,7 @@
-//! Targets, one a module, named as the kernel names them in small letters: `-j DNAT` is [`dnat::Dnat`].
+//! Targets, one per module, with the kernel's names in lower case: `-j DNAT` is [`dnat::Dnat`].
 //!
-//! A module tells the struct that the kernel takes, its revisions, and where text and value depart from
-//! iptables. Verdicts and chains are [`iptables::Target`](crate::iptables::Target)'s.
+//! Each module documents the kernel's struct, its revisions, and intentional differences from iptables.
+//! [`iptables::Target`](crate::iptables::Target) contains verdicts and chains.
 
 mod nat;
 mod npt;
@@ -13,12 +13,12 @@ pub(super) use words::quoted;
 
 use super::extension::registry;
 
-// What several of them have.
+// Shared by several targets.
 pub use nat::{AddressRange, NatPorts};
 pub use npt::PrefixTranslation;
 
 registry! {
-    /// A target that is an extension: it works on the packet.
+    /// A target that is an extension.
     Target, printed as " -j ", always has effects: true {
         audit::Audit,
         checksum::Checksum,

@@ -1,5 +1,5 @@
-//! What the targets that translate addresses share: a range of addresses and ports, as
-//! `linux/netfilter/nf_nat.h` lays it out in three ways.
+//! Common parts of the targets that translate addresses: a range of addresses and ports, in one of
+//! the three layouts of `linux/netfilter/nf_nat.h`.
 
 use std::net::IpAddr;
 
@@ -16,12 +16,12 @@ use crate::xt::fit;
 use crate::xt::value::{self, Parsed, from_octets, halves, number, number_within, to_octets};
 use crate::xt::{Context, Family, Given, OptionError, Text, read_struct, write_struct};
 
-/// Addresses of one family to choose from.
+/// A range of addresses of one family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AddressRange {
-    /// The first.
+    /// The first address.
     pub first: IpAddr,
-    /// The last.
+    /// The last address.
     pub last: IpAddr,
 }
 
@@ -35,12 +35,12 @@ impl From<IpAddr> for AddressRange {
     }
 }
 
-/// Ports to choose from, in host byte order.
+/// A range of ports, in host byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NatPorts {
-    /// The first.
+    /// The first port.
     pub first: u16,
-    /// The last.
+    /// The last port.
     pub last: u16,
 }
 
@@ -54,7 +54,7 @@ impl From<u16> for NatPorts {
     }
 }
 
-/// How the data is laid out.
+/// Layout of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Layout {
     /// `struct nf_nat_ipv4_multi_range_compat`: IPv4 only.
@@ -66,7 +66,7 @@ pub(super) enum Layout {
 }
 
 impl Layout {
-    /// That of the targets with one revision, 0.
+    /// Returns the layout of targets whose only revision is 0.
     pub(super) const fn of(family: Family) -> Self {
         match family {
             Family::Ipv4 => Self::Ipv4,
@@ -74,7 +74,7 @@ impl Layout {
         }
     }
 
-    /// That of a revision of `SNAT` and `DNAT`.
+    /// Returns the layout of a revision of `SNAT` and `DNAT`.
     pub(super) const fn of_revision(family: Family, revision: u8) -> Option<Self> {
         match (family, revision) {
             (Family::Ipv4, 0) => Some(Self::Ipv4),
@@ -85,19 +85,19 @@ impl Layout {
     }
 }
 
-/// What the data says, whatever its layout.
+/// The content of the data, in any layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub(super) struct Range {
     pub(super) addresses: Option<AddressRange>,
     pub(super) ports: Option<NatPorts>,
     pub(super) base_port: Option<u16>,
-    /// `NF_NAT_RANGE_*` that do not follow from the other fields.
+    /// `NF_NAT_RANGE_*` flags that the other fields do not imply.
     pub(super) flags: u32,
 }
 
 impl Range {
-    /// Reads the data; `None` if it has other flags than those and the ones of the fields, or ports
-    /// that end before they start.
+    /// Decodes the data; `None` if it has flags other than `flags` and the ones of the fields, or a
+    /// reversed port range.
     pub(super) fn read(layout: Layout, family: Family, info: &[u8], flags: u32) -> Option<Self> {
         let raw = match layout {
             Layout::Ipv4 => {
@@ -154,14 +154,14 @@ impl Range {
             | flag(self.base_port.is_some(), NF_NAT_RANGE_PROTO_OFFSET)
     }
 
-    /// The data; `option` is the one that says the addresses.
+    /// Encodes the data; `option` is the option with the addresses.
     pub(super) fn write(
         &self,
         option: &'static str,
         family: Family,
         layout: Layout,
     ) -> Result<Vec<u8>, OptionError> {
-        let only = "only DNAT shifts ports, and only in data of revision 2";
+        let only = "only DNAT shifts ports, and only in revision 2";
         fit::only_if(
             self.base_port.is_none() || layout == Layout::Shifted,
             option,
@@ -220,13 +220,13 @@ impl Range {
         self.flags & flag != 0
     }
 
-    /// Adds addresses and ports as an option: `address-address:port-port/port`, an IPv6 address
-    /// before ports in brackets.
+    /// Appends addresses and ports as an option: `address-address:port-port/port`, with brackets
+    /// around an IPv6 address before ports.
     pub(super) fn print_to(&self, text: &mut Text, option: &str) {
         self.print_addresses(text.option(false, option).push(" "));
     }
 
-    /// Adds the same as `iptables -L` shows it.
+    /// Appends them as `iptables -L` shows them.
     pub(super) fn list_to(&self, text: &mut Text) {
         self.print_addresses(text.push(" to:"));
     }
@@ -246,7 +246,7 @@ impl Range {
         }
     }
 
-    /// Adds the ports, if there are any, as the option `--to-ports`.
+    /// Appends the ports, if any, as the option `--to-ports`.
     pub(super) fn print_ports(&self, text: &mut Text) {
         if let Some(ports) = self.ports {
             text.option(false, "to-ports").push(" ");
@@ -254,7 +254,7 @@ impl Range {
         }
     }
 
-    /// The same as `iptables -L` shows it, behind these words.
+    /// Appends the ports as `iptables -L` shows them, after these words.
     pub(super) fn list_ports(&self, words: &str, text: &mut Text) {
         if let Some(ports) = self.ports {
             self.print_range(ports, text.push(words));
@@ -263,7 +263,7 @@ impl Range {
 
     fn print_range(&self, NatPorts { first, last }: NatPorts, text: &mut Text) {
         text.number(first);
-        // Without the range, iptables does not take the base port.
+        // iptables accepts a base port only after a range.
         if last != first || self.base_port.is_some() {
             text.push("-").number(last);
         }
@@ -272,12 +272,12 @@ impl Range {
         }
     }
 
-    /// Reads the value of `--to-source` or `--to-destination`.
+    /// Parses the value of `--to-source` or `--to-destination`.
     pub(super) fn parse_to(context: &Context<'_>, given: &Given<'_>) -> Result<Self, OptionError> {
         given.parse(|value| to(context, value))
     }
 
-    /// Reads the value of `--to-ports`.
+    /// Parses the value of `--to-ports`.
     pub(super) fn parse_ports(
         context: &Context<'_>,
         given: &Given<'_>,
@@ -292,7 +292,7 @@ impl Range {
 /// What is wrong with a base port.
 pub(super) const UNSHIFTED: &str = "only DNAT shifts ports: a base port after `/` is not for here";
 
-/// The flag, or none.
+/// Returns the flag if it is set, else 0.
 pub(super) const fn flag(set: bool, flag: u32) -> u32 {
     if set { flag } else { 0 }
 }
@@ -303,18 +303,15 @@ fn inet(address: IpAddr) -> nf_inet_addr {
     }
 }
 
-/// `port`, `port-port` or `port-port/port`; a single port may be a service's name, and so may the
-/// one after the `/`.
+/// Parses `port`, `port-port` or `port-port/port`; a single port, and the one after the `/`, may be
+/// a service name.
 fn ports(context: &Context<'_>, value: &BStr) -> Parsed<(NatPorts, Option<u16>)> {
-    // As iptables does, this looks at the protocol only, not at a `!` before it.
+    // Like iptables, this only considers the protocol, not a preceding `!`.
     let has_ports = context
         .protocol
         .is_some_and(|(protocol, _)| matches!(protocol, 1 | 6 | 17 | 33 | 132));
     if !has_ports {
-        return Err(
-            "ports are only for a rule with -p tcp, udp, sctp, dccp or icmp; it has none of these"
-                .to_owned(),
-        );
+        return Err("ports require a rule with -p tcp, udp, sctp, dccp or icmp".to_owned());
     }
     if !value.first().is_some_and(u8::is_ascii_digit) {
         return Ok((value::port(value, None, context.names)?.into(), None));

@@ -1,7 +1,7 @@
-//! `-j NETMAP`: translates a network onto another one of the same size, keeping the host part.
+//! `-j NETMAP`: maps a network to another one of the same size, keeping the host part.
 //!
 //! Data of revision 0: for IPv4 `struct nf_nat_ipv4_multi_range_compat`, for IPv6
-//! `struct nf_nat_range` (`linux/netfilter/nf_nat.h`): the network's first and last address. The
+//! `struct nf_nat_range` (`linux/netfilter/nf_nat.h`): the first and last address of the network. The
 //! bits in which they differ are the host part.
 
 use std::net::IpAddr;
@@ -13,18 +13,16 @@ use crate::xt::{
     Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
 };
 
-/// `-j NETMAP`: translates a network onto another one of the same size, keeping the host part.
-///
-/// Maps onto this network.
+/// `-j NETMAP`: maps a network to another one of the same size, keeping the host part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Netmap {
-    /// An address of the network, of the rule's family.
+    /// An address of the new network, of the rule's family.
     pub address: IpAddr,
     /// The network's prefix length.
     pub prefix: u8,
 }
 
-/// `!address`
+/// Returns `!address`.
 fn not(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(address) => IpAddr::V4(!address),
@@ -33,7 +31,7 @@ fn not(address: IpAddr) -> IpAddr {
 }
 
 impl Netmap {
-    /// The first and the last address of the network.
+    /// Returns the first and the last address of the network.
     fn ends(self) -> AddressRange {
         let family = match self.address {
             IpAddr::V4(_) => Family::Ipv4,
@@ -67,7 +65,7 @@ impl Extension for Netmap {
         Difference::kept(
             "-j NETMAP --to 10/8",
             "-j NETMAP --to 0.0.0.0/8",
-            "iptables takes a short address for a number, and elsewhere for the start of one.",
+            "iptables reads a short address as a number here, and as the start of an address elsewhere.",
         )
         .within("nat", "PREROUTING")
         .printed("-j NETMAP --to 10.0.0.0/8"),
@@ -79,7 +77,7 @@ impl Extension for Netmap {
         }
         let range = Range::read(Layout::of(family), family, info, 0)?;
         let AddressRange { first, last } = range.addresses?;
-        // Where both are equal: both 1, or both 0.
+        // The mask covers the equal bits: both 1, or both 0.
         let mask = or(and(first, last), and(not(first), not(last)));
         let prefix = u8::try_from(prefix_length(mask)?).ok()?;
         range.ports.is_none().then_some(Self {
@@ -102,7 +100,7 @@ impl Extension for Netmap {
         let to = Given::need(given, "to")?;
         let (address, mask) = to.parse(|value| network(value, context.family))?;
         let prefix = prefix_length(mask).and_then(|prefix| u8::try_from(prefix).ok());
-        let prefix = prefix.ok_or_else(|| to.error("the mask has gaps; a network has none"))?;
+        let prefix = prefix.ok_or_else(|| to.error("the mask is not contiguous"))?;
         Ok(Self { address, prefix })
     }
 
@@ -157,10 +155,10 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong() {
-        // iptables 1.8.9 takes these for /32 and for 0.0.0.0/8.
+        // iptables 1.8.9 parses these as /32 and as 0.0.0.0/8.
         assert_eq!(
             refused::<Netmap>(Family::Ipv4, None, &[("to", "192.0.2.0/255.0.255.0")]),
-            "--to: the mask has gaps; a network has none"
+            "--to: the mask is not contiguous"
         );
         let ten = parse::<Netmap>(Family::Ipv4, None, &[("to", "10/8")]).unwrap();
         assert_eq!(ten.address, IpAddr::from([10, 0, 0, 0]));

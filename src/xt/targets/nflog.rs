@@ -1,7 +1,7 @@
-//! `-j NFLOG`: sends the packet to the programs that listen on a netlink group.
+//! `-j NFLOG`: sends the packet to the programs that listen to a netlink group.
 //!
-//! Data of revision 0 (`struct xt_nflog_info`, `linux/netfilter/xt_NFLOG.h`). iptables-nft from 1.8.8
-//! on writes the nf_tables expression `log` instead, whose prefix may have 127 bytes.
+//! Data of revision 0 (`struct xt_nflog_info`, `linux/netfilter/xt_NFLOG.h`). Since 1.8.8,
+//! iptables-nft writes the nf_tables expression `log` instead, whose prefix may have 127 bytes.
 
 use bstr::BString;
 use chainwright_sys::xt_nflog_target::{XT_NFLOG_F_COPY_LEN, xt_nflog_info};
@@ -16,29 +16,27 @@ use crate::xt::{
     write_struct,
 };
 
-/// `-j NFLOG`: sends the packet to the programs that listen on a netlink group.
-///
-/// Sends the packet to programs.
+/// `-j NFLOG`: sends the packet to the programs that listen to a netlink group.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Nflog {
-    /// Text that goes with each packet, at most 127 bytes where it becomes nf_tables' expression
-    /// `log`; the target's data has room for 63.
+    /// Text to send with each packet: at most 127 bytes if it becomes the nf_tables expression `log`;
+    /// the target's data has space for 63.
     pub prefix: BString,
     /// Netlink group.
     pub group: u16,
-    /// Bytes of each packet to send. They count only if `cut` says so.
+    /// Number of bytes of each packet to send. Only has an effect with `cut`.
     pub length: u32,
-    /// Whether no more than `length` bytes are sent: `--nflog-size`, without effect otherwise
-    /// (`--nflog-range`).
+    /// Whether to send at most `length` bytes: `--nflog-size` instead of `--nflog-range`, which has
+    /// no effect.
     pub cut: bool,
-    /// Packets to collect before they are sent; 0 leaves it to the listener.
+    /// Number of packets to collect before sending; 0 for the listener's setting.
     pub threshold: u16,
 }
 
-/// Length of the longest prefix of the expression `log` with its NUL (`NF_LOG_PREFIXLEN`).
+/// Size of the longest prefix of the expression `log` with its NUL (`NF_LOG_PREFIXLEN`).
 const NATIVE_ROOM: usize = 128;
 
-/// Length of the prefix's field; the prefix itself is one byte shorter at least.
+/// Size of the prefix's field; the prefix itself is at least one byte shorter.
 const ROOM: usize = 64;
 
 impl Extension for Nflog {

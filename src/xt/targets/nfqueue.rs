@@ -1,7 +1,7 @@
-//! `-j NFQUEUE`: hands the packet to a program, which decides.
+//! `-j NFQUEUE`: queues the packet to a program, which returns a verdict.
 //!
-//! Data (`linux/netfilter/xt_NFQUEUE.h`): revision 0 a queue; 1 a range of queues; 2 with bypass; 3,
-//! which is written, with flags.
+//! Data (`linux/netfilter/xt_NFQUEUE.h`): revision 0 has a queue; 1 a range of queues; 2 also
+//! bypass; 3, the written one, flags.
 
 use bstr::ByteSlice;
 use chainwright_sys::xt_nfqueue_target::{
@@ -15,18 +15,16 @@ use crate::xt::{
     write_struct,
 };
 
-/// `-j NFQUEUE`: hands the packet to a program, which decides.
-///
-/// Hands the packet to one of these queues.
+/// `-j NFQUEUE`: queues the packet to a program, which returns a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Nfqueue {
     /// The first queue.
     pub first: u16,
-    /// The last queue. With several, each flow has one of them.
+    /// The last queue. With several queues, each flow is assigned to one of them.
     pub last: u16,
-    /// The packet goes on when no program listens: `--queue-bypass`.
+    /// Whether the packet continues if no program listens: `--queue-bypass`.
     pub bypass: bool,
-    /// The queue is chosen by the processor, not by the flow; only with several queues.
+    /// Whether to choose the queue by CPU instead of by flow; only with several queues.
     pub cpu_fanout: bool,
 }
 
@@ -37,7 +35,7 @@ impl Extension for Nfqueue {
         OptionSpec::one("queue-num"),
         OptionSpec::one("queue-balance").excludes(&["queue-num"]),
         OptionSpec::switch("queue-bypass"),
-        // It chooses among several.
+        // It selects one of several queues.
         OptionSpec::switch("queue-cpu-fanout").needs(&["queue-balance"]),
     ];
 
@@ -50,7 +48,7 @@ impl Extension for Nfqueue {
             }
             2 => {
                 let info: xt_NFQ_info_v2 = read_struct(info)?;
-                // The only flag of this revision, 1, is that of bypass.
+                // The only flag of this revision, 1, is the bypass flag.
                 (info.bypass <= 1).then_some((info.queuenum, info.queues_total, info.bypass))?
             }
             3 => {
@@ -64,7 +62,7 @@ impl Extension for Nfqueue {
             first,
             last: first.checked_add(total.checked_sub(1)?)?,
             bypass: flags & NFQ_FLAG_BYPASS != 0,
-            // There is nothing to choose from among one.
+            // No effect with a single queue.
             cpu_fanout: flags & NFQ_FLAG_CPU_FANOUT != 0 && total > 1,
         })
     }
@@ -73,7 +71,7 @@ impl Extension for Nfqueue {
         let all = self.last.checked_sub(self.first);
         let Some(queues_total) = all.and_then(|all| all.checked_add(1)) else {
             let reason = format!(
-                "{} to {} are no queues that the target's two numbers can say",
+                "queues {} to {} cannot be expressed by the target's two numbers",
                 self.first, self.last
             );
             return Err(OptionError::of("queue-balance", reason));
@@ -110,7 +108,7 @@ impl Extension for Nfqueue {
                             ));
                         }
                         if (first, last) == (0, u16::MAX) {
-                            return Err("65536 queues are one too many".to_owned());
+                            return Err("65536 queues are too many".to_owned());
                         }
                         Ok((first, last))
                     })?;
@@ -165,7 +163,7 @@ mod tests {
         };
         let shown = " --queue-balance 4:7 --queue-bypass";
         check(Family::Ipv4, "04 00 04 00 01 00", &value, shown);
-        // Older revisions say the same, or less.
+        // Older revisions contain the same or less.
         let read = |revision, info: &[u8]| Nfqueue::read(Family::Ipv6, revision, info);
         let mut older = value;
         assert_eq!(read(2, &[4, 0, 4, 0, 1, 0]), Some(older));
@@ -180,7 +178,7 @@ mod tests {
             assert_eq!(read(1, short).is_some(), length >= 4);
             assert_eq!(read(0, short).is_some(), length >= 2);
         }
-        // No queue, queues behind the last, strange flags.
+        // No queue, a range beyond the last queue, unknown flags.
         for info in [
             [4, 0, 0, 0, 0, 0],
             [0xff, 0xff, 2, 0, 0, 0],
@@ -208,7 +206,7 @@ mod tests {
             ),
             (
                 &[("queue-balance", ":")],
-                "--queue-balance: 65536 queues are one too many",
+                "--queue-balance: 65536 queues are too many",
             ),
             (
                 &[("queue-num", "1"), ("queue-balance", "1:5")],

@@ -1,7 +1,7 @@
-//! What `DNPT` and `SNPT` share: an IPv6 prefix in place of another (RFC 6296).
+//! Common parts of `DNPT` and `SNPT`: IPv6 prefix translation (RFC 6296).
 //!
 //! Data of revision 0 (`struct ip6t_npt_tginfo`, `linux/netfilter_ipv6/ip6t_NPT.h`). The kernel
-//! fills in a checksum for itself.
+//! stores a checksum in it.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -14,16 +14,16 @@ use crate::xt::{Given, OptionError, OptionGroup, OptionSpec, Text, read_struct, 
 
 use crate::xt::Family::Ipv6;
 
-/// The longest prefix that the kernel takes, in bits.
+/// Maximum prefix length of the kernel, in bits.
 const LONGEST: u8 = 64;
 
-/// A prefix, and the one in its place. The address's bits behind the prefixes are zero, and a
-/// prefix has 64 bits at most.
+/// A prefix and its replacement, of at most 64 bits each. The bits of the addresses after the
+/// prefixes are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PrefixTranslation {
-    /// The prefix before, and its length in bits.
+    /// The original prefix, and its length in bits.
     pub before: (Ipv6Addr, u8),
-    /// The prefix after, and its length in bits.
+    /// The new prefix, and its length in bits.
     pub after: (Ipv6Addr, u8),
 }
 
@@ -74,7 +74,7 @@ impl PrefixTranslation {
     }
 }
 
-/// `address/prefix` or `address/mask`, with no bits behind the prefix.
+/// Parses `address/prefix` or `address/mask`, without bits after the prefix.
 fn prefix(value: &BStr) -> Parsed<(Ipv6Addr, u8)> {
     let Some((network, mask)) = value.split_once_str("/") else {
         return Err(format!("`{value}` has no prefix length, as in fd00::/64"));
@@ -91,12 +91,12 @@ fn prefix(value: &BStr) -> Parsed<(Ipv6Addr, u8)> {
         .filter(|length| *length <= LONGEST)
         .ok_or_else(|| format!("`{mask}` is not a prefix length from 0 to {LONGEST}"))?;
     if behind(network, length) != 0 {
-        return Err(format!("`{value}` has bits behind the prefix"));
+        return Err(format!("`{value}` has bits set after the prefix"));
     }
     Ok((network, length))
 }
 
-/// The bits behind a prefix.
+/// Returns the bits after a prefix.
 fn behind(address: Ipv6Addr, length: u8) -> u128 {
     let mask = u128::MAX.checked_shr(u32::from(length)).unwrap_or(0);
     address.to_bits() & mask

@@ -1,4 +1,4 @@
-//! `-j RATEEST`: measures the rate of the packets that come by.
+//! `-j RATEEST`: measures the rate of packets.
 //!
 //! Data of revision 0 (`struct xt_rateest_target_info`, `linux/netfilter/xt_RATEEST.h`).
 
@@ -14,16 +14,16 @@ use crate::xt::{
     write_struct,
 };
 
-/// `-j RATEEST`: measures the rate of the packets that come by.
+/// `-j RATEEST`: measures the rate of packets.
 ///
-/// An estimator, which the match `rateest` asks.
+/// An estimator, whose rate the match `rateest` compares.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Rateest {
-    /// Its name; rules with the same one share it.
+    /// Its name; rules with the same name share it.
     pub name: RateestName,
-    /// Time between two measurements: 2 to this power seconds, from −2 to 3.
+    /// Time between two measurements: 2^`interval` seconds, from −2 to 3.
     pub interval: i8,
-    /// How slowly the average follows: a measurement weighs 1 in 2 to this power, from 1 to 30.
+    /// Smoothing of the average: a measurement has the weight 1 / 2^`ewma_log`, from 1 to 30.
     pub ewma_log: u8,
 }
 
@@ -74,7 +74,8 @@ impl Extension for Rateest {
             return Err(interval.error("it is more than 8s"));
         };
         let constant = average.parse(microseconds)? as f64;
-        // The greatest power whose average follows within the time, as iptables reckons.
+        // The greatest exponent for which the average follows within the time, by iptables'
+        // formula.
         let follows = |power: &u8| {
             let weight = 1.0 - 1.0 / f64::from(1_u32 << power);
             every as f64 / -weight.ln() <= constant
@@ -83,7 +84,7 @@ impl Extension for Rateest {
         if !(1..=30).contains(&powers) {
             let (value, interval) = (average.value(), interval.value());
             return Err(average.error(format!(
-                "`{value}` is no time in which an average over {interval} can follow"
+                "`{value}` is not a usable time for an average over {interval}"
             )));
         }
         Ok(Self {
@@ -103,7 +104,7 @@ impl Extension for Rateest {
     }
 }
 
-/// Reads a time; without a unit it is in microseconds.
+/// Parses a time; microseconds without a unit.
 fn microseconds(value: &BStr) -> Parsed<u64> {
     let (number, unit) = number_and_unit(value);
     let scale = match &unit[..] {
@@ -114,12 +115,12 @@ fn microseconds(value: &BStr) -> Parsed<u64> {
     };
     let time = number.zip(scale).map(|(number, scale)| number * scale);
     let time = time.filter(|time| (0.0..1e16).contains(time));
-    // A part of a microsecond is cut off.
+    // Fractions of a microsecond are cut off.
     time.map(|time| time as u64)
         .ok_or_else(|| format!("`{value}` is not a time like 250ms, 0.5s or 8s"))
 }
 
-/// Adds a time in quarters of a second that is a power of two of them.
+/// Appends a time in quarters of a second, which must be a power of two.
 fn print_time(quarters: u64, text: &mut Text) {
     if quarters >= 4 {
         text.number(quarters / 4).push(".0s");
@@ -179,11 +180,11 @@ mod tests {
             ),
             (
                 "--rateest-interval 1s --rateest-ewmalog 100ms",
-                "--rateest-ewmalog: `100ms` is no time in which an average over 1s can follow",
+                "--rateest-ewmalog: `100ms` is not a usable time for an average over 1s",
             ),
             (
                 "--rateest-interval 0 --rateest-ewmalog 1s",
-                "--rateest-ewmalog: `1s` is no time in which an average over 0 can follow",
+                "--rateest-ewmalog: `1s` is not a usable time for an average over 0",
             ),
             ("--rateest-interval 1s", "--rateest-ewmalog is required"),
         ] {

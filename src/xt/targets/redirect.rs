@@ -1,4 +1,4 @@
-//! `-j REDIRECT`: changes a connection's destination to this machine.
+//! `-j REDIRECT`: translates a connection's destination to this host.
 //!
 //! Data of revision 0: for IPv4 `struct nf_nat_ipv4_multi_range_compat`, for IPv6
 //! `struct nf_nat_range` (`linux/netfilter/nf_nat.h`).
@@ -8,15 +8,15 @@ use chainwright_sys::nf_nat::NF_NAT_RANGE_PROTO_RANDOM;
 use super::nat::{Layout, NatPorts, Range, flag};
 use crate::xt::{Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text};
 
-/// `-j REDIRECT`: changes a connection's destination to this machine.
+/// `-j REDIRECT`: translates a connection's destination to this host.
 ///
-/// Redirects to the address of the interface that the packet came in by, or to the loopback
-/// address if it was made here.
+/// The new address is that of the incoming interface, or the loopback address for local
+/// packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Redirect {
-    /// Ports to choose from; without them the port stays.
+    /// Possible ports; `None` to keep the port.
     pub ports: Option<NatPorts>,
-    /// Ports are chosen at random: `--random`.
+    /// Whether to choose ports at random: `--random`.
     pub random: bool,
 }
 

@@ -1,8 +1,8 @@
-//! `-j REJECT`: drops the packet and tells its sender.
+//! `-j REJECT`: drops the packet and sends an error to its sender.
 //!
 //! Data of revision 0: for IPv4 `struct ipt_reject_info` (`linux/netfilter_ipv4/ipt_REJECT.h`), for
-//! IPv6 `struct ip6t_reject_info` (`linux/netfilter_ipv6/ip6t_REJECT.h`): what is sent, with numbers
-//! of each family's own.
+//! IPv6 `struct ip6t_reject_info` (`linux/netfilter_ipv6/ip6t_REJECT.h`): the type of the reply,
+//! numbered separately in each family.
 
 use chainwright_sys::ip6t_reject_target as v6;
 use chainwright_sys::ipt_reject_target as v4;
@@ -11,10 +11,10 @@ use crate::xt::{
     Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
 };
 
-/// `-j REJECT`: drops the packet and tells its sender.
+/// `-j REJECT`: drops the packet and sends an error to its sender.
 ///
-/// What is sent back. Those that start with `Icmp6` are for IPv6, those with `Icmp` for IPv4; a
-/// rule of the other family cannot be written with them.
+/// The reply. Names that start with `Icmp6` are for IPv6, other names with `Icmp` for IPv4; a rule
+/// of the other family cannot be encoded with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reject {
     /// ICMP network unreachable.
@@ -23,7 +23,7 @@ pub enum Reject {
     IcmpHostUnreachable,
     /// ICMP protocol unreachable.
     IcmpProtoUnreachable,
-    /// ICMP port unreachable: what IPv4 sends if nothing else is said.
+    /// ICMP port unreachable: the default for IPv4.
     IcmpPortUnreachable,
     /// ICMP network prohibited.
     IcmpNetProhibited,
@@ -39,7 +39,7 @@ pub enum Reject {
     Icmp6AdmProhibited,
     /// ICMPv6 address unreachable.
     Icmp6AddrUnreachable,
-    /// ICMPv6 port unreachable: what IPv6 sends if nothing else is said.
+    /// ICMPv6 port unreachable: the default for IPv6.
     Icmp6PortUnreachable,
     /// ICMPv6 source address failed the policy.
     Icmp6PolicyFail,
@@ -49,7 +49,7 @@ pub enum Reject {
 
 struct Entry {
     value: Reject,
-    /// Name and another name.
+    /// Name and alias.
     names: [&'static str; 2],
     ipv4: Option<u32>,
     ipv6: Option<u32>,
@@ -69,7 +69,7 @@ const fn entry(
     }
 }
 
-/// In the order of the enum, which is also that in which iptables looks for the start of a name.
+/// In the order of the enum, in which iptables also searches for a name's prefix.
 #[rustfmt::skip]
 const TABLE: [Entry; 14] = [
     entry(Reject::IcmpNetUnreachable, ["icmp-net-unreachable", "net-unreach"], Some(v4::IPT_ICMP_NET_UNREACHABLE), None),
@@ -98,7 +98,7 @@ impl Entry {
 }
 
 impl Reject {
-    /// What a family sends if nothing is said.
+    /// Returns the default of a family.
     #[must_use]
     pub const fn default_of(family: Family) -> Self {
         match family {
@@ -132,7 +132,7 @@ impl Extension for Reject {
         if revision != Self::REVISION {
             return None;
         }
-        // Both structs are this number.
+        // Both structs consist of this number.
         let number = Some(read_struct::<v4::ipt_reject_info>(info)?.with);
         let found = TABLE.iter().find(|entry| entry.number(family) == number);
         found.map(|entry| entry.value)
@@ -152,7 +152,7 @@ impl Extension for Reject {
             return Ok(Self::default_of(context.family));
         };
         let wanted = with.value();
-        // As in iptables, the start of a name will do, in letters of either case.
+        // As in iptables, a prefix of a name is enough, ignoring case.
         let starts = |name: &&str| {
             let start = name.as_bytes().get(..wanted.len());
             start.is_some_and(|start| start.eq_ignore_ascii_case(wanted))
@@ -169,7 +169,7 @@ impl Extension for Reject {
                 names += ", ";
                 names += entry.names[0];
             }
-            return Err(with.error(format!("`{wanted}` is none of {names}")));
+            return Err(with.error(format!("`{wanted}` is not one of {names}")));
         };
         if entry.value == Self::TcpReset && context.protocol_among(&[6]).is_none() {
             return Err(with.error("only TCP can be reset: the rule needs -p tcp"));
@@ -223,7 +223,7 @@ mod tests {
             &Reject::Icmp6PolicyFail,
             " --reject-with icmp6-policy-fail",
         );
-        // An echo reply, a stranger; not a neighbour, which iptables has no name for.
+        // An echo reply and unknown numbers; "not a neighbour", which has no name in iptables.
         for (family, number) in [(v4, 4), (v4, 9), (v6, 5), (v6, 2)] {
             assert_eq!(Reject::read(family, 0, &[number, 0, 0, 0]), None);
         }
@@ -240,11 +240,9 @@ mod tests {
         );
         assert_eq!(
             with(Family::Ipv6, "icmp-port-unreachable"),
-            "--reject-with: `icmp-port-unreachable` is none of tcp-reset, icmp6-no-route, \
-             icmp6-adm-prohibited, icmp6-addr-unreachable, icmp6-port-unreachable, \
-             icmp6-policy-fail, icmp6-reject-route"
+            "--reject-with: `icmp-port-unreachable` is not one of tcp-reset, icmp6-no-route, icmp6-adm-prohibited, icmp6-addr-unreachable, icmp6-port-unreachable, icmp6-policy-fail, icmp6-reject-route"
         );
-        assert!(with(Family::Ipv4, "").starts_with("--reject-with: `` is none of icmp-net"));
+        assert!(with(Family::Ipv4, "").starts_with("--reject-with: `` is not one of icmp-net"));
         assert_eq!(
             parse(Family::Ipv6, None, &[]),
             Ok(Reject::Icmp6PortUnreachable)

@@ -2,7 +2,7 @@
 //!
 //! Data of revision 1 (`struct xt_secmark_target_info_v1`, `linux/netfilter/xt_SECMARK.h`), or of
 //! revision 0 (`struct xt_secmark_target_info`): the security module and the security context. The
-//! kernel fills in the context's number for itself.
+//! kernel stores the context's number in it.
 
 use bstr::BString;
 use chainwright_sys::xt_secmark_target::{
@@ -19,7 +19,7 @@ use crate::xt::{
 
 /// `-j SECMARK`: sets the packet's security mark.
 ///
-/// Gives the packet a security context of SELinux's.
+/// Uses a security context of SELinux.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Secmark {
     /// The context: at most 255 bytes, without a NUL.
@@ -74,7 +74,7 @@ mod tests {
     use crate::xt::Target;
 
     /// `--selctx system_u:object_r:httpd_packet_t:s0` by iptables-legacy 1.8.9 (`strace -xx`). A
-    /// kernel without SELinux refuses it, so that there is no file of rules.
+    /// kernel without SELinux refuses it, so there is no file of rules.
     fn captured() -> Vec<u8> {
         let mut info = vec![0; 264];
         info[0] = 1;
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(value.encode(Family::Ipv4).unwrap().info, captured());
         let rule = Rule::parse(Family::Ipv6, text).unwrap();
         assert_eq!(rule.to_string(), text);
-        // Revision 0, made from the header, with a number that the kernel filled in.
+        // Revision 0, built from the header, with a number from the kernel.
         let mut older = vec![0; 264];
         older[..11].copy_from_slice(&[1, 0, 0, 0, 9, 9, 9, 9, b'a', b' ', b'b']);
         let older = Secmark::read(Family::Ipv4, 0, &older).unwrap();

@@ -1,9 +1,9 @@
-//! `-j SET`: adds the packet to a set of `ipset(8)`, deletes it from one, or takes its mark, class or
+//! `-j SET`: adds the packet to a set of `ipset(8)`, deletes it from one, or reads its mark, class or
 //! queue from one.
 //!
-//! Data of revision 3 (`struct xt_set_info_target_v3`, `linux/netfilter/xt_set.h`), and of the
-//! revisions before it: 2 takes nothing from sets, 1 has no timeout either, 0 (IPv4 only) a number
-//! for each part of an element.
+//! Data of revision 3 (`struct xt_set_info_target_v3`, `linux/netfilter/xt_set.h`), and of earlier
+//! revisions: 2 reads nothing from sets, 1 also has no timeout, 0 (IPv4 only) has one number for each
+//! part of an element.
 
 use chainwright_sys::ip_set::{
     IPSET_FLAG_EXIST, IPSET_FLAG_MAP_SKBMARK, IPSET_FLAG_MAP_SKBPRIO, IPSET_FLAG_MAP_SKBQUEUE,
@@ -22,37 +22,37 @@ use crate::xt::{
     Text, read_struct, write_struct,
 };
 
-/// `-j SET`: adds the packet to a set of `ipset(8)`, deletes it from one, or takes its mark, class or
+/// `-j SET`: adds the packet to a set of `ipset(8)`, deletes it from one, or reads its mark, class or
 /// queue from one.
 ///
-/// Works on sets; with one at least.
+/// At least one set is given.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Set {
-    /// The set that the packet is added to.
+    /// The set to which to add the packet.
     pub add: Option<SetUse>,
-    /// Whether an element that is there already gets a new timeout: `--exist`, with `add`.
+    /// Whether an existing element gets a new timeout: `--exist`, with `add`.
     pub exist: bool,
-    /// When the element goes away, in seconds; 0 for never, `None` for the set's own timeout. With
-    /// `add`; the greatest number stands for `None`.
+    /// The element's timeout, in seconds; 0 for never, `None` for the set's default. With `add`; the
+    /// maximum also means `None`.
     pub timeout: Option<u32>,
-    /// The set that the packet is deleted from.
+    /// The set from which to delete the packet.
     pub delete: Option<SetUse>,
-    /// The set that has something for the packet.
+    /// The set that maps the packet to values.
     pub map: Option<SetUse>,
-    /// Whether the packet's mark is taken from it: with `map`.
+    /// Whether to set the packet's mark from it: with `map`.
     pub map_mark: bool,
-    /// Whether the packet's priority, its class, is: with `map`.
+    /// Whether to set the packet's priority (its class) from it: with `map`.
     pub map_priority: bool,
-    /// Whether the packet's hardware queue is: with `map`.
+    /// Whether to set the packet's hardware queue from it: with `map`.
     pub map_queue: bool,
 }
 
-/// A set and what of a packet belongs into it.
+/// A set, and the parts of the packet to look up.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SetUse {
     /// The set.
     pub set: SetId,
-    /// Which of the packet's parts.
+    /// The parts of the packet.
     pub directions: SetDirections,
 }
 
@@ -64,7 +64,7 @@ const NONE: xt_set_info = xt_set_info {
 };
 
 impl SetUse {
-    /// `None` outside if it cannot be said.
+    /// Decodes a set; the outer `None` stands for an invalid one.
     fn read(info: xt_set_info) -> Option<Option<Self>> {
         if info.index == IPSET_INVALID_ID {
             return Some(None);
@@ -141,7 +141,7 @@ impl Extension for Set {
         );
         let has = |flag| flags & flag != 0;
         let timeout = Some(timeout).filter(|timeout| *timeout != u32::MAX);
-        // What no options say: no set at all, a map of nothing, words without their set.
+        // The options cannot express no set at all, a map without values, or flags without their set.
         let said = (add.is_some() || delete.is_some() || map.is_some())
             && map.is_some() == has(maps)
             && (add.is_some() || !(has(IPSET_FLAG_EXIST) || timeout.is_some()))
@@ -269,7 +269,7 @@ mod tests {
             rule.target,
             crate::iptables::Target::Extension(target.clone())
         );
-        // With any name in it, it is not written: the kernel would take it for no set.
+        // With any name in it, encoding fails: the kernel would interpret it as no set.
         assert!(target.encode(Family::Ipv6).is_err());
         target
             .resolve_sets(Family::Ipv6, &mut Names(&[(0, "four")]))
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     #[cfg(target_endian = "little")]
     fn older_revisions() {
-        // As the header lays them out.
+        // From the struct definitions in the header.
         let read = |revision, info: &[u8]| Set::read(Family::Ipv4, revision, info);
         let new = read(3, &CAPTURED).unwrap();
         let two = [&CAPTURED[..8], &CAPTURED[12..20]].concat();
@@ -319,7 +319,7 @@ mod tests {
             assert_eq!(Set::read(Family::Ipv4, 3, &info), None, "{byte} at {at}");
         }
         let mut info = CAPTURED;
-        info[..2].fill(0xff); // a timeout without a set to add to
+        info[..2].fill(0xff); // a timeout without a set to which to add
         assert_eq!(Set::read(Family::Ipv4, 3, &info), None);
     }
 

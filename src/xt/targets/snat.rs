@@ -1,6 +1,6 @@
-//! `-j SNAT`: changes a connection's source.
+//! `-j SNAT`: translates a connection's source.
 //!
-//! Data: revision 0, for IPv4, `struct nf_nat_ipv4_multi_range_compat`; revision 1, which is written
+//! Data: revision 0, for IPv4, `struct nf_nat_ipv4_multi_range_compat`; revision 1, the written one
 //! for IPv6, `struct nf_nat_range`; revision 2 `struct nf_nat_range2` (`linux/netfilter/nf_nat.h`).
 
 use chainwright_sys::nf_nat::{
@@ -10,20 +10,20 @@ use chainwright_sys::nf_nat::{
 use super::nat::{AddressRange, Layout, NatPorts, Range, UNSHIFTED, flag};
 use crate::xt::{Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text};
 
-/// `-j SNAT`: changes a connection's source.
+/// `-j SNAT`: translates a connection's source.
 ///
-/// Translates the source. Addresses or ports, or both, are there.
+/// At least one of addresses and ports is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Snat {
-    /// Addresses to choose from, of the rule's family; without them the address stays.
+    /// Possible addresses, of the rule's family; `None` to keep the address.
     pub addresses: Option<AddressRange>,
-    /// Ports to choose from.
+    /// Possible ports.
     pub ports: Option<NatPorts>,
-    /// Ports are chosen by a hash: `--random`.
+    /// Whether to choose ports by a hash: `--random`.
     pub random: bool,
-    /// Ports are chosen at random: `--random-fully`.
+    /// Whether to choose ports at random: `--random-fully`.
     pub random_fully: bool,
-    /// A client gets the same address for each connection: `--persistent`.
+    /// Whether a client gets the same address for each connection: `--persistent`.
     pub persistent: bool,
 }
 
@@ -143,7 +143,7 @@ mod tests {
             &snat,
             " --to-source 192.0.2.1-192.0.2.9:80-90 --persistent",
         );
-        // Revisions 1 and 2 have the same to say.
+        // Revisions 1 and 2 have the same content.
         let raw = snat.range();
         for (revision, layout) in [(1, Layout::Both), (2, Layout::Shifted)] {
             let info = raw.write("to", Family::Ipv4, layout).unwrap();
@@ -185,13 +185,13 @@ mod tests {
                 v4,
                 None,
                 "192.0.2.1:80",
-                "ports are only for a rule with -p tcp, udp, sctp, dccp or icmp; it has none of these",
+                "ports require a rule with -p tcp, udp, sctp, dccp or icmp",
             ),
             (
                 v4,
                 Some(47),
                 ":80",
-                "ports are only for a rule with -p tcp, udp, sctp, dccp or icmp; it has none of these",
+                "ports require a rule with -p tcp, udp, sctp, dccp or icmp",
             ),
             (
                 v4,
@@ -205,13 +205,13 @@ mod tests {
                 v4,
                 tcp,
                 ":80-90/8",
-                "only DNAT shifts ports: a base port after `/` is not for here",
+                "only DNAT shifts ports: a base port after `/` is not allowed here",
             ),
             (
                 v4,
                 tcp,
                 ":",
-                "`` is neither a port's number nor a service of /etc/services",
+                "`` is neither a port number nor a service in /etc/services",
             ),
             (
                 v4,

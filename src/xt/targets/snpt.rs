@@ -1,5 +1,4 @@
-//! `-j SNPT`: puts an IPv6 prefix in the place of the source's (RFC 6296), without connection
-//! tracking.
+//! `-j SNPT`: replaces the IPv6 prefix of the source (RFC 6296), without connection tracking.
 //!
 //! Data of revision 0 (`struct ip6t_npt_tginfo`, `linux/netfilter_ipv6/ip6t_NPT.h`).
 
@@ -7,10 +6,7 @@ use super::npt::PrefixTranslation;
 use crate::xt::Families;
 use crate::xt::extension::shared;
 
-/// `-j SNPT`: puts an IPv6 prefix in the place of the source's (RFC 6296), without connection
-/// tracking.
-///
-/// Puts a prefix in the place of the source's.
+/// `-j SNPT`: replaces the IPv6 prefix of the source (RFC 6296), without connection tracking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Snpt(pub PrefixTranslation);
 

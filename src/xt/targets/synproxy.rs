@@ -1,7 +1,7 @@
-//! `-j SYNPROXY`: answers for a TCP server until the client has proved that it is there.
+//! `-j SYNPROXY`: completes the TCP handshake with a client before it contacts the server.
 //!
 //! Data of revision 0 (`struct xt_synproxy_info`, `linux/netfilter/xt_SYNPROXY.h`): the TCP options
-//! that are offered to clients.
+//! to offer to clients.
 
 use chainwright_sys::xt_synproxy_target::{
     XT_SYNPROXY_OPT_ECN, XT_SYNPROXY_OPT_MSS, XT_SYNPROXY_OPT_SACK_PERM, XT_SYNPROXY_OPT_TIMESTAMP,
@@ -14,16 +14,16 @@ use crate::xt::{
     write_struct,
 };
 
-/// `-j SYNPROXY`: answers for a TCP server until the client has proved that it is there.
+/// `-j SYNPROXY`: completes the TCP handshake with a client before it contacts the server.
 ///
-/// Offers clients these options, which are to be those of the server.
+/// It offers these options to clients, which should be the same as those of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Synproxy {
     /// Selective acknowledgements.
     pub sack_perm: bool,
     /// Timestamps.
     pub timestamp: bool,
-    /// Window scaling: a shift; TCP knows 0 to 14.
+    /// Window scaling: a shift; TCP allows 0 to 14.
     pub wscale: Option<u8>,
     /// Maximum segment size, in bytes.
     pub mss: Option<u16>,
@@ -55,7 +55,7 @@ impl Extension for Synproxy {
     const DIFFERENCES: &'static [Difference] = &[Difference::refused(
         "-p tcp -j SYNPROXY --mss 65536",
         "-p tcp -j SYNPROXY --mss 0",
-        "iptables takes what 16 bits leave of a larger number.",
+        "iptables truncates a larger number to 16 bits.",
     )];
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
@@ -139,7 +139,7 @@ mod tests {
             refused::<Synproxy>(Family::Ipv4, Some(17), &[]),
             "the rule needs -p tcp"
         );
-        // iptables 1.8.9 takes this for 0.
+        // iptables 1.8.9 parses this as 0.
         assert_eq!(
             refused::<Synproxy>(Family::Ipv4, Some(6), &[("mss", "65536")]),
             "--mss: `65536` is not a number from 0 to 65535"

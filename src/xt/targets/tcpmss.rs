@@ -1,7 +1,7 @@
-//! `-j TCPMSS`: changes the maximum segment size that a TCP connection starts with.
+//! `-j TCPMSS`: changes the maximum segment size in the handshake of a TCP connection.
 //!
 //! Data of revision 0 (`struct xt_tcpmss_info`, `linux/netfilter/xt_TCPMSS.h`): the size, or a
-//! number that stands for the path's.
+//! number that stands for the path's MTU.
 
 use chainwright_sys::xt_tcpmss_target::{XT_TCPMSS_CLAMP_PMTU, xt_tcpmss_info};
 
@@ -11,18 +11,18 @@ use crate::xt::{
     read_struct, write_struct,
 };
 
-/// `-j TCPMSS`: changes the maximum segment size that a TCP connection starts with.
+/// `-j TCPMSS`: changes the maximum segment size in the handshake of a TCP connection.
 ///
-/// What the maximum segment size becomes, if it is larger.
+/// The new maximum, if the packet's is larger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tcpmss {
-    /// This, in bytes; 65535 is taken for [`ClampToPmtu`](Self::ClampToPmtu).
+    /// This size in bytes; 65535 is interpreted as [`ClampToPmtu`](Self::ClampToPmtu).
     Set(u16),
-    /// What the path's MTU leaves.
+    /// The path's MTU minus the headers.
     ClampToPmtu,
 }
 
-/// What the IP header leaves of the longest packet.
+/// The longest packet minus the IP header.
 const fn most(family: Family) -> u16 {
     match family {
         Family::Ipv4 => 65535 - 20,
@@ -66,7 +66,7 @@ impl Extension for Tcpmss {
         let how = Self::GROUPS[0].find(given)?;
         if context.protocol_among(&[6]).is_none() {
             return Err(OptionError::of_all(
-                "the rule needs -p tcp, and in a legacy table -m tcp --syn or the like",
+                "the rule needs -p tcp, and in a legacy table also -m tcp --syn or similar",
             ));
         }
         if how.option == "clamp-mss-to-pmtu" {
@@ -116,7 +116,7 @@ mod tests {
         );
         assert_eq!(
             refused::<Tcpmss>(Family::Ipv4, None, &size),
-            "the rule needs -p tcp, and in a legacy table -m tcp --syn or the like"
+            "the rule needs -p tcp, and in a legacy table also -m tcp --syn or similar"
         );
         let both = [size[0], ("clamp-mss-to-pmtu", "")];
         for (given, reason) in [

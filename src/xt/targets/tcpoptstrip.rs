@@ -25,11 +25,10 @@ const NAMES: [(&str, u8); 6] = [
 ];
 
 /// `-j TCPOPTSTRIP`: overwrites options of the TCP header with padding.
-///
-/// Overwrites these options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Tcpoptstrip {
-    /// The options, host byte order: option `n`, 2 to 255, is bit `n % 32` of word `n / 32`.
+    /// The options as a bit field in host byte order: option `n`, 2 to 255, is bit `n % 32` of
+    /// word `n / 32`.
     pub options: [u32; 8],
 }
 
@@ -55,7 +54,7 @@ impl Extension for Tcpoptstrip {
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: xt_tcpoptstrip_target_info = read_struct(info)?;
-        // Options 0 and 1 are the padding itself.
+        // Options 0 and 1 are the padding.
         (revision == Self::REVISION && info.strip_bmap[0] & 3 == 0).then_some(Self {
             options: info.strip_bmap,
         })
@@ -89,7 +88,7 @@ impl Extension for Tcpoptstrip {
     }
 }
 
-/// Numbers and names with commas between them.
+/// Parses numbers and names separated by commas.
 fn kinds(value: &BStr) -> Parsed<Tcpoptstrip> {
     let mut all = Tcpoptstrip::default();
     for one in value.split_str(",") {
@@ -102,7 +101,7 @@ fn kinds(value: &BStr) -> Parsed<Tcpoptstrip> {
             })?,
         };
         if all.word(kind) & bit(kind) != 0 {
-            return Err(format!("`{}` is there twice", one.as_bstr()));
+            return Err(format!("duplicate `{}`", one.as_bstr()));
         }
         all.options[usize::from(kind / 32)] |= bit(kind);
     }
@@ -144,7 +143,7 @@ mod tests {
             ),
             (
                 "-p tcp -j TCPOPTSTRIP --strip-options 2,mss",
-                "`mss` is there twice",
+                "duplicate `mss`",
             ),
         ] {
             let fault = Rule::parse(Family::Ipv4, rule).unwrap_err();

@@ -18,13 +18,11 @@ use crate::xt::{
 };
 
 /// `-j TEE`: sends a copy of the packet to another host.
-///
-/// Sends a copy there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Tee {
-    /// The host, on a network that this one is attached to; of the rule's family.
+    /// The host, on a directly connected network; of the rule's family.
     pub gateway: IpAddr,
-    /// Name of the interface to send it by, at most 15 bytes; empty leaves it to routing.
+    /// Name of the outgoing interface, at most 15 bytes; empty to use the routing table.
     pub out_interface: BString,
 }
 
@@ -75,7 +73,7 @@ impl Extension for Tee {
                 value.out_interface = one.parse(|value| {
                     let name = string(value, 0..=15)?;
                     if !is_word(name) {
-                        return Err(format!("`{name}` is not an interface's name"));
+                        return Err(format!("`{name}` is not an interface name"));
                     }
                     Ok(name.to_owned())
                 })?;
@@ -118,7 +116,7 @@ mod tests {
             + &" 00".repeat(20);
         let shown = " --gateway 192.0.2.1 --oif eth0";
         check(Family::Ipv4, &data, &value, shown);
-        // Names that cannot be printed without quotes, or have no end.
+        // Names that cannot be printed without quotes, or that have no NUL.
         let info = value.write(Family::Ipv4).unwrap();
         for name in [*b"a b\0", *b"a\"b\0", *b"long"] {
             let mut other = info.clone();
@@ -132,7 +130,7 @@ mod tests {
     fn says_what_is_wrong() {
         for (option, value, reason) in [
             ("gateway", "0.0.0.0", "a copy needs the address of a host"),
-            ("oif", "a b", "`a b` is not an interface's name"),
+            ("oif", "a b", "`a b` is not an interface name"),
             (
                 "oif",
                 "0123456789abcdef",

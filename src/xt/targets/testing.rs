@@ -1,4 +1,4 @@
-//! What the tests of targets share.
+//! Helpers for the tests of targets.
 
 use std::fmt::Debug;
 
@@ -7,7 +7,7 @@ use bstr::ByteSlice;
 use crate::xt::extension::check as check_options;
 use crate::xt::{Context, Extension, Family, Given, Names, Text};
 
-/// Bytes from hexadecimal digits with blanks between them.
+/// Parses bytes from hexadecimal digits separated by spaces.
 pub(super) fn hex(text: &str) -> Vec<u8> {
     let bytes = text.split_whitespace();
     bytes
@@ -15,8 +15,8 @@ pub(super) fn hex(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Checks that the data, padding left out, is read as that value, written from it again, and shown
-/// with these options; and that nothing shorter or of an unknown revision is read.
+/// Checks that the data is decoded as that value with and without padding, encoded from it again,
+/// and printed with these options; and that shorter data or an unknown revision is not decoded.
 #[track_caller]
 pub(super) fn check<T: Extension + PartialEq + Debug>(
     family: Family,
@@ -38,7 +38,7 @@ pub(super) fn check<T: Extension + PartialEq + Debug>(
     assert_eq!(text.as_bytes().as_bstr(), shown);
 }
 
-/// Reads the value from options and their values; an empty one is none.
+/// Parses the value from options and their values; an empty string stands for no value.
 pub(super) fn parse<T: Extension>(
     family: Family,
     protocol: Option<u8>,
@@ -66,7 +66,7 @@ pub(super) fn parse<T: Extension>(
     parsed.map_err(|error| error.to_string())
 }
 
-/// What is wrong with them.
+/// Returns the error for these options.
 #[track_caller]
 pub(super) fn refused<T: Extension + Debug>(
     family: Family,

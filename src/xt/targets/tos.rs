@@ -1,8 +1,7 @@
-//! `-j TOS`: changes bits of the type of service of the IPv4 header, or of the traffic class of the
-//! IPv6 header.
+//! `-j TOS`: changes bits of the IPv4 type of service or the IPv6 traffic class.
 //!
 //! Data of revision 1 (`struct xt_tos_target_info`, `linux/netfilter/xt_DSCP.h`): the octet becomes
-//! `(octet & !mask) ^ value`. The layout of revision 0 is in no header any more.
+//! `(octet & !mask) ^ value`. The layout of revision 0 is no longer in any header.
 
 use chainwright_sys::xt_dscp_target::xt_tos_target_info;
 
@@ -14,15 +13,14 @@ use crate::xt::{
     read_struct, write_struct,
 };
 
-/// `-j TOS`: changes bits of the type of service of the IPv4 header, or of the traffic class of the
-/// IPv6 header.
+/// `-j TOS`: changes bits of the IPv4 type of service or the IPv6 traffic class.
 ///
 /// The octet becomes `(octet & !mask) ^ value`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tos {
-    /// Bits that are flipped.
+    /// Bits to flip.
     pub value: u8,
-    /// Bits that are cleared first.
+    /// Bits to clear first.
     pub mask: u8,
 }
 

@@ -1,7 +1,7 @@
-//! `-j TPROXY`: hands the packet to a local socket without changing its addresses.
+//! `-j TPROXY`: redirects the packet to a local socket without changing its addresses.
 //!
 //! Data (`linux/netfilter/xt_TPROXY.h`): revision 0, for IPv4, `struct xt_tproxy_target_info`;
-//! revision 1, which is written, `struct xt_tproxy_target_info_v1`.
+//! revision 1, the written one, `struct xt_tproxy_target_info_v1`.
 
 use std::net::IpAddr;
 
@@ -16,19 +16,19 @@ use crate::xt::{
     read_struct, write_struct,
 };
 
-/// `-j TPROXY`: hands the packet to a local socket without changing its addresses.
+/// `-j TPROXY`: redirects the packet to a local socket without changing its addresses.
 ///
-/// Hands the packet to the socket that is bound to this address and port.
+/// The socket must be bound to this address and port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tproxy {
-    /// The socket's port, in host byte order; 0 stands for the packet's destination port.
+    /// The socket's port, in host byte order; 0 for the packet's destination port.
     pub port: u16,
-    /// The socket's address, of the rule's family; the unspecified one (`0.0.0.0`, `::`) stands for
-    /// that of the interface the packet came in by.
+    /// The socket's address, of the rule's family; the unspecified one (`0.0.0.0`, `::`) for that
+    /// of the incoming interface.
     pub address: IpAddr,
-    /// Bits of the packet's mark that are flipped after `mask` is cleared.
+    /// Bits to flip in the packet's mark after `mask` is cleared.
     pub mark: u32,
-    /// Bits of the packet's mark that are cleared.
+    /// Bits to clear in the packet's mark.
     pub mask: u32,
 }
 
@@ -43,7 +43,7 @@ impl Extension for Tproxy {
     const DIFFERENCES: &'static [Difference] = &[Difference::refused(
         "-p tcp -j TPROXY --on-port 70000",
         "-p tcp -j TPROXY --on-port 4464 --on-ip 0.0.0.0 --tproxy-mark 0x0/0x0",
-        "A port has 16 bits; iptables takes what is left of a larger number.",
+        "A port has 16 bits; iptables truncates a larger number.",
     )
     .within("mangle", "PREROUTING")];
 
@@ -156,7 +156,7 @@ mod tests {
             |protocol, value| refused::<Tproxy>(Family::Ipv4, protocol, &[("on-port", value)]);
         assert_eq!(port(None, "1"), "the rule needs -p tcp or -p udp");
         assert_eq!(port(Some(132), "1"), "the rule needs -p tcp or -p udp");
-        // iptables 1.8.9 takes this for 4464.
+        // iptables 1.8.9 parses this as 4464.
         assert_eq!(
             port(Some(6), "70000"),
             "--on-port: `70000` is more than 65535"

@@ -1,12 +1,10 @@
-//! `-j TRACE`: has every rule that the packet meets from here on reported.
+//! `-j TRACE`: reports every rule that the packet matches from here on.
 //!
 //! Revision 0 has no data. iptables-nft writes `meta nftrace set 1` instead.
 
 use crate::xt::{Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text};
 
-/// `-j TRACE`: has every rule that the packet meets from here on reported.
-///
-/// Traces the packet.
+/// `-j TRACE`: reports every rule that the packet matches from here on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Trace;
 

@@ -1,7 +1,7 @@
 //! `-j TTL`: changes the time to live of the IPv4 header.
 //!
-//! Data of revision 0 (`struct ipt_TTL_info`, `linux/netfilter_ipv4/ipt_TTL.h`): what to do, and a
-//! number of hops. [`HopsChange`] and its layout are those of `HL`, too.
+//! Data of revision 0 (`struct ipt_TTL_info`, `linux/netfilter_ipv4/ipt_TTL.h`): an operation and a
+//! number of hops. `HL` also uses [`HopsChange`] and its layout.
 
 use chainwright_sys::ipt_ttl_target::{IPT_TTL_DEC, IPT_TTL_INC, IPT_TTL_SET, ipt_TTL_info};
 
@@ -11,15 +11,14 @@ use crate::xt::{
     Families, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct, write_struct,
 };
 
-/// A change of how many hops the packet may still go: of the time to live of IPv4, the hop limit of
-/// IPv6.
+/// A change of the remaining hops of a packet: IPv4's time to live, IPv6's hop limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HopsChange {
-    /// It becomes this.
+    /// Sets it to this number.
     Set(u8),
-    /// It becomes so much more, 255 at most.
+    /// Increases it by this number, to at most 255.
     Increase(u8),
-    /// It becomes so much less, 0 at least.
+    /// Decreases it by this number, to at least 0.
     Decrease(u8),
 }
 
@@ -43,7 +42,7 @@ impl HopsChange {
         write_struct(&ipt_TTL_info { mode, ttl })
     }
 
-    /// Reads the one option that is given: its name ends in `-set`, `-inc` or `-dec`.
+    /// Parses the only given option: its name ends in `-set`, `-inc` or `-dec`.
     pub(super) fn parse(groups: &[OptionGroup], given: &[Given<'_>]) -> Result<Self, OptionError> {
         let how = groups[0].find(given)?;
         let hops = |least| how.parse(|value| number_within(value, least..=u8::MAX));
@@ -74,8 +73,6 @@ impl HopsChange {
 }
 
 /// `-j TTL`: changes the time to live of the IPv4 header.
-///
-/// Changes the time to live of an IPv4 packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ttl(pub HopsChange);
 

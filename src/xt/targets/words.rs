@@ -1,9 +1,9 @@
-//! Strings that iptables-save prints otherwise than most extensions do.
+//! Strings that iptables-save formats differently than most extensions.
 
 use crate::xt::Text;
 
-/// Adds a string as it is. It is put in quotes if it is empty or has a blank or quotes in it:
-/// iptables-save leaves it bare then, too, but what it prints cannot be read back.
+/// Appends a string without quotes, unless it is empty or contains a space or a quote.
+/// iptables-save never quotes it, so its output for such a string cannot be parsed.
 pub(super) fn bare(text: &mut Text, string: &[u8]) {
     let splits = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'"';
     if string.is_empty() || string.iter().any(splits) {
@@ -13,7 +13,7 @@ pub(super) fn bare(text: &mut Text, string: &[u8]) {
     }
 }
 
-/// Adds a string in quotes, with `"` and `\` escaped.
+/// Appends a string in quotes, with `"` and `\` escaped.
 pub(in crate::xt) fn quoted(text: &mut Text, string: &[u8]) {
     text.push(" \"");
     for byte in string {

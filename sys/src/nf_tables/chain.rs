@@ -1,4 +1,4 @@
-//! Chains, and the hooks and devices that base chains stand at.
+//! Chains, and the hooks and devices of base chains.
 
 use crate::abi::abi;
 

@@ -1,4 +1,4 @@
-//! Expressions that know what the packet does not hold: `meta`, `rt`, `socket`, `ct`, `fib`, `xfrm`, `tunnel`.
+//! Expressions that read state outside the packet: `meta`, `rt`, `socket`, `ct`, `fib`, `xfrm`, `tunnel`.
 
 use crate::abi::abi;
 
@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/nf_tables.h";
 
     constants {
-        /// Keys of the expression `meta`: what it reads or sets.
+        /// Keys of the expression `meta`: the field to read or set.
         "enum nft_meta_keys": u32 {
             /// Length of the packet (u32, bytes).
             NFT_META_LEN = 0;
@@ -44,7 +44,7 @@ abi! {
             NFT_META_L4PROTO = 16;
             /// Name of the bridge it came in by (16 bytes, NUL-padded).
             NFT_META_BRI_IIFNAME = 17;
-            /// Name of the bridge it goes out by (16 bytes, NUL-padded).
+            /// Name of the outgoing bridge (16 bytes, NUL-padded).
             NFT_META_BRI_OIFNAME = 18;
             /// Unicast, broadcast, multicast or other (u8).
             NFT_META_PKTTYPE = 19;
@@ -90,7 +90,7 @@ abi! {
             NFT_META_IIFTYPE = 8;
         }
 
-        /// Keys of the expression `rt`: what it reads of the route.
+        /// Keys of the expression `rt`: the field of the route to read.
         "enum nft_rt_keys": u32 {
             NFT_RT_CLASSID = 0;
             NFT_RT_NEXTHOP4 = 1;
@@ -133,7 +133,7 @@ abi! {
             NFTA_SOCKET_LEVEL = 3;
         }
 
-        /// Keys of the expression `socket`: what it reads of the socket.
+        /// Keys of the expression `socket`: the field of the socket to read.
         "enum nft_socket_keys": u32 {
             NFT_SOCKET_TRANSPARENT = 0;
             NFT_SOCKET_MARK = 1;
@@ -141,7 +141,7 @@ abi! {
             NFT_SOCKET_CGROUPV2 = 3;
         }
 
-        /// Keys of the expression `ct`: what it reads or sets of the connection.
+        /// Keys of the expression `ct`: the field of the connection to read or set.
         "enum nft_ct_keys": u32 {
             /// State bits (u32, host byte order).
             NFT_CT_STATE = 0;
@@ -196,7 +196,7 @@ abi! {
             NFTA_CT_SREG = 4;
         }
 
-        /// Attributes of the expression `fib`, which asks the routing table.
+        /// Attributes of the expression `fib`, which queries the routing table.
         "enum nft_fib_attributes": u16 {
             /// Not used.
             NFTA_FIB_UNSPEC = 0;
@@ -208,7 +208,7 @@ abi! {
             NFTA_FIB_FLAGS = 3;
         }
 
-        /// What the expression `fib` returns.
+        /// Result of the expression `fib`.
         "enum nft_fib_result": u32 {
             NFT_FIB_RESULT_UNSPEC = 0;
             /// Index of the outgoing interface.
@@ -249,7 +249,7 @@ abi! {
             NFTA_XFRM_SPNUM = 4;
         }
 
-        /// Keys of the expression `xfrm`: what it reads of the IPsec state.
+        /// Keys of the expression `xfrm`: the field of the IPsec state to read.
         "enum nft_xfrm_keys": u32 {
             NFT_XFRM_KEY_UNSPEC = 0;
             NFT_XFRM_KEY_DADDR_IP4 = 1;

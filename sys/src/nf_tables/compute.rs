@@ -132,9 +132,9 @@ abi! {
 
         /// Types of the expression `hash`.
         "enum nft_hash_types": u32 {
-            /// Of the bytes in a register.
+            /// Hash of the bytes in a register.
             NFT_HASH_JENKINS = 0;
-            /// Of the connection, the same for both directions.
+            /// Hash of the connection, the same for both directions.
             NFT_HASH_SYM = 1;
         }
 

@@ -1,4 +1,4 @@
-//! Registers, and the data and verdicts that go through them.
+//! Registers, and their data and verdicts.
 
 use crate::abi::abi;
 
@@ -54,15 +54,15 @@ abi! {
 
         /// Sizes of registers, in bytes, and their number.
         "#define NFT_REG*_SIZE": usize {
-            /// Of [`NFT_REG_1`] to [`NFT_REG_4`].
+            /// Size of [`NFT_REG_1`] to [`NFT_REG_4`].
             NFT_REG_SIZE = 16;
-            /// Of [`NFT_REG32_00`] to [`NFT_REG32_15`].
+            /// Size of [`NFT_REG32_00`] to [`NFT_REG32_15`].
             NFT_REG32_SIZE = 4;
             /// Number of registers of 4 bytes.
             NFT_REG32_COUNT = 16;
         }
 
-        /// Verdicts of nf_tables, beside the netfilter ones (`NF_ACCEPT`, …).
+        /// Verdicts of nf_tables, in addition to the netfilter ones (`NF_ACCEPT`, …).
         "enum nft_verdicts": i32 {
             /// Go on in this rule.
             NFT_CONTINUE = -1;
@@ -96,7 +96,7 @@ abi! {
             NFTA_DATA_VERDICT = 2;
         }
 
-        /// Room for a value, in bytes.
+        /// Maximum size of a value, in bytes.
         "#define NFT_DATA_VALUE_MAXLEN": usize {
             /// Longest value.
             NFT_DATA_VALUE_MAXLEN = 64;

@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/nf_tables.h";
 
     constants {
-        /// Attributes of the expression `flow_offload`, which hands a connection to a flow table.
+        /// Attributes of the expression `flow_offload`, which adds a connection to a flowtable.
         "enum nft_offload_attributes": u16 {
             /// Not used.
             NFTA_FLOW_UNSPEC = 0;
@@ -14,7 +14,7 @@ abi! {
             NFTA_FLOW_TABLE_NAME = 1;
         }
 
-        /// Flags of a flow table.
+        /// Flags of a flowtable.
         "enum nft_flowtable_flags": u32 {
             NFT_FLOWTABLE_HW_OFFLOAD = 0x1;
             NFT_FLOWTABLE_COUNTER = 0x2;
@@ -22,7 +22,7 @@ abi! {
             NFT_FLOWTABLE_MASK = 0x3;
         }
 
-        /// Attributes of a flow table.
+        /// Attributes of a flowtable.
         "enum nft_flowtable_attributes": u16 {
             /// Not used.
             NFTA_FLOWTABLE_UNSPEC = 0;
@@ -42,7 +42,7 @@ abi! {
             NFTA_FLOWTABLE_FLAGS = 7;
         }
 
-        /// Attributes of a flow table's hook.
+        /// Attributes of a flowtable's hook.
         "enum nft_flowtable_hook_attributes": u16 {
             /// Not used.
             NFTA_FLOWTABLE_HOOK_UNSPEC = 0;

@@ -1,4 +1,4 @@
-//! Messages: their types, what stands in all of them, and the room for names.
+//! Messages: their types, common attributes, and the sizes of names.
 
 use crate::abi::abi;
 
@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/nf_tables.h";
 
     constants {
-        /// Room for names and user data, in bytes; names include the closing NUL.
+        /// Maximum size of names and user data, in bytes; names include the closing NUL.
         "#define NFT_*_MAXNAMELEN": usize {
             /// Any of the names.
             NFT_NAME_MAXLEN = 256;
@@ -74,7 +74,7 @@ abi! {
             NFT_MSG_NEWFLOWTABLE = 22;
             /// Reads a flow table or lists them.
             NFT_MSG_GETFLOWTABLE = 23;
-            /// Deletes a flow table, or devices of it.
+            /// Deletes a flowtable, or some of its devices.
             NFT_MSG_DELFLOWTABLE = 24;
             /// Reads rules and resets their counters and other state.
             NFT_MSG_GETRULE_RESET = 25, since (6, 2);
@@ -96,7 +96,7 @@ abi! {
             NFT_MSG_GETSETELEM_RESET = 33, since (6, 5);
         }
 
-        /// Attributes of a list: every entry is one of them.
+        /// Attributes of the elements of a list.
         "enum nft_list_attributes": u16 {
             /// Not used.
             NFTA_LIST_UNSPEC = 0;

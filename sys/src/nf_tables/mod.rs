@@ -1,13 +1,13 @@
 //! `linux/netfilter/nf_tables.h`: messages, attributes, flags, keys and operations of nf_tables.
 //!
 //! Messages have the type `NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_*` and start with `nlmsghdr` and
-//! `nfgenmsg`; attributes follow. Numbers in attributes are big-endian unless a constant says
-//! otherwise; strings end in NUL; bytes in [`NFTA_DATA_VALUE`] are in the byte order of what they are
-//! compared with.
+//! `nfgenmsg`; attributes follow. Numbers in attributes are big-endian unless documented otherwise;
+//! strings are NUL-terminated; bytes in [`NFTA_DATA_VALUE`] have the byte order of the compared
+//! value.
 
 use crate::abi::{Constant, Header};
 
-/// Declares the parts of the header, gives out what they declare, and joins their tables.
+/// Declares the parts of the header, re-exports their items, and joins their tables.
 macro_rules! parts {
     ($(mod $part:ident;)*) => {
         $(
@@ -50,7 +50,7 @@ static CONSTANTS: [Constant; COUNT] = {
     let mut all = [PARTS[0].constants[0]; COUNT];
     let (mut part, mut at) = (0, 0);
     while part < PARTS.len() {
-        // What is not joined here would not be checked.
+        // A module that is not listed here would not be checked.
         assert!(PARTS[part].strings.is_empty() && PARTS[part].structs.is_empty());
         let constants = PARTS[part].constants;
         let mut index = 0;

@@ -1,5 +1,5 @@
-//! Stateful objects, and the expressions that have the same attributes: `counter`, `limit`,
-//! `connlimit`, `quota`, `synproxy`; and `objref`, which uses objects.
+//! Stateful objects, the expressions with the same attributes (`counter`, `limit`,
+//! `connlimit`, `quota`, `synproxy`), and `objref`, which references objects.
 
 use crate::abi::abi;
 
@@ -7,7 +7,7 @@ abi! {
     header "linux/netfilter/nf_tables.h";
 
     constants {
-        /// What the expression and object `limit` counts.
+        /// Unit of the expression and object `limit`.
         "enum nft_limit_type": u32 {
             /// Packets.
             NFT_LIMIT_PKTS = 0;
@@ -95,7 +95,7 @@ abi! {
             NFTA_SECMARK_CTX = 1;
         }
 
-        /// Room for a security context, in bytes.
+        /// Maximum size of a security context, in bytes.
         "#define NFT_SECMARK_CTX_MAXLEN": usize {
             /// Longest security context.
             NFT_SECMARK_CTX_MAXLEN = 4096;

@@ -1,4 +1,4 @@
-//! Expressions that read and write the packet itself: `payload`, `inner`, `exthdr`, `osf`.
+//! Expressions that read and write the packet: `payload`, `inner`, `exthdr`, `osf`.
 
 use crate::abi::abi;
 
@@ -6,7 +6,7 @@ abi! {
     header "linux/netfilter/nf_tables.h";
 
     constants {
-        /// Where the offset of the expression `payload` counts from.
+        /// Base of the offset of the expression `payload`.
         "enum nft_payload_bases": u32 {
             /// Start of the link layer header.
             NFT_PAYLOAD_LL_HEADER = 0;
@@ -14,7 +14,7 @@ abi! {
             NFT_PAYLOAD_NETWORK_HEADER = 1;
             /// Start of the transport header.
             NFT_PAYLOAD_TRANSPORT_HEADER = 2;
-            /// Start of what the transport header carries.
+            /// Start of the transport header's payload.
             NFT_PAYLOAD_INNER_HEADER = 3;
             /// Start of the tunnel header, inside an `inner` expression.
             NFT_PAYLOAD_TUN_HEADER = 4, since (6, 2);
@@ -32,7 +32,7 @@ abi! {
             NFT_PAYLOAD_L4CSUM_PSEUDOHDR = 0x1;
         }
 
-        /// Tunnels that the expression `inner` looks into.
+        /// Tunnels that the expression `inner` parses.
         "enum nft_inner_type": u32 {
             NFT_INNER_UNSPEC = 0, since (6, 2);
             NFT_INNER_VXLAN = 1, since (6, 2);
@@ -96,7 +96,7 @@ abi! {
             NFT_EXTHDR_F_PRESENT = 0x1;
         }
 
-        /// Kinds of headers and options that the expression `exthdr` knows.
+        /// Kinds of headers and options that the expression `exthdr` supports.
         "enum nft_exthdr_op": u32 {
             NFT_EXTHDR_OP_IPV6 = 0;
             NFT_EXTHDR_OP_TCPOPT = 1;

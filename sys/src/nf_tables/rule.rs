@@ -1,4 +1,4 @@
-//! Rules, and the list of expressions in them.
+//! Rules, and their lists of expressions.
 
 use crate::abi::abi;
 

@@ -28,7 +28,7 @@ abi! {
             NFT_SET_EXPR = 0x100;
         }
 
-        /// What the kernel optimises a set for.
+        /// Optimization policies for a set.
         "enum nft_set_policies": u32 {
             /// Fast rather than small.
             NFT_SET_POL_PERFORMANCE = 0;
@@ -104,7 +104,7 @@ abi! {
         "enum nft_set_elem_flags": u32 {
             /// It ends the interval before it.
             NFT_SET_ELEM_INTERVAL_END = 0x1;
-            /// It stands for every key that is not in the set.
+            /// The catch-all element, for every key that is not in the set.
             NFT_SET_ELEM_CATCHALL = 0x2;
         }
 

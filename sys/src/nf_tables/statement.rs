@@ -1,5 +1,5 @@
-//! Expressions that do something with the packet: `log`, `queue`, `reject`, `nat`, `tproxy`, `masq`,
-//! `redir`, `dup`, `fwd`; and `last`, which remembers it.
+//! Expressions that act on the packet: `log`, `queue`, `reject`, `nat`, `tproxy`, `masq`, `redir`, `dup`,
+//! `fwd`; and `last`, which records the time of the last packet.
 
 use crate::abi::abi;
 
@@ -84,7 +84,7 @@ abi! {
             NFT_REJECT_ICMPX_UNREACH = 2;
         }
 
-        /// Codes of `NFT_REJECT_ICMPX_UNREACH`, which the kernel turns into those of the packet's family.
+        /// Codes of `NFT_REJECT_ICMPX_UNREACH`, which the kernel translates to the packet's family.
         "enum nft_reject_inet_code": u8 {
             NFT_REJECT_ICMPX_NO_ROUTE = 0;
             NFT_REJECT_ICMPX_PORT_UNREACH = 1;

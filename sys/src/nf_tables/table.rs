@@ -10,7 +10,7 @@ abi! {
         "enum nft_table_flags": u32 {
             /// Its base chains are not registered: no packet meets them.
             NFT_TABLE_F_DORMANT = 0x1;
-            /// It belongs to the socket that made it; nobody else can change it.
+            /// The table belongs to the socket that created it; no other socket can change it.
             NFT_TABLE_F_OWNER = 0x2;
             /// It stays when its owner closes the socket.
             NFT_TABLE_F_PERSIST = 0x4, since (6, 9);

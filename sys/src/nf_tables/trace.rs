@@ -1,4 +1,4 @@
-//! Events of the tracing of packets.
+//! Trace events.
 
 use crate::abi::abi;
 
@@ -54,7 +54,7 @@ abi! {
             NFTA_TRACE_CT_STATE = 21, since (6, 16);
         }
 
-        /// What a trace event tells of.
+        /// Types of trace events.
         "enum nft_trace_types": u32 {
             NFT_TRACETYPE_UNSPEC = 0;
             /// A base chain's policy.

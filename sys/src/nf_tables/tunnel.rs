@@ -1,4 +1,4 @@
-//! The object `tunnel`: how a packet is to be encapsulated.
+//! The object `tunnel`: parameters for encapsulating packets.
 
 use crate::abi::abi;
 

@@ -1,5 +1,5 @@
-# Debian's own fail2ban, from the package that is unpacked in $2, in the directory $3, with the programs in $1:
-# jails of which each bans by another of its actions. What it says, and what the real tools save in between.
+# Runs Debian's fail2ban from the package unpacked in $2, in the directory $3, with the programs in $1: jails that
+# each use a different ban action. Prints its output, and the real tools' saves in between.
 set -e
 if [ -z "$PRIVATE" ]; then
     export PRIVATE=yes
@@ -7,7 +7,7 @@ if [ -z "$PRIVATE" ]; then
 fi
 package=$2
 root=$3
-# Nobody else sees what is mounted; and the server ends with this script.
+# The mounts are private, and the server ends with this script.
 mount -t tmpfs none "$root"
 cp -dR "$package/etc/fail2ban" "$root/config"
 rm -r "$root/config/jail.d"
@@ -65,7 +65,7 @@ save() {
     done
     ipset list -name | sort
 }
-# Waits until what follows is so: the server acts on its own time.
+# Waits until a command succeeds: the server works asynchronously.
 wait_until() {
     tried=0
     until "$@" >"$root/tried" 2>&1; do
@@ -111,7 +111,7 @@ wait_until has_no_rule '-A f2b-multiport -s 192.0.2.1/32 '
 client set logged unbanip 192.0.2.1
 wait_until has_no_rule '-A f2b-logged -s 192.0.2.1/32 '
 save
-# Of all jails, whose chains are emptied.
+# In all jails, which empties their chains.
 client unban --all
 wait_until has_no_rule '-A f2b-[a-z]* -s '
 save
@@ -121,7 +121,7 @@ client reload oneport
 client reload --restart allports
 client stop set
 save
-# Somebody takes the chains away under the server's feet: it makes them again.
+# Another program removes the chains while the server runs, which creates them again.
 iptables -D INPUT -p tcp -m tcp --dport 21 -j f2b-oneport
 iptables -F f2b-oneport
 iptables -X f2b-oneport

@@ -1,5 +1,5 @@
-# A pod with published ports comes and goes, by the plugins of containernetworking, which run the programs of
-# the directory $1. What the real tool saves in between, and at the end.
+# Adds and removes a pod with published ports with the plugins of containernetworking, which run the programs in the
+# directory $1. Prints the real tool's saves in between, and at the end.
 set -e
 PATH=$1:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
@@ -8,7 +8,7 @@ unshare -n sleep 60 &
 pod=$!
 data=$(mktemp -d)
 trap 'kill $pod; rm -r "$data"' EXIT
-# Until the pod is in a namespace of its own.
+# Wait until the pod is in its own namespace.
 while [ "$(readlink /proc/self/ns/net)" = "$(readlink /proc/$pod/ns/net)" ]; do sleep 0.05; done
 export CNI_CONTAINERID=pod1 CNI_NETNS=/proc/$pod/ns/net CNI_IFNAME=eth0 CNI_PATH=/usr/lib/cni
 

@@ -1,5 +1,5 @@
-# Debian's own ufw, from the package that is unpacked in $2, in the directory $3: `iptables` and the like are links
-# to the programs in $1. What it says, its exit codes, and what the real tools save in between.
+# Runs Debian's ufw from the package unpacked in $2, in the directory $3. `iptables` and the other tools are links to
+# the programs in $1. Prints its output, its exit codes, and the real tools' saves in between.
 set -e
 if [ -z "$PRIVATE" ]; then
     export PRIVATE=yes
@@ -7,7 +7,7 @@ if [ -z "$PRIVATE" ]; then
 fi
 programs=$1
 root=$3
-# Nobody else sees what is mounted. ufw takes its programs from /usr/sbin, whatever the path is.
+# The mounts are private. ufw runs its programs from /usr/sbin, whatever PATH contains.
 mount -t tmpfs none "$root"
 cp -dR "$2/." "$root"
 cp -dR /etc/alternatives "$root/alternatives"
@@ -19,7 +19,7 @@ done
 mount --bind "$root/alternatives" /etc/alternatives
 readlink -f /usr/sbin/iptables /usr/sbin/ip6tables-restore
 
-# What the package's own script does with what is unpacked; and the node's settings are left alone.
+# Does what the package's own script does after unpacking, but leaves the node's settings alone.
 cd "$root/usr/share/ufw"
 cp iptables/*.rules ./*.init ufw.conf "$root/etc/ufw"
 cd /

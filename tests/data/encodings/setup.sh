@@ -1,4 +1,4 @@
-# What the rules of rules.txt refer to by name. Runs in the network namespace, with ipset and nfacct.
+# Creates the objects that the rules in rules.txt refer to by name. Runs in the network namespace, with ipset and nfacct.
 set -e
 ipset create corpus-net hash:net
 ipset create corpus-net6 hash:net family inet6

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes a legacy table of this network namespace, as the kernel gives it, to a file:
-the answer to GET_INFO, then the entries of the answer to GET_ENTRIES (without its head of 40 bytes).
+"""Writes a legacy table of this network namespace to a file, in the kernel's form:
+the answer to GET_INFO, then the entries of the answer to GET_ENTRIES (without its header of 40 bytes).
 
-capture.py ipv4|ipv6|arp TABLE FILE        (needs CAP_NET_ADMIN; creates the table if it is not there)
+capture.py ipv4|ipv6|arp TABLE FILE        (needs CAP_NET_ADMIN; creates the table if it does not exist)
 """
 import ctypes
 import os

@@ -1,4 +1,4 @@
-//! Many who write at once, and the lock between them.
+//! Many concurrent writers, and the lock between them.
 
 use std::process::{Child, Command, Stdio};
 
@@ -9,7 +9,7 @@ use chainwright::legacy::Lock;
 use super::*;
 use crate::common::iptables::real_save;
 
-/// A tool in a sandbox, with that file as its lock.
+/// Starts a tool in a sandbox with this lock file.
 fn start(sandbox: &Sandbox, lock: &Path, line: &str) -> Child {
     let mut words = line.split(' ');
     let program = words.next().unwrap();
@@ -26,7 +26,7 @@ fn start(sandbox: &Sandbox, lock: &Path, line: &str) -> Child {
         .unwrap_or_else(|error| panic!("{program}: {error}"))
 }
 
-/// Each writer looks whether its rule is there, and puts it in.
+/// Each writer checks whether its rule exists, and adds it.
 fn writers(sandbox: &Sandbox, backend: Backend, policy: &LockPolicy, threads: usize, each: usize) {
     std::thread::scope(|scope| {
         for thread in 0..threads {
@@ -70,7 +70,8 @@ fn parallel_changes_of_nf_tables_lose_nothing() {
     assert_eq!(saved.matches("theirs-").count(), 20, "{saved}");
 }
 
-/// Somebody who changes the tables during each attempt: nothing is applied, and that is said.
+/// Another program changes the tables during each attempt: nothing is applied, and the error says
+/// so.
 #[test]
 fn always_too_late() {
     let sandbox = sandbox();
@@ -89,13 +90,12 @@ fn always_too_late() {
         .unwrap_err();
     assert!(matches!(error, Error::Contended { attempts: told } if told == attempts));
     assert!(error.nothing_applied());
-    let message = "the tables were changed by somebody else during each of 32 attempts; nothing was \
-                   applied";
+    let message = "the tables were changed by another process during each of 32 attempts; nothing was applied";
     assert_eq!(error.to_string(), message);
     let tables = other.read(Family::Ipv4, &["filter"]).unwrap();
     let table = tables.table("filter").unwrap();
     assert!(table.chain("late").is_none() && table.chain("early-32").is_some());
-    // Late only a few times: what was done before is done again, once.
+    // Late only a few times: the work is repeated, and takes effect once.
     let mut attempts = 0;
     iptables
         .update(Family::Ipv4, "filter", |table| {
@@ -115,7 +115,7 @@ fn always_too_late() {
     let table = tables.table("filter").unwrap();
     assert_eq!(table.chain("late").unwrap().rule_count(), 1);
     assert_eq!(table.chain("early-1").unwrap().rule_count(), 3);
-    // What was read contradicts itself, because somebody removed it in between.
+    // Contradictory reads, because another program removed the chain in between.
     let mut attempts = 0;
     let found = iptables.update(Family::Ipv4, "filter", |table| {
         attempts += 1;

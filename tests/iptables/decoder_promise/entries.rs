@@ -1,5 +1,5 @@
-//! Entries of legacy tables with bits flipped: what a rule says of one is that entry, as far as the kernel
-//! looks at it.
+//! Entries of legacy tables with flipped bits: a printed rule is equivalent to its entry, as far as the
+//! kernel reads the entry.
 
 use bstr::{BString, ByteSlice};
 use chainwright::iptables::text::RestoreOptions;
@@ -14,7 +14,7 @@ use crate::common::sandbox;
 use crate::common::tools::Tools;
 use crate::decoder_promise::random;
 
-/// Where an entry has what (`struct ipt_entry`, `struct ip6t_entry`).
+/// Offsets in an entry (`struct ipt_entry`, `struct ip6t_entry`).
 struct Layout {
     /// Size of the addresses, each with its mask.
     address: usize,
@@ -54,12 +54,12 @@ fn short(bytes: &[u8], at: usize) -> usize {
     usize::from(u16::from_ne_bytes([bytes[at], bytes[at + 1]]))
 }
 
-/// What the kernel looks at, written so that two entries that say the same are the same.
+/// The parts of an entry that the kernel reads, normalised so that equivalent entries are equal.
 #[derive(Debug, PartialEq, Eq)]
 struct Normal {
     /// Addresses and masks.
     addresses: Vec<u8>,
-    /// Masks of interfaces, and the bytes of the names that count.
+    /// Masks of interfaces, and the significant bytes of the names.
     interfaces: Vec<u8>,
     protocol: usize,
     flags: u8,
@@ -70,7 +70,7 @@ struct Normal {
     verdict: String,
 }
 
-/// What of one is other in the other.
+/// The differences between the two.
 fn differing(one: &Normal, other: &Normal) -> String {
     let same_head = (&one.addresses, &one.interfaces) == (&other.addresses, &other.interfaces);
     let parts = (
@@ -105,7 +105,7 @@ fn extension(bytes: &[u8]) -> (BString, u8, Vec<u8>) {
             data.truncate(end);
         }
         b"statistic" => data[12..16].fill(0), // a count that the kernel does not use
-        // Behind their structs.
+        // After their structs.
         b"tcp" => data.truncate(12),
         b"udp" => data.truncate(9),
         b"icmp" | b"icmp6" => data.truncate(4),
@@ -139,7 +139,7 @@ fn normal(family: Family, rule: &legacy::RuleRef<'_>) -> Normal {
     let (mut flags, mut tos) = (bytes[layout.flags], 0);
     if let Some(at) = layout.tos {
         if protocol == 0 {
-            flags &= !1; // that a protocol is compared, and it is none
+            flags &= !1; // the flag for comparing the protocol, of which there is none
         }
         if flags & 2 != 0 {
             tos = bytes[at];
@@ -171,7 +171,7 @@ fn normal(family: Family, rule: &legacy::RuleRef<'_>) -> Normal {
     }
 }
 
-/// Flips bits of an entry, but none of a size or offset.
+/// Flips bits of an entry, except those of a size or offset.
 fn flip(random: &mut Random, family: Family, entry: &mut [u8]) {
     let layout = layout(family);
     let target = short(entry, layout.target_offset);
@@ -181,7 +181,7 @@ fn flip(random: &mut Random, family: Family, entry: &mut [u8]) {
             1 => layout.address * 4 + random.below(64),
             2 => layout.protocol + random.below(layout.inversions + 1 - layout.protocol),
             _ => {
-                // Of an extension: its name, its revision, its data.
+                // In an extension: its name, its revision, its data.
                 let (mut start, mut starts) = (layout.matches, vec![target]);
                 while start < target {
                     starts.push(start);
@@ -210,13 +210,13 @@ fn flip(random: &mut Random, family: Family, entry: &mut [u8]) {
 pub(crate) struct Counts {
     pub(crate) entries: usize,
     pub(crate) said: usize,
-    /// Of these, those with words of our own.
+    /// Those that use the library's own options.
     pub(crate) private: usize,
-    /// How often one that is said was compared with what was loaded again.
+    /// Number of comparisons of a printed rule with the reloaded one.
     pub(crate) compared: usize,
 }
 
-/// Loads the lines into the chain `own`, those that are taken; which these are.
+/// Loads the accepted lines into the chain `own`. Returns which ones were accepted.
 fn put(lines: &[&BString], by: &mut dyn FnMut(&[u8]) -> bool) -> Vec<bool> {
     let mut text = b"*mangle\n".to_vec();
     for line in lines {
@@ -320,7 +320,8 @@ pub(crate) fn batch(
         let (mut us, mut tool) = (by_us(&there, family), by_tool(&tools, family));
         let mut by = |text: &[u8]| if ours { us(text) } else { tool(text) };
         assert!(by(CHAINS));
-        // The kernel keeps bytes that no one sees, so that words of our own may come back as others.
+        // The kernel keeps bytes that it does not use, so the library's own options may differ after a
+        // reload.
         let said: Vec<_> = said.iter().filter(|(line, _)| !is_private(line)).collect();
         let lines: Vec<_> = said.iter().map(|(line, _)| line).collect();
         let taken = put(&lines, &mut by);
@@ -331,7 +332,7 @@ pub(crate) fn batch(
             let mut after = normal(family, &rule);
             for (one, other) in before.extensions.iter().zip(&mut after.extensions) {
                 if one.0 == other.0 && one.1 != other.1 {
-                    *other = one.clone(); // another revision of the same
+                    *other = one.clone(); // another revision of the same extension
                 }
             }
             counts.compared += 1;
@@ -349,7 +350,7 @@ pub(crate) fn batch(
     counts
 }
 
-/// Whether the only rule of a chain is said with these bytes of its entry changed.
+/// Whether the only rule of a chain is printed after these bytes of its entry were changed.
 pub(crate) fn is_said_with(family: Family, line: &str, at: usize, bytes: &[u8]) -> bool {
     let here = sandbox();
     let mut load = by_us(&here, family);

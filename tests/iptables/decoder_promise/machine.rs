@@ -1,16 +1,16 @@
-//! A small nf_tables machine of the test's own: what a rule does to a packet, in an order, as a list of
-//! events. It knows nothing of how the library reads rules.
+//! A small nf_tables machine for this test: the effect of a rule on a packet, as an ordered list of
+//! events. It does not use the library's decoder.
 //!
-//! Normal form, in which both forms of the same thing are one:
+//! In the normal form, two encodings of the same thing are equal:
 //!
 //! - xtables' `tcp`, `udp`, `icmp`, `icmp6`, `ttl`, `hl`, `pkttype` and `mark` compare what their structs
-//!   say; `comment` does nothing;
-//! - `limit` and the target NFLOG, MARK and TRACE are the same event as nf_tables' own `limit`, `log
+//!   contain; `comment` does nothing;
+//! - `limit` and the targets NFLOG, MARK and TRACE are the same events as nf_tables' `limit`, `log
 //!   group`, `meta set mark` and `meta set nftrace`;
-//! - any other extension is asked by its name, revision and bytes: the answer is the same for the same
-//!   bytes only; if it remembers anything, that it was asked is an event;
-//! - a counter that is not there counts as one behind the conditions: iptables writes one in each rule;
-//! - user data is nothing that a packet sees.
+//! - the result of any other extension depends on its name, revision and bytes: it is the same only for
+//!   the same bytes; if the extension has state, its evaluation is an event;
+//! - a missing counter counts as one after the conditions: iptables writes one in each rule;
+//! - user data has no effect on packets.
 
 use chainwright::nft::expr::{
     Bitwise, BitwiseOp, Cmp, CmpOp, Data, Decoded, Immediate, Limit, LimitType, Log, Match, Meta,
@@ -18,7 +18,7 @@ use chainwright::nft::expr::{
 };
 use chainwright::xt::Family;
 
-/// What a rule looks at.
+/// The input of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Packet {
     pub(crate) family: Family,
@@ -30,12 +30,12 @@ pub(crate) struct Packet {
     pub(crate) mark: u32,
     pub(crate) kind: u8,
     pub(crate) length: u32,
-    /// What extensions make their answers of.
+    /// Seed of the extensions' results.
     pub(crate) seed: u64,
 }
 
 impl Packet {
-    /// Whether it is no first fragment, which has no transport header.
+    /// Whether it is not the first fragment, and so has no transport header.
     fn is_fragment(&self) -> bool {
         self.family == Family::Ipv4
             && (u16::from_be_bytes([self.network[6], self.network[7]]) & 0x1fff) != 0
@@ -52,8 +52,8 @@ impl Packet {
         }
     }
 
-    /// Makes what belongs together the same: the names of interfaces end, IPv4 has its protocol in the
-    /// header.
+    /// Makes dependent fields consistent: terminates the names of interfaces, and copies IPv4's protocol
+    /// to the header.
     pub(crate) fn settle(&mut self) {
         for name in [&mut self.in_name, &mut self.out_name] {
             let end = name
@@ -69,7 +69,7 @@ impl Packet {
     }
 }
 
-/// What a rule does that others can see.
+/// A visible effect of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
     Counted,
@@ -84,13 +84,13 @@ pub(crate) enum Event {
     Unknown(String),
 }
 
-/// Registers: words of four bytes, the first four hold the verdict.
+/// Registers: words of four bytes; the first four contain the verdict.
 struct Registers([u8; 80]);
 
 impl Registers {
     fn at(register: Register) -> usize {
         let number = register.0 as usize;
-        // NFT_REG_1 … NFT_REG_4 are of 16 bytes, NFT_REG32_00 … of 4.
+        // NFT_REG_1 … NFT_REG_4 have 16 bytes, NFT_REG32_00 … 4.
         if number < 8 {
             number * 16
         } else {
@@ -113,7 +113,7 @@ impl Registers {
     }
 }
 
-/// A hash of what an extension is asked and of which packet (FNV-1a).
+/// A hash of an extension's input and the packet (FNV-1a).
 fn hash(parts: &[&[u8]]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in parts.iter().flat_map(|part| part.iter()) {
@@ -122,7 +122,7 @@ fn hash(parts: &[&[u8]]) -> u64 {
     hash ^ (hash >> 29)
 }
 
-/// Extensions that only look at the packet.
+/// Extensions without state.
 const PURE: [&str; 9] = [
     "addrtype",
     "conntrack",
@@ -178,12 +178,12 @@ fn udp(packet: &Packet, info: &[u8]) -> Option<bool> {
     Some(within(0, 0, 1)? && within(4, 2, 2)? && inverted & 0xfc == 0)
 }
 
-/// What the rule does to the packet; whether all its conditions held.
+/// The effect of the rule on the packet, and whether all its conditions held.
 pub(crate) fn run(rule: &[Decoded<'_>], packet: &Packet) -> (Vec<Event>, bool) {
     let mut events = Vec::new();
     let whole = steps(rule, packet, &mut events).is_some();
     if whole && !rule.iter().any(|one| matches!(one, Decoded::Counter(_))) {
-        // Before what the rule does in the end.
+        // Before the final effect of the rule.
         let ends = |event: &Event| {
             !matches!(
                 event,
@@ -202,7 +202,7 @@ fn steps(rule: &[Decoded<'_>], packet: &Packet, events: &mut Vec<Event>) -> Opti
         step(one, packet, &mut registers, events)?;
         let last = events.last();
         if matches!(last, Some(Event::Verdict(_))) && matches!(one, Decoded::Immediate(_)) {
-            return Some(()); // what stands behind a verdict is never reached
+            return Some(()); // the rest after a verdict is never reached
         }
     }
     Some(())
@@ -314,7 +314,7 @@ fn step(
                 ("udp", 0) => udp(packet, info)?.then_some(()),
                 ("mark", 1) => {
                     let same = packet.mark & word(info, 4)? == word(info, 0)?;
-                    // The kernel's own way: what is neither 0 nor 1 is always true.
+                    // As in the kernel: a value other than 0 and 1 is always true.
                     ((u8::from(same) ^ *info.get(8)?) != 0).then_some(())
                 }
                 ("icmp" | "icmp6", 0) => {
@@ -386,7 +386,7 @@ fn step(
             flags,
             ..
         }) if flags.is_none_or(|flags| flags.is_empty()) => {
-            // In xtables' ten-thousandths of a second, and the rate itself if they cannot say it.
+            // In xtables' ten-thousandths of a second, and the rate itself if they cannot express it.
             let period = unit * 10_000 / (*rate).max(1);
             let rest = if period == 0 { *rate } else { 0 };
             events.push(Event::Limited(period, rest, burst.unwrap_or(5)));
@@ -434,7 +434,7 @@ fn step(
     }
 }
 
-/// An extension's data without what nobody looks at.
+/// An extension's data without unused bytes.
 fn normal(name: &str, info: &[u8]) -> Vec<u8> {
     let mut bytes = info.to_vec();
     if name == "statistic" && bytes.len() >= 16 {
@@ -455,7 +455,7 @@ fn nflog(info: &[u8]) -> Option<Event> {
     ))
 }
 
-/// Makes the packet one for which the rule's conditions hold, as far as it can be.
+/// Changes the packet so that the rule's conditions hold, as far as possible.
 pub(crate) fn satisfy(rule: &[Decoded<'_>], packet: &mut Packet) {
     let mut loaded: Vec<Loaded> = Vec::new();
     for one in rule {
@@ -550,7 +550,7 @@ pub(crate) fn satisfy(rule: &[Decoded<'_>], packet: &mut Packet) {
     packet.settle();
 }
 
-/// Into which register, what, and the mask and bits to flip that were put over it.
+/// Register, source, and the mask and bits to flip that were applied.
 type Loaded = (usize, Place, Option<(Vec<u8>, Vec<u8>)>);
 
 #[derive(Clone, Copy)]

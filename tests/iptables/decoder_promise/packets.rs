@@ -1,4 +1,4 @@
-//! Packets of any content, and such as differ in little.
+//! Random packets, and slightly different ones.
 
 use chainwright::xt::Family;
 
@@ -30,7 +30,7 @@ pub(crate) fn packet(random: &mut Random, family: Family) -> Packet {
     packet
 }
 
-/// The same with something of it changed.
+/// The same packet with one change.
 pub(crate) fn near(random: &mut Random, packet: &Packet) -> Packet {
     let mut near = packet.clone();
     match random.below(9) {

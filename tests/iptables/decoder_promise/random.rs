@@ -1,5 +1,4 @@
-//! Rules of any content: pieces as iptables and nft write them, and cut, doubled, put in another order and
-//! changed.
+//! Random rules: pieces as iptables and nft write them, and cut, doubled, reordered and changed.
 
 use chainwright::iptables::nft::{Encoder, Profile};
 use chainwright::iptables::{Counters, Rule};
@@ -12,7 +11,7 @@ use chainwright::xt::Family;
 
 use crate::common::random::Random;
 
-/// Bytes of which many are 0 or 0xff.
+/// Random bytes, many of them 0 or 0xff.
 fn mask(random: &mut Random, length: usize) -> Vec<u8> {
     let ones = random.below(length * 8 + 1);
     match random.below(3) {
@@ -29,7 +28,7 @@ fn mask(random: &mut Random, length: usize) -> Vec<u8> {
     }
 }
 
-/// A rule before it is in the kernel.
+/// A rule before it is added to the kernel.
 #[derive(Debug, Clone)]
 pub(crate) struct Made {
     pub(crate) expressions: Vec<Decoded<'static>>,
@@ -54,7 +53,7 @@ pub(crate) const NAMES: [&[u8]; 14] = [
     b"\xff\xfe",
 ];
 
-/// What a chain may be called. Jumps lead to them.
+/// Names for chains, and targets of jumps.
 pub(crate) const CHAINS: [&str; 16] = [
     "KUBE-SERVICES",
     "other",
@@ -295,7 +294,7 @@ fn piece(random: &mut Random, family: Family, all: &mut Vec<Decoded<'static>>) {
                 _ => random.pick(&transport),
             };
             if matches!(base, PayloadBase::TRANSPORT) && !random.once_in(4) {
-                // Most of them behind a protocol.
+                // Most of them after a protocol.
                 let protocol = random.pick(&[6, 17, 6, 17, 1, 58, 1, 58, 132]);
                 all.push(Decoded::Meta(Meta::load(MetaKey::L4PROTO, Register::R1)));
                 let protocol = [protocol];
@@ -357,7 +356,7 @@ fn piece(random: &mut Random, family: Family, all: &mut Vec<Decoded<'static>>) {
     all.push(compare(random, register, bytes));
 }
 
-/// What does something.
+/// Expressions with an effect.
 fn statement(random: &mut Random) -> Vec<Decoded<'static>> {
     let name = |name: &str| nft::Name::from(name.to_owned());
     vec![match random.below(14) {
@@ -440,7 +439,7 @@ fn change_bytes(random: &mut Random, bytes: &[u8], within: usize) -> Vec<u8> {
     bytes
 }
 
-/// Changes something of one expression.
+/// Changes something in one expression.
 fn change(random: &mut Random, one: &mut Decoded<'static>) {
     match one {
         Decoded::Cmp(cmp) => match (random.below(4), &mut cmp.data) {
@@ -483,7 +482,7 @@ fn change(random: &mut Random, one: &mut Decoded<'static>) {
     }
 }
 
-/// A rule.
+/// A random rule.
 pub(crate) fn rule(random: &mut Random, family: Family) -> Made {
     let mut made = match random.below(3) {
         0 => None,

@@ -1,10 +1,10 @@
-//! Texts restored here and by the real tool.
+//! Texts restored by the library and by the real tool.
 
 use super::*;
 use crate::common::connect;
 use crate::common::iptables::{ALL, state};
 
-/// What the tables hold before a text is restored.
+/// The content of the tables before a text is restored.
 fn start(family: Family) -> String {
     let net = match family {
         Family::Ipv4 => "10.0.0.0/8",
@@ -34,8 +34,8 @@ COMMIT
     )
 }
 
-/// Without the counters in which the tool errs: the legacy one forgets those of policies whenever a
-/// table is changed, ip6tables-nft 1.8.9 those of new rules.
+/// Removes the counters in which the tool errs: the legacy one forgets those of policies whenever a table is
+/// changed, ip6tables-nft 1.8.9 those of new rules.
 fn normalised(save: &str, backend: Backend, family: Family) -> String {
     let mut text = String::new();
     for line in save.lines() {
@@ -54,7 +54,7 @@ fn normalised(save: &str, backend: Backend, family: Family) -> String {
     text
 }
 
-/// The real tool's arguments and ours.
+/// The library's options for the real tool's arguments.
 fn options(arguments: &str) -> RestoreOptions {
     let mut words = arguments.split_whitespace();
     let mut options = RestoreOptions::default();
@@ -70,12 +70,11 @@ fn options(arguments: &str) -> RestoreOptions {
     options
 }
 
-/// Texts, each restored by both onto the same tables. `4` and `6` at the start of a line say for which
-/// family it is.
+/// Texts that both restore onto the same tables. `4` or `6` at the start of a line restricts it to that family.
 const TEXTS: &[&str] = &[
-    // Declared chains only, all of them.
+    // Only chain declarations, all of them.
     "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD DROP [5:6]\n:OUTPUT ACCEPT [1:2]\nCOMMIT\n",
-    // Not all built-in chains, one that is there, a new one, counters in both forms.
+    // Some built-in chains, an existing chain, a new one, counters in both forms.
     "*filter\n:FORWARD DROP [5:6]\n:kept - [0:0]\n:new - [3:4]\n[11:12] -A new -j RETURN\n\
      [13:14] -A kept -p udp -j new\n-A FORWARD -i eth1 -j kept\nCOMMIT\n",
     // No declarations at all.
@@ -85,14 +84,14 @@ const TEXTS: &[&str] = &[
      -A new   -m comment\t--comment \"a b\" \n\
      -A new -m comment --comment \"q \\\" b \\\\ ' $x\" -j ACCEPT\n-A new -m comment --comment it's\n\
      -A new -m comment --comment \"\" -j \"RETURN\"\n# three\nCOMMIT\n# four\n",
-    // Each family its lines.
+    // Lines for one family.
     "*filter\n-4 -A INPUT -s 1.2.3.4 -j ACCEPT\n-6 -A INPUT -s 2001:db8::1 -j ACCEPT\n\
      -A INPUT -4 -p tcp\n-A INPUT --ipv6 -p udp\nCOMMIT\n",
     // Several addresses.
     "*filter\n4-A FORWARD -s 1.2.3.4,5.6.0.0/16 -d 10.1.1.1,10.1.1.2 -j ACCEPT\n\
      6-A FORWARD -s fd00::1,fd00::2 -d fd01::/16,fd02::/17 -j DROP\n\
      4-I FORWARD -s 9.9.9.9,8.8.8.8 -j DROP\n4[5:6] -A OUTPUT -d 1.1.1.1,2.2.2.2\nCOMMIT\n",
-    // Several tables, one of them not there yet.
+    // Several tables, one of which does not exist yet.
     "*mangle\n:PREROUTING DROP [0:0]\n-A OUTPUT -j MARK --set-mark 7\nCOMMIT\n*filter\n:new - [0:0]\n\
      -A new -j DROP\nCOMMIT\n*raw\n:PREROUTING ACCEPT [0:0]\n:OUTPUT DROP [2:3]\n\
      -A OUTPUT -p tcp -j ACCEPT\nCOMMIT\n",
@@ -102,18 +101,18 @@ const TEXTS: &[&str] = &[
     // A chain declared twice, with rules between.
     "*filter\n:one - [0:0]\n-A one -p tcp -j DROP\n:one - [0:0]\n-A one -p udp -j ACCEPT\n\
      -A one -j RETURN\nCOMMIT\n",
-    // A table without anything.
+    // Empty tables.
     "*mangle\nCOMMIT\n",
     "*nat\n:PREROUTING ACCEPT [0:0]\nCOMMIT\n",
     "",
     "# nothing\n\n",
-    // The long names of options and starts of them. The real tool reads `--jump=ACCEPT` and `-ptcp` wrongly.
+    // Long names of options and prefixes of them. The real tool misreads `--jump=ACCEPT` and `-ptcp`.
     "*filter\n--append INPUT --source 1.2.3.4 --jump ACCEPT\n--insert INPUT --prot tcp --jump DROP\n\
      --new-chain n\n-A INPUT --prot tcp --goto n\n-A n ! --in-interface eth0 --match comment --comm x\n\
      --policy FORWARD DROP\nCOMMIT\n",
 ];
 
-/// The lines of one family, for the long options with an IPv4 address only that.
+/// The lines of one family; for long options with an IPv4 address only IPv4.
 fn text_for(text: &str, family: Family) -> String {
     let (own, other) = match family {
         Family::Ipv4 => ('4', '6'),
@@ -145,9 +144,9 @@ fn restored(backend: Backend, family: Family) {
             "-T mangle",
         ] {
             if text.matches(":one ").count() == 2 && !arguments.contains("--noflush") {
-                continue; // the legacy tool takes that for a mistake
+                continue; // the legacy tool treats that as an error
             }
-            // Lines that are to be undone, or numbered, are made for these tables.
+            // Commands that delete or have numbers are made for these tables.
             let (ours, theirs) = (sandbox(), sandbox());
             let (our_tools, their_tools) = (Tools::new(&ours), Tools::new(&theirs));
             let real = tool(backend, family, "-restore");
@@ -165,7 +164,7 @@ fn restored(backend: Backend, family: Family) {
             let wanted = options.table.as_ref().map(|table| format!("*{table}\n"));
             let result = open(&ours, backend).restore(family, &text, &options);
             if wanted.is_some_and(|wanted| !text.contains(&wanted)) {
-                // The real tool does nothing and says nothing.
+                // The real tool does nothing and prints nothing.
                 if !matches!(result, Err(Error::NotInText { .. })) {
                     wrong.push(format!("{told}{result:?}"));
                 }
@@ -216,7 +215,7 @@ fn texts_are_restored_as_by_the_real_tool_in_ipv6_legacy_tables() {
     restored(Backend::Legacy, Family::Ipv6);
 }
 
-/// What a text makes of a policy and its counters, as iptables 1.8.13 does it in nf_tables and in legacy tables.
+/// The effect of a text on a policy and its counters, as with iptables 1.8.13 in nf_tables and in legacy tables.
 #[test]
 fn policies_count_from_what_the_text_says() {
     for (lines, arguments, nft, legacy) in [
@@ -340,7 +339,7 @@ fn both_families_are_restored_in_one_generation() {
             assert_eq!(save(&our_tools), save(&their_tools));
             assert!(real_save(&our_tools, backend, *family).contains("[4:400] -A used"));
         }
-        // A mistake in the second text undoes the first, too.
+        // An error in the second text also reverts the first.
         let before = state(&ours, backend);
         let bad = "*filter\n:INPUT DROP [0:0]\n-A INPUT -p tpc\nCOMMIT\n";
         let inputs = [(Family::Ipv4, "*filter\nCOMMIT\n"), (Family::Ipv6, bad)];
@@ -348,8 +347,7 @@ fn both_families_are_restored_in_one_generation() {
         let error = iptables.restore_all(&inputs, &with_counters).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "IPv6: line 3, column 13: `tpc` is neither a protocol's number nor its name (did you \
-             mean tcp?)"
+            "IPv6: line 3, column 13: `tpc` is not a protocol number or name (did you mean tcp?)"
         );
         assert!(state(&ours, backend) == before);
     }

@@ -1,8 +1,8 @@
-//! Mistakes in a line, and what is said of each.
+//! Errors in a line, and their messages.
 
 use super::*;
 
-/// Lines of table filter, and what is said of them, up to `…`. The line's number stands before that.
+/// Lines of table filter, and the error up to `…`, without the line number before it.
 const LINES: &[(&str, &str)] = &[
     (
         "-A INPUT --coment x",
@@ -14,16 +14,16 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "-A INPUT --comment x",
-        ", column 10: unknown option `--comment` (it is an option of -m comment, which must stand before it)",
+        ", column 10: unknown option `--comment` (it is an option of -m comment, which must come before it)",
     ),
     ("-A INPUT -y", ", column 10: unknown option `-y`"),
     (
         "-A INPUT --",
-        ", column 10: `--` is not an option (an option is a `-` and a letter, or `--` and a name)",
+        ", column 10: `--` is not an option (an option is `-` and a letter, or `--` and a name)",
     ),
     (
         "-A INPUT -",
-        ", column 10: `-` is not an option (an option is a `-` and a letter, or `--` and a name)",
+        ", column 10: `-` is not an option (an option is `-` and a letter, or `--` and a name)",
     ),
     (
         "-A INPUT -m comet --comment x",
@@ -40,7 +40,7 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "-A INPUT -m mark --mark",
-        ", column 18: `--mark` wants a value",
+        ", column 18: `--mark` requires a value",
     ),
     (
         "-A INPUT -m mark --mark 0x1g",
@@ -54,28 +54,28 @@ const LINES: &[(&str, &str)] = &[
         "-A INPUT -m conntrack --ctstate NEW,ESTABLISHD",
         ", column 33: -m conntrack: --ctstate: `ESTABLISHD` …",
     ),
-    ("-A INPUT -j", ", column 10: `-j` wants a value"),
-    ("-A INPUT -s", ", column 10: `-s` wants a value"),
+    ("-A INPUT -j", ", column 10: `-j` requires a value"),
+    ("-A INPUT -s", ", column 10: `-s` requires a value"),
     (
         "-A INPUT -s -j ACCEPT",
-        ", column 13: `-s` wants a value, but `-j` follows",
+        ", column 13: `-s` requires a value, but `-j` follows",
     ),
-    ("-A", ", column 1: `-A` wants a value"),
+    ("-A", ", column 1: `-A` requires a value"),
     (
         "-A INPUT -A FORWARD",
-        ", column 10: a line holds one command only",
+        ", column 10: a line can only have one command",
     ),
     (
         "-A INPUT -N x",
-        ", column 10: a line holds one command only",
+        ", column 10: a line can only have one command",
     ),
     (
         "-A INPUT -j ACCEPT -j DROP",
-        ", column 20: a rule has one target only",
+        ", column 20: a rule can only have one target",
     ),
     (
         "-A INPUT -s 1.2.3.4 -s 5.6.7.8",
-        ", column 21: `-s` is given twice",
+        ", column 21: duplicate option `-s`",
     ),
     (
         "-A INPUT -s 1.2.3.256",
@@ -91,7 +91,7 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "-A INPUT ! -s 1.2.3.4,1.2.3.5",
-        ", column 15: a negated option takes one address only: none of several cannot be said",
+        ", column 15: a negated option takes only one address",
     ),
     (
         "-A INPUT -s example.com",
@@ -103,57 +103,60 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "-A INPUT -i averylongname123",
-        ", column 13: `averylongname123` is not an interface's name: it has 1 to 15 bytes",
+        ", column 13: `averylongname123` is not an interface name: it must have 1 to 15 bytes",
     ),
     (
         "-A INPUT -p tpc",
-        ", column 13: `tpc` is neither a protocol's number nor its name (did you mean tcp?)",
+        ", column 13: `tpc` is not a protocol number or name (did you mean tcp?)",
     ),
     (
         "-A INPUT -p 256",
-        ", column 13: `256` is neither a protocol's number nor its name",
+        ", column 13: `256` is not a protocol number or name",
     ),
     (
         "-A INPUT -s ! 1.2.3.4",
-        ", column 13: `!` stands before the option it negates (write `! -s`)",
+        ", column 13: `!` must come before the option that it negates (write `! -s`)",
     ),
-    ("-A INPUT !", ", column 10: `!` stands before an option"),
+    ("-A INPUT !", ", column 10: `!` must come before an option"),
     (
         "-A INPUT ! -j ACCEPT",
         ", column 12: `-j` cannot be negated",
     ),
     (
         "-A INPUT -t filter -j ACCEPT",
-        ", column 10: unknown option `-t` (the table stands in a line of its own before, like *filter)",
+        ", column 10: unknown option `-t` (the table is set by an earlier line, like *filter)",
     ),
     (
         "-A INPUT --table nat",
-        ", column 10: unknown option `--table` (the table stands in a line of its own before, like *filter)",
+        ", column 10: unknown option `--table` (the table is set by an earlier line, like *filter)",
     ),
     (
         "-t nat -A INPUT",
-        ", column 1: unknown option `-t` (the table stands in a line of its own before, like *filter)",
+        ", column 1: unknown option `-t` (the table is set by an earlier line, like *filter)",
     ),
     (
         "-A INPUT word",
-        ", column 10: `word` is not an option (a value with blanks stands in double quotes)",
+        ", column 10: `word` is not an option (a value with spaces must be in double quotes)",
     ),
     (
         "-A INPUT -m comment --comment two words",
-        ", column 35: `words` is not an option (a value with blanks stands in double quotes)",
+        ", column 35: `words` is not an option (a value with spaces must be in double quotes)",
     ),
     (
         "-A INPUT -m comment --comment 'two words'",
-        ", column 36: `words'` is not an option (only double quotes hold several words together)",
+        ", column 36: `words'` is not an option (only double quotes can enclose several words)",
     ),
-    ("-A INPUT -c 5", ", column 10: -c wants packets and bytes"),
+    (
+        "-A INPUT -c 5",
+        ", column 10: -c requires packets and bytes",
+    ),
     (
         "-A INPUT -c 5 x",
         ", column 15: `x` is not a number from 0 to 18446744073709551615",
     ),
     (
         "-A INPUT -m comment --comment \"open",
-        ", column 31: the quotes that open here do not close",
+        ", column 31: unterminated quotes",
     ),
     (
         "[1:x] -A INPUT",
@@ -175,10 +178,10 @@ const LINES: &[(&str, &str)] = &[
         "-P INPUT accept",
         ", column 10: `accept` is not a policy (ACCEPT or DROP)",
     ),
-    ("-P INPUT", ", column 1: `-P` wants a value"),
+    ("-P INPUT", ", column 1: `-P` requires a value"),
     (
         "-P full DROP",
-        ": chain full of table filter is not built in: it has no policy",
+        ": chain full of table filter is not built-in, so it has no policy",
     ),
     (
         ":INPUT REJECT [0:0]",
@@ -216,17 +219,14 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "-A INPUT -j OUTPUT",
-        ": chain OUTPUT of table filter is built in: it cannot be made, removed, renamed or jumped to",
+        ": chain OUTPUT of table filter is built-in: it cannot be created, removed, renamed or jumped to",
     ),
     (
         "-D full -p udp -j RETURN",
         ": rule not found in chain full of table filter: -p udp -j RETURN",
     ),
     ("-D full 2", ": chain full of table filter has only 1 rule"),
-    (
-        "-D full 0",
-        ", column 9: `0` is not the number of a rule, from 1",
-    ),
+    ("-D full 0", ", column 9: `0` is not a rule number (from 1)"),
     ("-D nix 1", ": chain nix not found in table filter"),
     ("-D nix -p tcp", ": chain nix not found in table filter"),
     (
@@ -235,7 +235,7 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "-I INPUT 0 -j ACCEPT",
-        ", column 10: `0` is not the number of a rule, from 1",
+        ", column 10: `0` is not a rule number (from 1)",
     ),
     (
         "-R INPUT 2 -j ACCEPT",
@@ -243,23 +243,23 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "-R INPUT -j ACCEPT",
-        ", column 1: -R wants the number of the rule to be replaced",
+        ", column 1: -R requires the number of the rule to replace",
     ),
     (
         "-R INPUT 1 -s 1.2.3.4,5.6.7.8",
-        ", column 1: -R puts one rule in the place of one: with one source and one destination",
+        ", column 1: -R replaces one rule with one rule: it takes one source and one destination",
     ),
-    ("-N full", ": chain full exists already in table filter"),
+    ("-N full", ": chain full already exists in table filter"),
     (
         "-N INPUT",
-        ": chain INPUT of table filter is built in: it cannot be made, removed, renamed or jumped to",
+        ": chain INPUT of table filter is built-in: it cannot be created, removed, renamed or jumped to",
     ),
     (
         "-X full",
-        ": chain full of table filter has rules: flush it before it is removed",
+        ": chain full of table filter has rules: flush it before removing it",
     ),
     (
-        // In nf_tables it could be removed if it had no rules; in a legacy table it cannot.
+        // nf_tables could remove it if it had no rules; a legacy table cannot.
         "-X INPUT",
         ": chain INPUT of table filter …",
     ),
@@ -268,12 +268,12 @@ const LINES: &[(&str, &str)] = &[
     ("-Z nix", ": chain nix not found in table filter"),
     (
         "-E full empty",
-        ": chain empty exists already in table filter",
+        ": chain empty already exists in table filter",
     ),
     ("-E nix other", ": chain nix not found in table filter"),
     (
         "-E INPUT other",
-        ": chain INPUT of table filter is built in: it cannot be made, removed, renamed or jumped to",
+        ": chain INPUT of table filter is built-in: it cannot be created, removed, renamed or jumped to",
     ),
     (
         "-X empty -j ACCEPT",
@@ -281,15 +281,15 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         "-L",
-        ", column 1: unknown option `-L` (a text changes tables and lists nothing)",
+        ", column 1: unknown option `-L` (a text can only change tables, not list them)",
     ),
     (
         "-S",
-        ", column 1: unknown option `-S` (a text changes tables and lists nothing)",
+        ", column 1: unknown option `-S` (a text can only change tables, not list them)",
     ),
     (
         "-w -A INPUT",
-        ", column 1: unknown option `-w` (it is for the command line only)",
+        ", column 1: unknown option `-w` (it can only be used on the command line)",
     ),
 ];
 
@@ -300,7 +300,7 @@ fn mistakes_in_lines() {
         let sandbox = prepared(backend);
         let before = state(&sandbox, backend);
         for (line, expected) in LINES {
-            // A table before it, and lines before and behind it.
+            // A table before it, and lines before and after it.
             let text = format!(
                 "*mangle\n-A OUTPUT -p tcp\nCOMMIT\n*filter\n# here\n-A OUTPUT -p tcp\n{line}\n\
                  -A OUTPUT -p udp\nCOMMIT\n"

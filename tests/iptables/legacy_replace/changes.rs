@@ -1,11 +1,11 @@
-//! Changes made here and by the tool.
+//! Changes made by the library and by the tool.
 
 use chainwright::legacy::{ChainId, Counters};
 
 use super::*;
 
-/// A change by the tool's command, and the same one here. It gets the table as the tool left it, from
-/// which it takes the bytes of new rules.
+/// A change by the tool's command, and the same one with the library. The latter gets the table as
+/// the tool left it, from which it copies the bytes of new rules.
 type Change = (&'static str, fn(&mut Draft<'_>, &Table));
 
 #[test]

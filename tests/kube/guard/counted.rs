@@ -1,4 +1,4 @@
-//! What the guard counts, by a recorder as a program installs one.
+//! The guard's counters, with a recorder like that of a program.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -12,7 +12,7 @@ use metrics::{
 
 use super::{flush, quick, ready, repaired, sandbox, start};
 
-/// What was counted under each name, and how many values were recorded.
+/// The count for each name, and the number of recorded values.
 static COUNTED: OnceLock<Arc<Mutex<BTreeMap<String, u64>>>> = OnceLock::new();
 
 struct Counting(Arc<Mutex<BTreeMap<String, u64>>>);
@@ -77,7 +77,7 @@ impl Recorder for Counting {
     }
 }
 
-/// Other tests of this process count, too: it is looked for what this one adds.
+/// Other tests of this process count, too: compare the increase.
 #[test]
 fn repairs_are_counted() {
     let all = COUNTED.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! The race of a kubelet that starts while `systemctl restart iptables` runs, by the real tools.
+//! The race of a kubelet that starts while `systemctl restart iptables` runs, with the real tools.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
@@ -14,7 +14,8 @@ use crate::common::from_env;
 use crate::common::random::Random;
 use crate::common::tools::Tools;
 
-/// What the scripts behind `systemctl restart iptables` of Azure Linux run, in their order; each with its input.
+/// The commands of the scripts behind `systemctl restart iptables` on Azure Linux, in order, each with its
+/// input.
 fn restart(backend: &str) -> Vec<(String, String)> {
     let tools = ["iptables", "ip6tables"].map(|tool| format!("{tool}-{backend}"));
     let flush = [
@@ -55,7 +56,7 @@ fn restart(backend: &str) -> Vec<(String, String)> {
     all
 }
 
-/// What is restored: a node's file from before a kubelet ran.
+/// The restored file of a node, from before a kubelet ran.
 fn saved() -> String {
     "*nat\n:PREROUTING ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\nCOMMIT\n\
      *mangle\n:PREROUTING ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n\
@@ -65,7 +66,7 @@ fn saved() -> String {
         .into()
 }
 
-/// How many rounds there are by backend: `CHAINWRIGHT_RACES` for another number.
+/// Number of rounds for each backend; `CHAINWRIGHT_RACES` overrides it.
 fn rounds() -> usize {
     from_env("CHAINWRIGHT_RACES", 6)
 }
@@ -79,11 +80,11 @@ fn kubelets_set_is_complete_after_each_restart_in_nf_tables() {
 #[test]
 fn kubelets_set_is_complete_after_each_restart_in_legacy_tables() {
     let named = race(Backend::Legacy, "legacy");
-    // Elsewhere nobody tells.
+    // Elsewhere nothing reports the process.
     assert_eq!(named > 0, is_audited());
 }
 
-/// Runs the race so often; in how many rounds somebody was named.
+/// Runs the race this often. Returns the number of rounds in which a process was named.
 fn race(backend: Backend, word: &str) -> usize {
     let mut random = Random::new();
     let mut named = 0;
@@ -97,15 +98,15 @@ fn race(backend: Backend, word: &str) -> usize {
     named
 }
 
-/// One round: the guard starts, and makes everything for the first time, when this command begins.
+/// One round: the guard starts, and creates everything for the first time, when this command begins.
 fn one(backend: Backend, commands: &[(String, String)], begin: usize, round: usize) -> bool {
-    // Of the first network namespace, if this is run in it.
+    // The log of the initial network namespace, if this runs in it.
     let log = AuditLog::open().ok();
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     let declared = Kubelet::new().declared();
     let options = GuardOptions {
-        // Where it is told of changes, it need not be quick.
+        // If changes are reported, polling need not be fast.
         poll: Duration::from_millis(if is_audited() { 1000 } else { 20 }),
         ..GuardOptions::default()
     };
@@ -122,7 +123,7 @@ fn one(backend: Backend, commands: &[(String, String)], begin: usize, round: usi
                 if index == begin {
                     go.send(()).unwrap();
                 }
-                // As the scripts do, it goes on after a failure: chains that came back in between are not empty.
+                // Like the scripts, it continues after a failure: chains that returned in between are not empty.
                 let _ = tools.takes(command, input);
             }
         });
@@ -137,7 +138,7 @@ fn one(backend: Backend, commands: &[(String, String)], begin: usize, round: usi
         };
         sandbox.run(|| guard.start(on)).unwrap().unwrap()
     });
-    // Nobody changes anything any more but the guard.
+    // From here on only the guard makes changes.
     let start = Instant::now();
     while !missing(&sandbox, &declared, backend).is_empty() {
         assert!(
@@ -169,7 +170,7 @@ fn one(backend: Backend, commands: &[(String, String)], begin: usize, round: usi
     let mut flushers = Vec::new();
     for (at, event) in events.try_iter() {
         match event {
-            // The restores that followed took away what was there by then.
+            // The following restores removed what existed by then.
             Event::Ready { .. } => is_early = at < last,
             Event::Repaired(repair) => {
                 for by in &repair.by {
@@ -182,11 +183,11 @@ fn one(backend: Backend, commands: &[(String, String)], begin: usize, round: usi
                 }
                 match backend {
                     Backend::Nft => assert!(!repair.by.is_empty(), "{repair:?}"),
-                    // It may be polled before the record comes.
+                    // A poll may happen before the record arrives.
                     Backend::Legacy => assert!(repair.by.is_empty() || is_audited()),
                 }
             }
-            // A rival that commits meanwhile makes an attempt fail; it is tried again.
+            // A concurrent commit makes an attempt fail; it is retried.
             Event::Failed { .. } => {}
             other => panic!("{other:?}"),
         }

@@ -1,8 +1,8 @@
-//! What is there already, and not in order: what is repaired, and what counts.
+//! Existing chains and rules that differ: which are repaired, and which count as present.
 
 use super::*;
 
-/// Rules are compared by what they do.
+/// Rules are compared by their effect.
 #[test]
 fn a_rule_counts_if_it_does_the_same_and_only_then() {
     let mut node = Node::ensured(true);
@@ -17,12 +17,12 @@ fn a_rule_counts_if_it_does_the_same_and_only_then() {
     );
     assert_eq!(node.ensure(), [""; 0]);
 
-    // Narrower, wider, somewhere else.
+    // A narrower rule, a wider one, one in another chain.
     let tools = node.tools();
     tools.run("iptables-nft -R INPUT 1 -s 10.0.0.0/8 -j KUBE-FIREWALL");
     tools.run("iptables-nft -D OUTPUT -j KUBE-FIREWALL");
     tools.run("iptables-nft -A FORWARD -j KUBE-FIREWALL");
-    // What iptables 1.8.7 makes of the rule that 1.8.8 wrote, by saving and restoring it.
+    // The rule that 1.8.8 wrote, after iptables 1.8.7 has saved and restored it.
     tools.run(
         "ip6tables-nft -R KUBE-FIREWALL 1 -m comment --comment \
          \"kubernetes firewall for dropping marked packets\" -j DROP",
@@ -47,7 +47,7 @@ fn a_rule_counts_if_it_does_the_same_and_only_then() {
 
 #[test]
 fn what_is_damaged_is_repaired_and_nothing_else() {
-    // Kubelet's age, what iptables does to the chains, and what is made again.
+    // Kubelet's version, changes by iptables to the chains, and the restored items.
     let localnet = "ip filter: -A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment \
                     --comment \"block incoming localnet connections\" -m conntrack ! --ctstate \
                     RELATED,ESTABLISHED,DNAT -j DROP";
@@ -107,7 +107,7 @@ fn what_is_damaged_is_repaired_and_nothing_else() {
                 "ip6 nat: chain KUBE-KUBELET-CANARY",
             ],
         ),
-        // In the wrong place: what comes behind it has to follow.
+        // In the wrong place: the rules after it must be restored, too.
         (
             true,
             &[
@@ -166,7 +166,7 @@ fn what_is_damaged_is_repaired_and_nothing_else() {
     }
 }
 
-/// What iptables itself damaged of what iptables itself made.
+/// Damage by iptables to rules that iptables created.
 #[test]
 fn rules_of_iptables_are_put_in_order_as_well() {
     let mut node = Node::new(true);
@@ -212,7 +212,7 @@ fn a_chain_with_a_policy_keeps_it_and_its_counters() {
     );
 }
 
-/// Chains of the right names through which no packet goes are not taken for the real ones.
+/// Chains with the right names that no packet passes do not count.
 #[test]
 fn chains_that_see_no_packets_are_an_error() {
     for (setup, what) in [

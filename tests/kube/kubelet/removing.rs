@@ -1,8 +1,8 @@
-//! What is removed, and what is left because it is somebody else's.
+//! Removes a kubelet's chains, and leaves what belongs to other programs.
 
 use super::*;
 
-/// The rules that are nobody's but the test's, with their handles.
+/// The rules that only the test created, with their handles.
 fn foreign(tools: &Tools<'_>) -> String {
     let ruleset = tools.run("nft -a list ruleset");
     let foreign = ruleset.lines().filter(|line| line.contains("10.1.2.3"));
@@ -35,7 +35,7 @@ fn remove_takes_what_is_kubelets_and_leaves_the_rest() {
 #[test]
 fn a_chain_that_others_use_is_left() {
     let firewall = || vec!["ip filter: chain KUBE-FIREWALL".to_owned()];
-    // A rule in it.
+    // A rule in the chain.
     let mut node = Node::ensured(false);
     let tools = node.tools();
     tools.run("iptables-nft -A KUBE-FIREWALL -s 10.1.2.3 -j ACCEPT");
@@ -49,7 +49,7 @@ fn a_chain_that_others_use_is_left() {
     let [removed, left] = node.remove();
     assert_eq!((removed, left), (vec![], firewall()));
 
-    // A jump to it: it stays as it is, with the rule in it and kubelet's own jumps to it.
+    // A jump to the chain, which then stays unchanged, with its rule and kubelet's own jumps to it.
     let firewall_of = |saved: String| {
         let lines = saved.lines().filter(|line| line.contains("KUBE-FIREWALL"));
         lines.map(ToOwned::to_owned).collect::<Vec<_>>()
@@ -64,7 +64,7 @@ fn a_chain_that_others_use_is_left() {
     assert_eq!(firewall_of(saves(&node.tools())), before);
     assert_eq!(foreign(&node.tools()), kept);
 
-    // A verdict map that leads to it.
+    // A verdict map that leads to the chain.
     let mut node = Node::ensured(false);
     node.tools().run_with(
         "nft -f -",
@@ -75,13 +75,13 @@ fn a_chain_that_others_use_is_left() {
     let map = node.tools().run("nft list map ip filter ways");
     assert!(map.contains("10.1.2.3 : jump KUBE-FIREWALL"), "{map}");
 
-    // When it is free, it goes, with its rule and the two jumps.
+    // When nothing refers to it, it is removed, with its rule and the two jumps.
     node.tools().run("nft delete map ip filter ways");
     let [removed, left] = node.remove();
     assert_eq!((removed.len(), left), (4, vec![]));
 }
 
-/// A kube-proxy marks and masquerades through chains of the same names and rules: they stay.
+/// A kube-proxy marks and masquerades with chains of the same names and rules: they stay.
 #[test]
 fn what_a_kube_proxy_shares_is_left_to_it() {
     let mut node = Node::new(true);

@@ -1,4 +1,4 @@
-//! What the flat layout finds when it starts, of its own and of others.
+//! Tables that the flat layout finds when it starts, its own and others.
 
 use std::time::Duration;
 
@@ -53,12 +53,12 @@ fn open(node: &Sandbox, own: bool) -> ServiceProxy {
     proxy::open(node, Layout::Flat, config)
 }
 
-/// What is there.
+/// Lists the node's content.
 fn listed(node: &Sandbox) -> Listed {
     of_flat(&Tools::new(node).run(LIST_FLAT))
 }
 
-/// Sets that others emptied, chains that they flushed: the next look mends them, and the same services keep their
+/// Sets and chains that others emptied are restored by the next complete sync, and the same services keep their
 /// numbers.
 pub(crate) fn mends() {
     let node = sandbox();
@@ -85,7 +85,7 @@ pub(crate) fn mends() {
         "add element ip kube-services endpoints { 0x7777 . 0x0 : 10.0.0.1 . 80 }",
         "add chain ip kube-services pick-99",
     ];
-    // Each by itself, then some at once.
+    // Each alone, then some together.
     for round in 0..spoilt.len() + 30 {
         let what = match spoilt.get(round) {
             Some(one) => vec![*one],
@@ -105,7 +105,7 @@ pub(crate) fn mends() {
     }
 }
 
-/// A table of the same name that is another: it is made anew.
+/// A different table with the same name is replaced.
 pub(crate) fn replaces() {
     for own in [false, true] {
         let node = sandbox();
@@ -126,7 +126,7 @@ pub(crate) fn replaces() {
         let mut proxy = open(&fresh, false);
         services.mark_changed(services.names().cloned().collect::<Vec<_>>());
         sync(&fresh, &mut proxy, &mut services);
-        // But for who owns it, and its comment where it was there before.
+        // Except for the table's owner, and its comment if it existed before.
         let inside = |listed: Listed| -> Listed {
             let lines = listed.into_iter();
             lines
@@ -137,8 +137,8 @@ pub(crate) fn replaces() {
     }
 }
 
-/// Who looks at everything and finds that nothing differs commits nothing: in the same process, in another one, and
-/// whatever had come and gone before.
+/// A complete sync that finds no difference commits nothing: in the same process, in another one, and whatever happened
+/// before.
 pub(crate) fn writes_nothing() {
     for own in [false, true] {
         let node = sandbox();
@@ -165,9 +165,9 @@ pub(crate) fn writes_nothing() {
         drop(proxy);
         let mut proxy = open(&node, own);
         assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 0);
-        // An owner that is another is an event.
+        // A change of the owner is an event.
         assert!(count("a restart") <= 1);
-        // A chain that somebody flushed is written, and no other.
+        // A flushed chain is written, and no other.
         if !own {
             Tools::new(&node).run("nft flush chain ip kube-services masquerading");
             count("a flush");
@@ -179,8 +179,8 @@ pub(crate) fn writes_nothing() {
     }
 }
 
-/// Where no table is owned, as before Linux 6.9, a change of both families is one of each: neither takes the other's commit
-/// for one of somebody else, who makes it read all.
+/// If no table has an owner, as before Linux 6.9, a change of both families is one change of each: neither mistakes the
+/// other's commit for one of another program, which would make it read everything.
 pub(crate) fn own_commits(layout: Layout) {
     let node = sandbox();
     let mut config = Config::new("node1");
@@ -205,7 +205,7 @@ pub(crate) fn own_commits(layout: Layout) {
     };
     set(&mut services, 1);
     sync(&node, &mut proxy, &mut services);
-    // Whoever reads all mends what somebody spoilt; a change of one's own does not look there.
+    // A complete sync repairs damage by others; an ordinary change does not look for it.
     let spoilt = match layout {
         Layout::Flat => "chain ip kube-services masquerading",
         _ => "chain ip kube-proxy masquerading",
@@ -220,7 +220,7 @@ pub(crate) fn own_commits(layout: Layout) {
     set(&mut services, 2);
     sync(&node, &mut proxy, &mut services);
     assert!(!is_spoilt(), "{layout:?}: what somebody did is mended");
-    // From here on nobody else commits: one that looks all the same would read the whole table.
+    // From here on no other program commits: an unnecessary check would read the whole table.
     let mut monitor = node.run(Monitor::open).unwrap().unwrap();
     for endpoints in [3, 2, 4, 1, 5, 0, 2] {
         set(&mut services, endpoints);

@@ -16,19 +16,19 @@ use crate::common::report;
 use crate::services::net::{Answer, From, Net, Network, PORT, address, ask_udp, udp};
 use crate::services::proxy::{self, slice, to};
 
-/// The table in one layout and family.
+/// The test cases in one layout and family.
 struct Table {
     net: Net,
     services: Services,
     proxy: ServiceProxy,
     layout: Layout,
     family: Family,
-    /// How many services there were: each has a number, of which its address and node port are made.
+    /// Number of services so far: each has a number, which determines its address and node port.
     last: u8,
     cases: usize,
 }
 
-/// A service that is being made.
+/// A service under construction.
 struct Made {
     service: Service,
     endpoints: Vec<Endpoint>,
@@ -84,7 +84,7 @@ const CLIENT: From = From::Client;
 const TCP: Protocol = Protocol::Tcp;
 
 impl Table {
-    /// A service of these pods, in the words of the API.
+    /// A service with these pods, as in the API.
     fn made(&mut self, pods: &[usize]) -> Made {
         self.last += 1;
         let name = ObjectName::new("default", format!("service-{}", self.last));
@@ -100,7 +100,7 @@ impl Table {
         }
     }
 
-    /// Puts it into the kernel; its cluster IP.
+    /// Writes it to the kernel. Returns its cluster IP.
     fn put(&mut self, made: &Made) -> SocketAddr {
         let mut service = made.service.clone();
         let mut port = Port::new("p", made.protocol, 80);
@@ -120,12 +120,12 @@ impl Table {
         proxy::sync(&self.net.node, &mut self.proxy, &mut self.services);
     }
 
-    /// Asks often enough that an endpoint of three is missed once in 10^7 tables.
+    /// Sends so many requests that one endpoint of three is missed in one of 10^7 runs.
     fn answers(&self, from: From, protocol: Protocol, to: SocketAddr) -> BTreeSet<Answer> {
         self.net.ask_often(from, protocol, to, 40)
     }
 
-    /// Checks that exactly these pods answer, and whether they see who asks or the node.
+    /// Checks that exactly these pods answer, and whether they see the sender's address or the node's.
     #[track_caller]
     fn case(&mut self, words: &str, from: From, to: SocketAddr, pods: &[usize], seen: Seen) {
         self.case_of(words, from, TCP, to, pods, seen);
@@ -144,7 +144,7 @@ impl Table {
         let answers = self.answers(from, protocol, to);
         let is_told = |(pod, sender): (usize, IpAddr)| match seen {
             Seen::Sender => sender == self.address_of(from),
-            // The node's address at the pod's cable.
+            // The node's address on the pod's cable.
             Seen::Node => sender == address(self.family, Network::Pods(pod), 1),
             Seen::Any => true,
         };
@@ -169,7 +169,7 @@ impl Table {
         self.cases += 1;
     }
 
-    /// Checks that nobody answers: a refusal, or silence.
+    /// Checks that no pod answers: a refusal, or silence.
     #[track_caller]
     fn none(&mut self, words: &str, from: From, to: SocketAddr, answer: Answer) {
         let answers = self.net.ask_often(from, TCP, to, 1);
@@ -229,7 +229,7 @@ impl Table {
         let ip = self.put(&made);
         self.case("one endpoint", From::Pod(1), ip, &[0], Seen::Sender);
         let wrong = SocketAddr::new(ip.ip(), 81);
-        // kube-proxy's iptables mode knows nothing of cluster IPs but their ports: packets go on to where routes lead.
+        // kube-proxy's iptables mode handles only the ports of cluster IPs: other packets follow the routes.
         let refused = match self.layout {
             Layout::Iptables(_) => Answer::Silence,
             _ => Answer::Refused,
@@ -364,7 +364,7 @@ impl Table {
         let ip = at(self, 2);
         self.case("external IP, Local", CLIENT, ip, &[0], Seen::Sender);
         self.case("and from a pod", From::Pod(1), ip, &[0, 2], Seen::Any);
-        // One that two services have: the first in the order of their names gets it, then the other.
+        // Two services have this one: the first by name gets it, then the other.
         let mut second = self.made(&[1]);
         second.service.external_ips = vec![self.external(1)];
         second.service.name = ObjectName::new("zzz", "second");
@@ -489,7 +489,7 @@ impl Table {
             let ip = self.put(&made);
             let words = |what: &str| format!("{protocol}: {what}");
             match protocol {
-                // The sender's port is always the same there: one connection for the kernel.
+                // There the sender's port is always the same: one connection for the kernel.
                 Protocol::Sctp => {
                     let answer = self.net.ask(CLIENT, protocol, ip);
                     assert!(matches!(answer, Answer::Pod(..)), "{protocol}: {answer:?}");
@@ -509,7 +509,7 @@ impl Table {
         }
     }
 
-    /// Deletes what syncs made wrong.
+    /// Deletes stale conntrack entries.
     fn forget(&mut self) {
         let stale = self.proxy.take_stale();
         let done = self.net.node.run(|| {
@@ -522,7 +522,7 @@ impl Table {
         done.unwrap_or_else(|error| panic!("{}", report(&error)));
     }
 
-    /// How many entries there are to an address and port.
+    /// Number of entries to an address and port.
     fn entries_to(&self, protocol: Protocol, to: SocketAddr) -> usize {
         let filter = TupleFilter::to(to.ip()).to_port(to.port());
         let filter = Filter::all().protocol(protocol.number()).original(filter);
@@ -538,7 +538,7 @@ impl Table {
         count
     }
 
-    /// Asks from a socket that has asked before.
+    /// Sends another request from an existing socket.
     #[track_caller]
     fn asks_again(&mut self, words: &str, socket: &UdpSocket, pod: Option<usize>) {
         let answer = ask_udp(socket);
@@ -553,7 +553,7 @@ impl Table {
         self.cases += 1;
     }
 
-    /// Clients that send from one socket on and on.
+    /// Clients that keep sending from one socket.
     fn stale_connections(&mut self) {
         let endpoints = |table: &Self, pods: &[usize]| -> Vec<Endpoint> {
             let endpoint = |pod: &usize| Endpoint::new(table.net.pod(*pod));
@@ -577,7 +577,7 @@ impl Table {
         self.forget();
         assert_eq!(self.entries_to(Protocol::Udp, port), 1);
 
-        // Another one comes, and the first is about to end, but serves.
+        // Another one is added, and the first is terminating, but serves.
         udp_made.endpoints = endpoints(self, &[0, 1]);
         udp_made.endpoints[0].ready = false;
         udp_made.endpoints[0].terminating = true;
@@ -598,7 +598,7 @@ impl Table {
         assert_eq!(self.entries_to(TCP, tcp), of_tcp);
         assert_eq!(self.entries_to(Protocol::Udp, other), 1);
 
-        // Without endpoints there is nowhere better to go.
+        // Without endpoints there is no better destination.
         udp_made.endpoints.clear();
         self.put(&udp_made);
         self.forget();
@@ -609,7 +609,7 @@ impl Table {
         self.asks_again("the first endpoint after none", &to_ip, Some(2));
         self.asks_again("at the node port, too", &to_port, Some(2));
 
-        // Before there was a service packets went where routes lead.
+        // Before the service existed, packets followed the routes.
         let external = SocketAddr::new(self.external(41), 80);
         let socket = self.net.client.run(|| udp(external)).unwrap();
         self.asks_again("an address without a service", &socket, None);
@@ -618,7 +618,7 @@ impl Table {
         made.service.external_ips = vec![external.ip()];
         self.put(&made);
         self.asks_again("its entry is as it was", &socket, None);
-        // As after a start, when nothing is known of what was.
+        // As after a start, when the previous state is unknown.
         self.proxy.distrust();
         self.sync();
         self.forget();
@@ -652,7 +652,7 @@ impl Table {
         };
         self.cases += 1;
         let others: Vec<usize> = (0..3).filter(|other| other != pod).collect();
-        // Others come and go: who is kept stays.
+        // Other endpoints change: the client's endpoint stays.
         made.endpoints = [&others[..1], &[*pod][..]]
             .concat()
             .iter()
@@ -677,7 +677,7 @@ impl Table {
         };
         assert!(others.contains(next), "{answers:?}");
         self.cases += 1;
-        // Another client is drawn for by itself, and after the time everybody is again.
+        // Another client gets its own random endpoint, and after the time every client gets a new one.
         made.endpoints = (0..3).map(|pod| Endpoint::new(self.net.pod(pod))).collect();
         made.service.session_affinity = Some(Duration::from_secs(1));
         let mut fresh = self.made(&[0, 1, 2]);
@@ -722,7 +722,7 @@ impl Table {
         self.case("not all have hints", CLIENT, ip, &[0, 1, 2], Seen::Node);
     }
 
-    /// A connection that is open stays open, whatever is synced and whoever syncs.
+    /// An open connection stays open, whichever sync or proxy runs.
     fn restart(&mut self) {
         let mut made = self.made(&[0, 1, 2]);
         made.protocol = Protocol::Udp;
@@ -784,10 +784,10 @@ impl Table {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// The one that asks.
+    /// The sender of the request.
     Sender,
-    /// The node: it was masqueraded.
+    /// The node, because of masquerading.
     Node,
-    /// It does not matter.
+    /// Any address.
     Any,
 }

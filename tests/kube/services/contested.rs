@@ -1,4 +1,4 @@
-//! Addresses that several services ask for, and addresses at which node ports are: the same in every layout.
+//! Addresses that several services request, and addresses that serve node ports: the same in every layout.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime};
@@ -17,12 +17,12 @@ const NODE_PORT: u16 = 30_080;
 fn config() -> Config {
     let mut config = Config::new("node1");
     config.families = vec![Family::Ipv4];
-    // One proxy follows the other at once: what one that ends owned, it owns as long as some other test forks.
+    // The proxies follow each other at once: a table of an ended proxy keeps its owner while another test forks.
     config.own = false;
     config
 }
 
-/// A service of one pod, or of none.
+/// Adds a service with one pod or none.
 fn put(services: &mut Services, net: &Net, mut service: Service, pod: Option<usize>) {
     let name = service.name.name.to_string();
     if service.ports.is_empty() {
@@ -49,8 +49,8 @@ fn has(mut service: Service, kind: AddressKind, ip: IpAddr) -> Service {
     service
 }
 
-/// Of two services that ask for one address and port the one that is to have it has it, whichever came first and whichever
-/// has endpoints, and the other one when that goes. The first by name is the one that does not get it.
+/// Of two services that request one address and port, the entitled one gets it, whichever came first and whichever has
+/// endpoints, and the other one when that is removed. The first by name is the one that does not get it.
 pub(crate) fn services_ask_for_one_address(layout: Layout) {
     use AddressKind::{ClusterIp, ExternalIp, LoadBalancer, NodePort};
     let net = Net::new(Family::Ipv4);
@@ -63,7 +63,7 @@ pub(crate) fn services_ask_for_one_address(layout: Layout) {
     };
     let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
     let new = old + Duration::from_secs(1);
-    // What the one is that gets it and since when, and the other.
+    // The kind and age of the one that gets it, and of the other.
     let pairs = [
         ((ClusterIp, new), (ExternalIp, old)),
         ((ClusterIp, new), (LoadBalancer, old)),
@@ -112,12 +112,12 @@ pub(crate) fn services_ask_for_one_address(layout: Layout) {
                     false => answer == Answer::Refused,
                 };
                 assert!(is_right, "{what}: {answer:?}");
-                // All else of the other one is served.
+                // Everything else of the other service works.
                 if loser.0 != ClusterIp {
                     let own = net.ask(From::Client, Protocol::Tcp, SocketAddr::new(at(2), 80));
                     assert!(matches!(own, Answer::Pod(1, _)), "{what}: {own:?}");
                 }
-                // Its endpoints change: that is no new conflict. And a restart finds the same.
+                // A change of its endpoints is no new conflict. A restart finds the same conflict.
                 put(&mut services, &net, service("a", 2, loser), Some(2));
                 let synced = sync(&net.node, &mut proxy, &mut services);
                 assert_eq!(synced.conflicts, [], "{what}");
@@ -125,7 +125,7 @@ pub(crate) fn services_ask_for_one_address(layout: Layout) {
                     proxy.distrust();
                     let synced = sync(&net.node, &mut proxy, &mut services);
                     assert_eq!(synced.conflicts.len(), 1, "{what}");
-                    // The first look may delete what draws from as many endpoints as services had before.
+                    // The first complete sync may delete chains for numbers of endpoints that no service has any more.
                     assert!(is_first || synced.transactions == 0, "{what}: {synced:?}");
                 }
 
@@ -142,7 +142,7 @@ pub(crate) fn services_ask_for_one_address(layout: Layout) {
     }
 }
 
-/// At which addresses node ports are.
+/// The addresses that serve node ports.
 pub(crate) fn node_ports(layout: Layout) {
     let net = Net::new(Family::Ipv4);
     let first = address(Family::Ipv4, Network::Outside, 1);
@@ -162,7 +162,7 @@ pub(crate) fn node_ports(layout: Layout) {
         NodePortAddresses::Networks(list.iter().map(|n| n.parse().unwrap()).collect())
     };
     let loopback: IpAddr = [127, 0, 0, 1].into();
-    // At the node's address, and at one that it gets later.
+    // At the node's address, and at one that is added later.
     let cases = [
         (NodePortAddresses::All, [true, true]),
         (NodePortAddresses::These(vec![]), [false, false]),
@@ -188,7 +188,7 @@ pub(crate) fn node_ports(layout: Layout) {
             [true, true],
         ),
         (networks(&["0.0.0.0/0"]), [true, true]),
-        // What the agent has, as kube-proxy, where networks of the other family alone are given.
+        // The agent's configuration, like kube-proxy's, if only networks of the other family are given.
         (networks(&["fd00::/16", "0.0.0.0/0"]), [true, true]),
         (networks(&["0.0.0.0/1", "128.0.0.0/1"]), [true, true]),
         (networks(&["127.0.0.0/8"]), [false, false]),
@@ -204,7 +204,7 @@ pub(crate) fn node_ports(layout: Layout) {
             if !is_there {
                 sync(&net.node, &mut proxy, &mut services);
             } else {
-                // It was brought before the node had the address; nothing is brought because of that.
+                // The sync happened before the node had the address; the address causes no change.
                 services.mark_changed(services.names().cloned().collect::<Vec<_>>());
                 sync(&net.node, &mut proxy, &mut services);
             }
@@ -228,7 +228,7 @@ pub(crate) fn node_ports(layout: Layout) {
         .unwrap();
 }
 
-/// An address that the node gets while everything stands is served.
+/// An address that the node gets later is served.
 pub(crate) fn node_gets_an_address(layout: Layout) {
     let net = Net::new(Family::Ipv4);
     let mut services = Services::new();
@@ -254,7 +254,7 @@ pub(crate) fn node_gets_an_address(layout: Layout) {
     );
 }
 
-/// In the iptables layout node ports are at 127.0.0.1, too, if that is asked for.
+/// In the iptables layout 127.0.0.1 also serves node ports, if configured.
 pub(crate) fn node_ports_at_loopback(layout: Layout) {
     let setting = "/proc/sys/net/ipv4/conf/all/route_localnet";
     let loopback: IpAddr = [127, 0, 0, 1].into();

@@ -1,4 +1,4 @@
-//! That endpoints are drawn evenly, and that clients who are kept at one stay there.
+//! Endpoints are chosen evenly, and clients with session affinity keep theirs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -15,17 +15,18 @@ use crate::services::net::{Answer, From, Net, Network, PORT, address};
 use crate::services::proxy::{self, slice, sync, to};
 use crate::services::undisturbed::{change_other, config, open};
 
-/// How many connections are drawn for at each number of endpoints.
+/// Number of connections for each number of endpoints.
 const DRAWS: usize = 1_000;
 
-/// The greatest chi-square of `freedom` degrees that chance gives once in `10^6`, by Wilson and Hilferty.
+/// The chi-square value for `freedom` degrees that chance exceeds once in `10^6`, by Wilson and Hilferty.
 fn critical(freedom: f64) -> f64 {
     const QUANTILE: f64 = 4.753;
     let part = 2.0 / (9.0 * freedom);
     freedom * (1.0 - part + QUANTILE * part.sqrt()).powi(3)
 }
 
-/// So many connections each over 1 to 100 endpoints, as endpoints come, and then go; of those numbers each so-many-th.
+/// Counts this many connections each for 1 to 100 endpoints, while endpoints are added and then removed, with this
+/// step.
 pub(crate) fn evenly(layout: Layout, step: usize) {
     let (node, beyond) = (sandbox(), sandbox());
     Sandbox::connect(
@@ -75,7 +76,7 @@ pub(crate) fn evenly(layout: Layout, step: usize) {
             })
             .unwrap();
         let all: usize = drawn.values().sum();
-        // A port that is taken again within the round is the same connection.
+        // A port that is reused within the round belongs to the same connection.
         assert!(all > DRAWS * 9 / 10, "{number}: {drawn:?}");
         let expected = all as f64 / f64::from(number);
         let square: f64 = (1..=number)
@@ -99,8 +100,8 @@ pub(crate) fn evenly(layout: Layout, step: usize) {
     }
 }
 
-/// Clients of a service with affinity come again and again while its endpoints come and go, in some rounds other services
-/// as well, and now and then the proxy is started anew: each client stays at its endpoint as long as that is there.
+/// Clients of a service with affinity return repeatedly while its endpoints change, in some rounds other services as
+/// well, and the proxy is sometimes restarted: each client keeps its endpoint as long as that exists.
 pub(crate) fn affinity(layout: Layout, rounds: usize) {
     let net = Net::new(Family::Ipv4);
     let mut proxy = open(&net, layout);
@@ -115,13 +116,13 @@ pub(crate) fn affinity(layout: Layout, rounds: usize) {
     let mut random = Random::new();
     let (mut stayed, mut moved) = (0, 0);
     for round in 0..3 * rounds {
-        // By chance the endpoints of most clients may stay for long: it goes on until enough were drawn for.
+        // By chance the endpoints of most clients may stay for long: continue until enough clients got new ones.
         if round >= rounds && moved >= rounds {
             break;
         }
         let mut there: BTreeSet<usize> = (0..3).filter(|_| random.once_in(2)).collect();
         there.insert(random.below(3));
-        // Those of this node are masqueraded when they come to themselves.
+        // Connections of endpoints on this node to themselves are masqueraded.
         let endpoints = there.iter().map(|pod| Endpoint {
             node: Some("node1".into()),
             ..Endpoint::new(net.pod(*pod))

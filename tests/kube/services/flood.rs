@@ -1,7 +1,7 @@
-//! New flows without a pause while services change: none reaches another service's endpoint, and none to a service that
-//! has endpoints arrives untranslated.
+//! Continuous new flows while services change: none reaches another service's endpoint, and none to a service with
+//! endpoints arrives untranslated.
 //!
-//! `FLOOD_COMMITS=2000` is the full length: so many changes each way.
+//! `FLOOD_COMMITS=2000` is the full length: that many changes in each direction.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,14 +22,14 @@ use crate::common::{OnDrop, sandbox};
 use crate::services::net::raw_socket_of;
 use crate::services::proxy::{self, slice, sync, to};
 
-/// Which service a packet is for says its sender; which one an endpoint is of, its port.
+/// A packet's sender shows its service; an endpoint's port shows the service that it belongs to.
 const SENDERS: [[u8; 4]; 2] = [[192, 168, 50, 2], [192, 168, 50, 3]];
 const ENDPOINT_PORTS: [u16; 2] = [7001, 7002];
 const PROTOCOLS: [(&str, Protocol); 2] = [("udp", Protocol::Udp), ("tcp", Protocol::Tcp)];
 
 const COUNTERS: [&str; 3] = ["right", "wrong", "untranslated"];
 
-/// A client, a node, and an interface that all pods are behind.
+/// A client, a node, and an interface with all pods behind it.
 struct Field {
     client: Sandbox,
     node: Sandbox,
@@ -54,7 +54,7 @@ impl Field {
                 .unwrap();
         }
         node.add_route("0.0.0.0/0", "10.244.0.2").unwrap();
-        // What is translated to the wrong service, and what not at all, the kernel counts; nobody answers.
+        // The kernel counts packets that are translated to the wrong service or not translated; nothing answers them.
         let [first, second] = SENDERS.map(Ipv4Addr::from);
         let [of_first, of_second] = ENDPOINT_PORTS;
         let of_pods = format!(
@@ -76,7 +76,7 @@ impl Field {
                 tools.run(&format!("nft {}", line.trim()));
             }
         }
-        // The flows are forgotten at once.
+        // Conntrack entries expire at once.
         let settings = [
             ("nf_conntrack_udp_timeout", "1"),
             ("nf_conntrack_tcp_timeout_syn_sent", "1"),
@@ -102,7 +102,7 @@ impl Field {
         words[place + 1].parse().unwrap()
     }
 
-    /// Looks at what became of so many flows since `before`: all went to their service, if there was one all the time.
+    /// Checks the flows since `before`: all went to their service, if it existed all the time.
     fn judge(&self, what: &str, sent: u64, before: [u64; 3], is_there: bool) {
         let after = COUNTERS.map(|counter| self.counted(counter));
         let [right, wrong, untranslated] = [0, 1, 2].map(|i| after[i] - before[i]);
@@ -114,7 +114,7 @@ impl Field {
         assert!(!is_there || untranslated == 0, "{what}: {untranslated}");
     }
 
-    /// Sends packets that begin a flow, each another one, to both cluster IPs while something is done. How many.
+    /// Sends packets that each begin a new flow, to both cluster IPs, while `work` runs. Returns their number.
     fn flood(&self, work: impl FnOnce()) -> u64 {
         let stop = AtomicBool::new(false);
         let sent = AtomicU64::new(0);
@@ -123,7 +123,7 @@ impl Field {
             let socket = raw_socket_of(&self.client, Family::Ipv4, libc::IPPROTO_RAW);
             let (stop, sent) = (&stop, &sent);
             scope.spawn(move || {
-                // Other flows each time: the last ones are known for a while.
+                // Different flows each time, because the last ones are still tracked.
                 static FLOODS: AtomicU64 = AtomicU64::new(0);
                 let mut random = Random(FLOODS.fetch_add(1, Ordering::Relaxed));
                 while !stop.load(Ordering::Relaxed) {
@@ -145,7 +145,7 @@ impl Field {
     }
 }
 
-/// Sends the packet that begins a flow to a service.
+/// Sends the first packet of a flow to a service.
 fn send(socket: &UdpSocket, service: usize, protocol: u8, random: &mut Random) {
     let from = SENDERS[service];
     let to = cluster_ip(service as u8);
@@ -186,7 +186,7 @@ fn send(socket: &UdpSocket, service: usize, protocol: u8, random: &mut Random) {
     packet.extend(from);
     packet.extend(to.octets());
     packet.extend(segment);
-    // A full queue is no fault of anybody.
+    // A full queue is not an error.
     let _ = socket.send_to(&packet, SocketAddr::new(to.into(), 0));
 }
 
@@ -200,20 +200,20 @@ fn config() -> Config {
     config
 }
 
-/// A service with a cluster IP and so many endpoints, some of which run on this node.
+/// A service with a cluster IP and this number of endpoints, some of them on this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Made {
-    /// The name is made of it.
+    /// Determines its name.
     name: char,
-    /// Its cluster IP.
+    /// Index of its cluster IP.
     at: usize,
     endpoints: u8,
     local: u8,
     internal: TrafficPolicy,
-    /// The time of affinity in seconds, if there is any.
+    /// The affinity time in seconds, if any.
     affinity: Option<u64>,
     node_port: Option<u16>,
-    /// Whether it has the other cluster IP as that of a load balancer, which is closed to who sends there.
+    /// Whether the other cluster IP is also its load balancer address, closed to the flood's senders.
     is_closed: bool,
 }
 
@@ -268,7 +268,7 @@ impl Made {
     }
 }
 
-/// What changes to and fro. In both states all services that are flooded have endpoints, but where one replaces the other.
+/// Changes back and forth. In both states all flooded services have endpoints, unless one replaces the other.
 const CHANGES: [(&str, [&[Made]; 2]); 9] = {
     const A: Made = Made::new(0, 2);
     const B: Made = Made::new(1, 2);
@@ -376,16 +376,16 @@ const CHANGES: [(&str, [&[Made]; 2]); 9] = {
     ]
 };
 
-/// How changes come to the kernel.
+/// How changes reach the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
-    /// As changes of what is known to be there.
+    /// As changes of the known state.
     Change,
-    /// As repairs of what is found there.
+    /// As repairs of the state that is read.
     Repair,
 }
 
-/// So many changes each way of each kind, while flows come.
+/// This many changes of each kind in each direction, while flows arrive.
 pub(crate) fn flooded(layout: Layout, by: By, commits: usize) {
     let field = Field::new();
     for (what, states) in CHANGES {
@@ -413,13 +413,13 @@ pub(crate) fn flooded(layout: Layout, by: By, commits: usize) {
             }
         });
         let what = format!("{layout:?}, {by:?}, {what}");
-        // A service that is not there has no endpoints.
+        // A missing service has no endpoints.
         field.judge(&what, sent, before, states[0].len() == 2);
         field.node.run(|| proxy.remove()).unwrap().unwrap();
     }
 }
 
-/// A load balancer's address leads to endpoints no sooner than its firewall stands, whatever the table lacked.
+/// A load balancer's address leads to endpoints only after its firewall exists, whatever the table lacked.
 pub(crate) fn firewalls_first(layout: Layout) {
     let node = sandbox();
     let tools = Tools::new(&node);
@@ -463,8 +463,8 @@ pub(crate) fn firewalls_first(layout: Layout) {
     }
 }
 
-/// A table of the flat layout that is made anew so often, while flows come, as that of another version is: the rules of
-/// this one cannot be put into it.
+/// A table of the flat layout is replaced this often while flows arrive, like a table of another version, to which this
+/// version's rules cannot be added.
 pub(crate) fn made_anew(times: usize) {
     let field = Field::new();
     let tools = Tools::new(&field.node);
@@ -488,14 +488,14 @@ pub(crate) fn made_anew(times: usize) {
             }
             proxy.distrust();
             let synced = sync(&field.node, &mut proxy, &mut services);
-            // The other table, this one, and the other one again.
+            // The stand-in, the table, and the stand-in again.
             assert_eq!(synced.transactions, 3, "{synced:?}");
         }
     });
     field.judge("made anew", sent, before, true);
     assert_eq!(tools.run("nft list tables").matches("kube-").count(), 1);
 
-    // What somebody left who ended in the middle goes.
+    // A table left by an interrupted process is removed.
     tools.run("nft add table ip kube-services-stand-in");
     proxy.distrust();
     sync(&field.node, &mut proxy, &mut services);
@@ -505,8 +505,8 @@ pub(crate) fn made_anew(times: usize) {
     assert_eq!(tools.run("nft list tables").matches("kube-").count(), 0);
 }
 
-/// The same for kube-proxy's layout after another program changed a map that cannot be repaired: the flat layout's stand-in
-/// serves meanwhile.
+/// The same for kube-proxy's layout after another program changed a map that cannot be repaired: the flat layout's
+/// stand-in serves meanwhile.
 pub(crate) fn made_anew_in_chains(times: usize) {
     let field = Field::new();
     let tools = Tools::new(&field.node);
@@ -534,21 +534,21 @@ pub(crate) fn made_anew_in_chains(times: usize) {
         sent += field.flood(|| {
             proxy.distrust();
             let synced = sync(&field.node, &mut proxy, &mut services);
-            // The stand-in, this one, and the stand-in again.
+            // The stand-in, the table, and the stand-in again.
             assert_eq!(synced.transactions, 3, "{synced:?}");
         });
     }
     field.judge("made anew", sent, before, true);
     assert_eq!(tools.run("nft list tables").matches("kube-").count(), 1);
 
-    // What somebody left who ended in the middle goes.
+    // A table left by an interrupted process is removed.
     tools.run("nft add table ip kube-services-stand-in");
     proxy.distrust();
     sync(&field.node, &mut proxy, &mut services);
     assert_eq!(tools.run("nft list tables").matches("kube-").count(), 1);
 }
 
-/// What a sync did, transaction by transaction: which sets got elements, which lost some, which chains lost rules.
+/// The effects of a sync by transaction: sets that gained elements, sets that lost some, chains that lost rules.
 fn transactions(
     node: &Sandbox,
     proxy: &mut ServiceProxy,
@@ -578,8 +578,8 @@ fn transactions(
     all
 }
 
-/// What a packet in flight can look up goes in a later transaction than what led it there, and a number that a service had
-/// is not given to another one at once, also not by a proxy that was started anew.
+/// What a packet in flight can look up is removed in a later transaction than what led to it, and the number of a
+/// removed service is not reused at once, even by a restarted proxy.
 pub(crate) fn in_order() {
     let node = sandbox();
     let mut proxy = proxy::open(&node, Layout::Flat, config());
@@ -635,7 +635,7 @@ pub(crate) fn in_order() {
             .collect()
     };
     let of_b = groups();
-    // Somebody who starts finds b, of which nothing is desired, and a.
+    // A new proxy finds b, which is not desired, and a.
     drop(proxy);
     let mut proxy = proxy::open(&node, Layout::Flat, config());
     Made::new(1, 2).remove(&mut services);
@@ -649,7 +649,7 @@ pub(crate) fn in_order() {
     );
 }
 
-/// The same of kube-proxy's layout: rules that are replaced, and chains, go later than what leads to them.
+/// The same for kube-proxy's layout: replaced rules and removed chains are deleted after the references to them.
 pub(crate) fn in_order_in_chains() {
     let node = sandbox();
     let mut proxy = proxy::open(&node, Layout::Nftables, config());
@@ -684,7 +684,7 @@ pub(crate) fn in_order_in_chains() {
     assert!(served.contains(&"+service-ips".to_owned()), "{served:?}");
     assert_eq!(gone[..], ["-no-endpoint-services".to_owned()]);
 
-    // Another time of affinity, and repairs: what goes does so in another transaction than what comes.
+    // Another affinity time, and repairs: removals and additions are in separate transactions.
     for (repairs, affinity) in [(false, 60), (false, 90), (true, 60), (true, 90), (true, 0)] {
         let affinity = Some(affinity).filter(|time| *time > 0);
         for endpoints in [3, 2, 0, 1] {

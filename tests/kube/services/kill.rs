@@ -1,4 +1,4 @@
-//! A proxy that is killed at any moment of a sync: connections go on, and the next one mends what is there.
+//! A proxy that is killed at any moment of a sync: connections continue, and the next proxy repairs the tables.
 //!
 //! `SERVICE_KILLS=200` is the full length.
 
@@ -21,12 +21,12 @@ use crate::services::undisturbed::{Watch, change_other, config, fresh, open, wat
 
 const LEGACY: Layout = Layout::Iptables(Backend::Legacy);
 
-/// How many services there are beside the one that is watched.
+/// Number of services beside the watched one.
 const OTHERS: u8 = 40;
-/// How many of them change in one sync.
+/// Number of services that change in one sync.
 const AT_ONCE: u8 = 8;
 
-/// All services of a state, by its number.
+/// All services of a numbered state.
 fn services(state: u64) -> Services {
     let mut services = watched();
     for host in 0..OTHERS {
@@ -35,14 +35,14 @@ fn services(state: u64) -> Services {
     services
 }
 
-/// Has one of them be as it is in a state; half of them are the same in all.
+/// Sets one service to its state; half of them are the same in all states.
 fn change(services: &mut Services, host: u8, state: u64) {
     let state = if host.is_multiple_of(2) { 0 } else { state };
     let mut random = Random(state << 8 | u64::from(host));
     change_other(services, 10 + host, &mut random);
 }
 
-/// How a proxy that is killed goes about it.
+/// The situations in which a proxy is killed.
 const WAYS: [&str; 2] = ["restart", "change"];
 
 /// The victim: brings the kernel from one state to another.
@@ -58,7 +58,7 @@ pub(crate) fn victim(task: &str) {
         synced.unwrap_or_else(|error| panic!("{}", report(&error)));
     };
     match way {
-        // It starts, and finds another state than it is to be.
+        // It starts, and finds another state than the desired one.
         "restart" => {
             let mut services = services(to);
             say(b"b");
@@ -82,8 +82,8 @@ pub(crate) fn victim(task: &str) {
     }
 }
 
-/// What shows that a chain was not made anew: in nf_tables the numbers that the kernel gave to tables, sets and chains, in
-/// the legacy tables how many packets rules have counted for the service that is watched.
+/// Shows that chains were not recreated: in nf_tables the handles of tables, sets and chains, in the legacy tables the
+/// packet counters of rules for the watched service.
 fn marks(layout: Layout, nft: &mut Connection, node: &Sandbox) -> BTreeMap<String, u64> {
     if layout == LEGACY {
         let text = Tools::new(node).run("iptables-legacy-save -c -t nat");
@@ -108,7 +108,7 @@ fn marks(layout: Layout, nft: &mut Connection, node: &Sandbox) -> BTreeMap<Strin
             marks.insert(of, chain.handle());
         }
         for set in table.sets() {
-            // Anonymous ones are of rules; a set of clients is made anew if it forgets them after another time.
+            // Anonymous sets belong to rules; a set of clients is replaced if its timeout changes.
             let set = set.set();
             if !set.name().starts_with(b"__") && !set.name().starts_with(b"affinity-") {
                 let of = format!("set {name} {}", set.name());
@@ -119,7 +119,7 @@ fn marks(layout: Layout, nft: &mut Connection, node: &Sandbox) -> BTreeMap<Strin
     marks
 }
 
-/// So many kills within syncs.
+/// This many kills during syncs.
 pub(crate) fn killed(layout: Layout, kills: usize) {
     let net = Net::new(Family::Ipv4);
     let mut nft = connect(&net.node);
@@ -139,7 +139,7 @@ pub(crate) fn killed(layout: Layout, kills: usize) {
             let task = format!("{} {number} {now} {to}", WAYS[way]);
             let victim = Victim::start(&net.node, "services::victim", &task);
             if longest[way].is_zero() {
-                // The first one is left alone, to see how long it takes.
+                // The first one is left alone, to measure how long it takes.
                 let begun = victim.begun;
                 assert!(victim.end(), "it was not killed");
                 longest[way] = begun.elapsed();
@@ -156,20 +156,20 @@ pub(crate) fn killed(layout: Layout, kills: usize) {
             let before = marks(layout, &mut nft, &net.node);
             let mut proxy = open(&net, layout);
             let transactions = sync(&net.node, &mut proxy, &mut services(to)).transactions;
-            // Of its own the table of this layout is by a transaction apart.
+            // The table of this layout takes a separate transaction to own.
             let mends = transactions - usize::from(layout == Layout::Nftables);
             let most = match layout {
                 LEGACY => 2,
-                // What is made first, what leads to endpoints, and what goes last.
+                // Additions, what leads to endpoints, and removals.
                 Layout::Flat => 3,
-                // The same with firewalls before and elements that go by themselves; twice, if clients are forgotten after another
-                // time.
+                // The same with firewalls first and separate removals of elements; twice, if the affinity timeout
+                // changes.
                 Layout::Nftables => 10,
                 _ => 1,
             };
             assert!(mends <= most, "{task}: {mends} transactions");
             mended += usize::from(mends > 0);
-            // What is there before and after is the same, not something like it.
+            // Objects that exist before and after are the same, with the same handle or counter.
             let after = marks(layout, &mut nft, &net.node);
             let mut same = 0;
             for (what, mark) in &before {
@@ -181,7 +181,7 @@ pub(crate) fn killed(layout: Layout, kills: usize) {
                 same += usize::from(*now > 0);
             }
             assert!(same > 3, "{task}: {before:?} {after:?}");
-            // And all is as if nothing had ever happened.
+            // The result is the same as without interruption.
             let expected = fresh(layout, &mut services(to));
             assert_same(&task, &listed(layout, &net.node), &expected);
             now = to;

@@ -1,4 +1,4 @@
-//! The layouts that are kube-proxy's, as the real tools print them, beside what kube-proxy 1.36.2 wrote for the same
+//! The layouts of kube-proxy, as the real tools print them, compared with kube-proxy 1.36.2's rulesets for the same
 //! manifests: from the API's objects to the tools' text.
 
 use chainwright::iptables::{Backend, Family};
@@ -22,7 +22,7 @@ const MANIFESTS: &str = include_str!("../../data/services.yaml");
 const NFTABLES: &str = include_str!("../../data/kube-proxy-1.36-nftables.nft");
 const IPTABLES: &str = include_str!("../../data/kube-proxy-1.36-iptables.save");
 
-/// The service that every cluster has: it stood beside those of the file.
+/// The service that every cluster has, in addition to those of the file.
 const KUBERNETES: &str = "
 apiVersion: v1
 kind: Service
@@ -37,10 +37,10 @@ endpoints: [{addresses: [10.200.0.10], conditions: {ready: true}}]
 ports: [{name: https, port: 6443}]
 ";
 
-/// What is no part of a manifest: a load balancer's address, which the cluster's cloud wrote into the status.
+/// Not part of a manifest: the load balancer's address, which the cluster's cloud wrote to the status.
 const LOAD_BALANCER: (&str, &str) = ("lb-local", "203.0.113.200");
 
-/// Those of the manifests, converted.
+/// The services of the manifests, converted.
 fn services() -> Services {
     let mut services = Services::new();
     let (mut all, mut slices) = (0, 0);
@@ -62,7 +62,7 @@ fn services() -> Services {
                 services.set_slice(EndpointSlice::from_api(&object).unwrap().unwrap());
                 slices += 1;
             }
-            // kube-proxy has not looked at them since 1.22.
+            // kube-proxy has ignored these since 1.22.
             "Endpoints" => {}
             other => panic!("{other}"),
         }
@@ -79,7 +79,7 @@ fn config() -> Config {
     config
 }
 
-/// What a tool prints of them in a layout, after a sync and after a restart that changes nothing.
+/// A tool's output for a layout, after a sync and after a restart that changes nothing.
 #[track_caller]
 fn printed(layout: Layout, config: &Config, command: &str) -> String {
     let sandbox = prepared();
@@ -94,7 +94,7 @@ fn printed(layout: Layout, config: &Config, command: &str) -> String {
     Tools::new(&sandbox).run(command)
 }
 
-/// The node, its addresses for node ports and the networks of services, whose table others may change, as kube-proxy's.
+/// The node, its addresses for node ports and the networks of services; its table has no owner, like kube-proxy's.
 fn config_of_nftables() -> Config {
     let mut config = config();
     config.node_port_addresses = NodePortAddresses::These(config.node_addresses.clone());
@@ -104,13 +104,14 @@ fn config_of_nftables() -> Config {
     config
 }
 
-/// Line for line, in both families. Of what differs on purpose (the documentation of the layout has the list) these
-/// services have nothing but the table's owner.
+/// Line for line, in both families. Of the intended differences (listed in the layout's documentation), only the
+/// table's owner applies to these services.
 pub(crate) fn nftables() {
     let mut config = config_of_nftables();
     config.families = vec![Family::Ipv4];
     let mut ours = of_nft(&printed(Layout::Nftables, &config, "nft list ruleset"));
-    // Where the node has no address of a family, kube-proxy serves node ports at all of them; here that must be said.
+    // If the node has no address of a family, kube-proxy serves node ports at all of them; here this must be
+    // configured.
     config.families = vec![Family::Ipv6];
     config.node_port_addresses = NodePortAddresses::All;
     ours.extend(of_nft(&printed(
@@ -123,7 +124,7 @@ pub(crate) fn nftables() {
     assert_same(&"nftables", &ours, &kube_proxys);
 }
 
-/// A table that kube-proxy left is taken over as it is.
+/// A table that kube-proxy left is taken over unchanged.
 pub(crate) fn adopted() {
     let (node, fresh) = (sandbox(), sandbox());
     Tools::new(&node).load_nft(NFTABLES);
@@ -137,10 +138,10 @@ pub(crate) fn adopted() {
     let plan = connect(&node).plan(&desired, PlanOptions::default());
     let plan = plan.unwrap_or_else(|error| panic!("{}", report(&error)));
     assert_eq!(plan.replaced, []);
-    // Of several source ranges `nft` makes a set of other elements that means the same.
+    // For several source ranges `nft` makes a set of different but equivalent elements.
     let plan = plan.to_string();
     let is_range = |line: &str| line.contains("firewall-5A6HMGKF") || line.contains("__set%d");
-    // And the node has no address of IPv6, so that it serves no node ports there.
+    // The node has no IPv6 address, so it serves no node ports there.
     let is_node_port = |line: &str| {
         let chains = ["nodeport-ips", "nodeport-endpoints-check", "services"];
         chains
@@ -153,11 +154,11 @@ pub(crate) fn adopted() {
         "{plan}"
     );
     let mut proxy = open(&node);
-    // What comes, and what goes; with a set of addresses in IPv6.
+    // Additions and removals; with a set of IPv6 addresses.
     assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 5);
     proxy.distrust();
     assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 0);
-    // And what comes then is a change as any other.
+    // Later changes are ordinary ones.
     let endpoint = Endpoint::new([10, 244, 9, 9].into());
     services.set_slice(slice(
         "empty",
@@ -190,7 +191,7 @@ pub(crate) fn removed() {
     }
 }
 
-/// Chains that have rules of many services, which kube-proxy writes in another order at each start.
+/// Chains with rules of many services, which kube-proxy writes in another order at each start.
 const SHARED: [&str; 4] = [
     "KUBE-SERVICES",
     "KUBE-NODEPORTS",
@@ -198,10 +199,10 @@ const SHARED: [&str; 4] = [
     "KUBE-PROXY-FIREWALL",
 ];
 
-/// Rule for rule, chain for chain. What differs on purpose (the documentation of the layout has the list):
-/// - In chains that services share the rules of a port stand together in their order, and the ports in that of their
-///   names; kube-proxy's order of ports is chance.
-/// - Source ranges (`KUBE-FW-…`) stand in the order of their addresses.
+/// Rule for rule, chain for chain. Intended differences (listed in the layout's documentation):
+/// - In shared chains the rules of a port are consecutive and in order, and the ports are sorted by name; kube-proxy's
+///   order of ports is random.
+/// - Source ranges (`KUBE-FW-…`) are sorted by address.
 pub(crate) fn iptables(backend: Backend) {
     let mut config = config();
     config.families = vec![Family::Ipv4];
@@ -224,7 +225,7 @@ pub(crate) fn iptables(backend: Backend) {
         rules += ours.len() - 1;
         let (_, chain) = &of;
         if SHARED.contains(&&chain[..]) {
-            // Whose it is says the comment; the last is that of node ports.
+            // The comment names the service; the last rule is that for node ports.
             let last = theirs
                 .iter()
                 .position(|rule| rule.contains("must be the last"));

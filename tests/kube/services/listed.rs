@@ -1,12 +1,12 @@
-//! What `nft` prints of tables, in a form that two of them can be compared in.
+//! Converts `nft`'s listings of tables to a form for comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Lines, each with the set or chain that it stands in.
+/// Lines, each with its set or chain.
 pub(crate) type Listed = BTreeSet<(String, String)>;
 
-/// What `nft list` printed. The lines of a chain have their numbers; those of a set, its elements one by one, have none,
-/// for their order is the kernel's, as is that of sets and chains.
+/// Converts the output of `nft list`. The lines of a chain have numbers; those of a set, one per element, have none,
+/// because their order is the kernel's, as is that of sets and chains.
 pub(crate) fn of_nft(text: &str) -> Listed {
     let mut listed = Listed::new();
     let (mut table, mut block, mut number) = ("", "", 0);
@@ -16,7 +16,7 @@ pub(crate) fn of_nft(text: &str) -> Listed {
         let line = line.trim();
         match (depth, line.ends_with('{')) {
             (_, _) if line.is_empty() || line == "}" => continue,
-            // Behind the `#` is who owns it.
+            // The owner follows the `#`.
             (0, _) => (table, block) = (line.split(" #").next().unwrap(), ""),
             (1, true) => (block, number) = (line, 0),
             _ => {
@@ -44,7 +44,7 @@ pub(crate) fn of_nft(text: &str) -> Listed {
     listed
 }
 
-/// What `nft` listed of the flat layout's table. The rules that look for source ranges are in no order.
+/// Converts `nft`'s listing of the flat layout's table. The rules for source ranges have no fixed order.
 pub(crate) fn of_flat(text: &str) -> Listed {
     let unordered = |(of, line): (String, String)| match line.split_once(": ") {
         Some((_, rule)) if of.ends_with("chain firewall {") => (of, rule.to_owned()),
@@ -53,7 +53,7 @@ pub(crate) fn of_flat(text: &str) -> Listed {
     of_nft(text).into_iter().map(unordered).collect()
 }
 
-/// Fails with the lines that only one of the two has, or if there are none to compare.
+/// Fails with the lines that only one of the two has, or if there are no lines to compare.
 #[track_caller]
 pub(crate) fn assert_same<L: Ord + std::fmt::Debug>(
     words: &dyn std::fmt::Debug,
@@ -69,8 +69,8 @@ pub(crate) fn assert_same<L: Ord + std::fmt::Debug>(
     );
 }
 
-/// What is in the flat layout's table, whatever numbers its services got and whichever places their endpoints have: a group
-/// goes by the first address that leads to it, and endpoints and places are told apart.
+/// The content of the flat layout's table, independent of the services' numbers and the endpoints' slots: a group is
+/// named after the first address that leads to it, and endpoints are separated from slots.
 pub(crate) fn canonical(listed: Listed) -> Listed {
     const LEAD: [&str; 4] = [
         "service-ips",
@@ -83,7 +83,7 @@ pub(crate) fn canonical(listed: Listed) -> Listed {
         Some(map.trim_end_matches(" {").to_owned())
     };
     let number = |text: &str| u32::from_str_radix(text.strip_prefix("0x")?, 16).ok();
-    // The group of all endpoints and that of this node are of one service.
+    // The group of all endpoints and that of local ones belong to one service.
     let mut names: BTreeMap<u32, String> = BTreeMap::new();
     for (of, line) in &listed {
         let leads = map(of).is_some_and(|map| LEAD.contains(&&map[..]));

@@ -17,29 +17,29 @@ use crate::common::tools::Tools;
 
 /// The port at which pods serve.
 pub(crate) const PORT: u16 = 8080;
-/// The port at which they answer as often as they are asked.
+/// The port at which pods answer repeatedly on one connection.
 pub(crate) const ECHO: u16 = 8081;
-/// For how long something that does not come is waited for. A refusal over IPv6 that comes while the socket is still
-/// busy connecting does not count, and the next one comes when the kernel tries again, a second later.
+/// Time limit for an answer. A refusal over IPv6 that arrives while the socket is still connecting does not count,
+/// and the next one arrives after the kernel's retry, a second later.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(1_500);
 
-/// Where a connection begins.
+/// The origin of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum From {
-    /// Outside of the cluster.
+    /// Outside the cluster.
     Client,
     /// The node itself.
     Node,
-    /// A pod by its number.
+    /// A pod by number.
     Pod(usize),
 }
 
-/// What came of a connection.
+/// The result of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Answer {
-    /// This pod answered, and it saw this sender.
+    /// This pod answered, and saw this sender.
     Pod(usize, IpAddr),
-    /// Something on the node itself did.
+    /// A program on the node answered.
     Node,
     Refused,
     Unreachable,
@@ -55,7 +55,7 @@ pub(crate) struct Net {
     raw: Vec<UdpSocket>,
 }
 
-/// An address of the family, told by two numbers.
+/// An address of the family, given by network and host number.
 pub(crate) fn address(family: Family, network: Network, host: u8) -> IpAddr {
     let [a, b, c] = match network {
         Network::Outside => [192, 168, 50],
@@ -87,7 +87,7 @@ impl Net {
     pub(crate) fn new(family: Family) -> Self {
         let (client, node) = (sandbox(), sandbox());
         node.enable_forwarding().unwrap();
-        // Refusals are told as often as they happen.
+        // Removes the rate limit on ICMP errors, so that every refusal is reported.
         let told = node.run(|| {
             fs::write("/proc/sys/net/ipv4/icmp_ratelimit", "0")?;
             fs::write("/proc/sys/net/ipv6/icmp/ratelimit", "0")
@@ -108,8 +108,8 @@ impl Net {
         for (number, pod) in pods.iter().enumerate() {
             cable(pod, &format!("pod{number}"), Network::Pods(number));
         }
-        // The node has a way to cluster IPs, as nodes have by their default route. It is another one than that to the
-        // client: the kernel counts redirects and errors to a sender together, and would send no errors.
+        // The node has a route to cluster IPs, as nodes have a default route. It differs from the route to the
+        // client: the kernel rate-limits redirects and errors to a sender together, and would send no errors.
         let beyond = sandbox();
         cable(&beyond, "beyond", Network::Beyond);
         let gateway = address(family, Network::Beyond, 2).to_string();
@@ -131,7 +131,7 @@ impl Net {
         address(self.family, Network::Pods(number), 2)
     }
 
-    /// Each pod says its number and whom it saw. The threads end with the process.
+    /// Each pod answers with its number and the sender. The threads end with the process.
     fn serve(&self) {
         for number in 0..self.pods.len() {
             let at = SocketAddr::new(self.pod(number), PORT);
@@ -177,7 +177,7 @@ impl Net {
         }
     }
 
-    /// One connection, from a port of its own.
+    /// One connection, from a new port.
     pub(crate) fn ask(&self, from: From, protocol: Protocol, to: SocketAddr) -> Answer {
         match protocol {
             Protocol::Tcp => self.sandbox(from).run(|| ask_tcp(to)).unwrap(),
@@ -189,7 +189,7 @@ impl Net {
         }
     }
 
-    /// As many connections; the answers that there were.
+    /// This many connections. Returns the distinct answers.
     pub(crate) fn ask_often(
         &self,
         from: From,
@@ -200,7 +200,7 @@ impl Net {
         (0..times).map(|_| self.ask(from, protocol, to)).collect()
     }
 
-    /// Whom a packet that begins an association comes to. No kernel here need know SCTP itself.
+    /// The receiver of a packet that begins an association. The kernel need not support SCTP.
     fn ask_sctp(&self, from: From, to: SocketAddr) -> Answer {
         let mut buffer = [0; 256];
         for raw in &self.raw {
@@ -222,7 +222,7 @@ impl Net {
         Answer::Silence
     }
 
-    /// Something on the node that listens at a port, too.
+    /// A program on the node that listens at a port, too.
     pub(crate) fn listen_on_node(&self, port: u16) -> TcpListener {
         let any: IpAddr = match self.family {
             Family::Ipv4 => [0; 4].into(),
@@ -239,7 +239,7 @@ impl Net {
         listener
     }
 
-    /// Gives the node one more address.
+    /// Adds an address to the node.
     pub(crate) fn give_node(&self, address: IpAddr) {
         let length = if address.is_ipv4() { 32 } else { 128 };
         self.node
@@ -283,7 +283,7 @@ fn ask_tcp(to: SocketAddr) -> Answer {
     }
 }
 
-/// A socket that is connected, so that it hears of refusals.
+/// A connected socket, so that it receives refusals.
 pub(crate) fn udp(to: SocketAddr) -> UdpSocket {
     let any: IpAddr = match to {
         SocketAddr::V4(_) => [0; 4].into(),
@@ -304,12 +304,12 @@ pub(crate) fn ask_udp(socket: &UdpSocket) -> Answer {
     }
 }
 
-/// A socket that sends and receives SCTP's packets as they are.
+/// A socket that sends and receives raw SCTP packets.
 fn raw_socket(sandbox: &Sandbox, family: Family) -> UdpSocket {
     raw_socket_of(sandbox, family, 132)
 }
 
-/// A socket that sends and receives a protocol's packets as they are.
+/// A socket that sends and receives a protocol's raw packets.
 pub(crate) fn raw_socket_of(sandbox: &Sandbox, family: Family, protocol: i32) -> UdpSocket {
     let domain = match family {
         Family::Ipv4 => libc::AF_INET,
@@ -321,11 +321,11 @@ pub(crate) fn raw_socket_of(sandbox: &Sandbox, family: Family, protocol: i32) ->
     });
     let socket = socket.unwrap();
     assert!(socket >= 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: the descriptor was opened above, and nobody else has it.
+    // SAFETY: the descriptor was opened above, and has no other owner.
     unsafe { OwnedFd::from_raw_fd(socket) }.into()
 }
 
-/// The packet that begins an association (RFC 9260, 3.3.2), with its checksum.
+/// The first packet of an association (RFC 9260, 3.3.2), with its checksum.
 fn init(from: u16, to: u16) -> Vec<u8> {
     let mut packet = Vec::new();
     packet.extend(from.to_be_bytes());

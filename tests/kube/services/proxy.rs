@@ -1,4 +1,4 @@
-//! A proxy at work on a node that is a sandbox, and what it is told of endpoints.
+//! A proxy on a sandboxed node, and its endpoints.
 
 use chainwright_kube::service::{
     Config, Endpoint, EndpointPort, EndpointSlice, Layout, ObjectName, Protocol, ServiceProxy,
@@ -20,8 +20,8 @@ pub(crate) fn sync(node: &Sandbox, proxy: &mut ServiceProxy, services: &mut Serv
     loop {
         match node.run(|| proxy.sync(services)).unwrap() {
             Ok(synced) => return synced,
-            // The proxy before this one was dropped, but a program that another thread is starting still has its socket, until
-            // it is executed: so long the table is owned.
+            // The previous proxy was dropped, but a process that another thread is starting still holds its socket
+            // until exec: so long the table has an owner.
             Err(error) if report(&error).contains("EPERM") && tries < 100 => {
                 tries += 1;
                 std::thread::sleep(std::time::Duration::from_millis(20));
@@ -31,7 +31,7 @@ pub(crate) fn sync(node: &Sandbox, proxy: &mut ServiceProxy, services: &mut Serv
     }
 }
 
-/// All endpoints of a service.
+/// A slice with all endpoints of a service.
 pub(crate) fn slice(
     service: &str,
     endpoints: Vec<Endpoint>,
@@ -45,7 +45,7 @@ pub(crate) fn slice(
     }
 }
 
-/// Where a port of a service leads to.
+/// The endpoints' port for a service port.
 pub(crate) fn to(name: &str, protocol: Protocol, port: u16) -> EndpointPort {
     EndpointPort {
         name: name.into(),

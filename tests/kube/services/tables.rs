@@ -1,4 +1,4 @@
-//! What the real tools print of a layout.
+//! The real tools' output for a layout.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ use crate::services::listed::{Listed, canonical, of_flat, of_nft};
 /// Lists the flat layout's table.
 pub(crate) const LIST_FLAT: &str = "nft -s list table ip kube-services";
 
-/// What `iptables-save` printed: the rules of each chain of each table, in order; with those built in their policies.
+/// Converts the output of `iptables-save`: the rules of each chain of each table, in order, with policies of built-in
+/// chains.
 pub(crate) fn of_iptables(text: &str) -> BTreeMap<(String, String), Vec<String>> {
     let mut chains: BTreeMap<_, Vec<String>> = BTreeMap::new();
     let mut table = String::new();
@@ -33,7 +34,7 @@ pub(crate) fn of_iptables(text: &str) -> BTreeMap<(String, String), Vec<String>>
     chains
 }
 
-/// What the real tool lists of a layout.
+/// The real tool's listing of a layout.
 pub(crate) fn listed(layout: Layout, node: &Sandbox) -> Listed {
     let tools = Tools::new(node);
     match layout {

@@ -1,4 +1,4 @@
-//! That what does not concern a service leaves it alone: connections that are open, and new ones.
+//! Changes that do not concern a service leave it alone: open connections, and new ones.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
@@ -22,7 +22,7 @@ use crate::services::net::{
 use crate::services::proxy::{self, slice, sync, to};
 use crate::services::tables::listed;
 
-/// A cluster IP by its number; those that are watched have the first ones.
+/// A cluster IP by number; the watched services have the first ones.
 fn at(host: u8) -> IpAddr {
     address(Family::Ipv4, Network::Services, host)
 }
@@ -33,7 +33,7 @@ pub(crate) fn config() -> Config {
     config
 }
 
-/// The service of all pods that is watched: UDP, and TCP to where a connection is answered and where it stays open.
+/// The watched service of all pods: UDP, and TCP with ports where a connection is answered and where it stays open.
 pub(crate) fn watched() -> Services {
     let mut services = Services::new();
     let service = Service::new(ObjectName::new("default", "watched"), [at(1)]);
@@ -51,7 +51,7 @@ pub(crate) fn watched() -> Services {
     services
 }
 
-/// Has another service, of this number (from 10 on), come, change or go.
+/// Adds, changes or removes another service with this number (from 10 on).
 pub(crate) fn change_other(services: &mut Services, host: u8, random: &mut Random) {
     let name = format!("other-{host}");
     let object = ObjectName::new("default", &name[..]);
@@ -88,7 +88,7 @@ pub(crate) fn change_other(services: &mut Services, host: u8, random: &mut Rando
     services.set_slice(slice(&name, endpoints, &[to("p", Protocol::Tcp, 8080)]));
 }
 
-/// Who asks the service that is [`watched`], and connections to it that are open.
+/// A client of the [`watched`] service, with open connections to it.
 pub(crate) struct Watch<'n> {
     net: &'n Net,
     open: UdpSocket,
@@ -97,7 +97,7 @@ pub(crate) struct Watch<'n> {
 }
 
 impl<'n> Watch<'n> {
-    /// The service is there.
+    /// Requires that the service exists.
     pub(crate) fn new(net: &'n Net) -> Self {
         let connect = || {
             let stream = TcpStream::connect_timeout(&SocketAddr::new(at(1), 81), PATIENCE)?;
@@ -117,7 +117,7 @@ impl<'n> Watch<'n> {
         }
     }
 
-    /// What is open stays, and a new connection is answered.
+    /// Checks that open connections work, and that a new one is answered.
     #[track_caller]
     pub(crate) fn check(&self, words: &dyn std::fmt::Debug) {
         let now = [ask_udp(&self.open), ask_echo(&self.open_tcp)];
@@ -127,7 +127,7 @@ impl<'n> Watch<'n> {
         assert!(matches!(answer, Answer::Pod(..)), "{words:?}: {answer:?}");
     }
 
-    /// Checks without a pause while something is done, which is told whether to go on. How often it did.
+    /// Checks continuously while `work` runs; `work` can query whether to continue. Returns the number of checks.
     pub(crate) fn during(&self, work: impl FnOnce(&dyn Fn() -> bool)) -> usize {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -147,7 +147,7 @@ impl<'n> Watch<'n> {
     }
 }
 
-/// Exchanges something over a connection that stays open.
+/// Exchanges data over a connection that stays open.
 fn ask_echo(stream: &Mutex<TcpStream>) -> Answer {
     let mut stream = stream.lock().unwrap();
     let mut words = [0; 64];
@@ -164,7 +164,8 @@ pub(crate) fn open(net: &Net, layout: Layout) -> ServiceProxy {
     proxy::open(&net.node, layout, config())
 }
 
-/// Services that are not watched come, change and go, in so many syncs; now and then the proxy is started anew.
+/// Services that are not watched are added, changed and removed, in this many syncs; the proxy is sometimes
+/// restarted.
 pub(crate) fn undisturbed(layout: Layout, syncs: usize) {
     let net = Net::new(Family::Ipv4);
     let mut proxy = open(&net, layout);
@@ -194,7 +195,7 @@ pub(crate) fn undisturbed(layout: Layout, syncs: usize) {
     );
     assert!(brought > syncs / 2, "{brought}");
     assert!(checked > syncs / 4, "{checked}");
-    // All is as if nothing had ever happened; the flat layout lets go of chains when it looks.
+    // The result is the same as in a new table; the flat layout removes unused chains in a complete sync.
     proxy.distrust();
     sync(&net.node, &mut proxy, &mut services);
     assert_same(
@@ -204,7 +205,7 @@ pub(crate) fn undisturbed(layout: Layout, syncs: usize) {
     );
 }
 
-/// What is listed where nothing was before.
+/// The listing in an empty namespace.
 pub(crate) fn fresh(layout: Layout, services: &mut Services) -> Listed {
     let sandbox = sandbox();
     let mut proxy = proxy::open(&sandbox, layout, config());
@@ -212,7 +213,7 @@ pub(crate) fn fresh(layout: Layout, services: &mut Services) -> Listed {
     listed(layout, &sandbox)
 }
 
-/// From each layout to each other, while connections are made without a pause: none fails, and open ones stay.
+/// From each layout to each other, with continuous new connections: none fails, and open ones stay.
 pub(crate) fn layouts_change() {
     let net = Net::new(Family::Ipv4);
     let services = watched();

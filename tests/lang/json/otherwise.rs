@@ -1,13 +1,15 @@
-//! What nft 1.0.6 has otherwise.
+//! The differences of nft 1.0.6.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// One thing that nft 1.0.6 has otherwise, at one place of both documents: true if it is there, and now the same.
+/// Removes one difference of nft 1.0.6 at one place of both documents; returns whether it was found and both are
+/// equal now.
 pub(super) type Amend = fn(nft: &mut Value, ours: &mut Value) -> bool;
 
-/// What nft 1.0.6 has otherwise: why, and in how many places of the rulesets, listed in three ways, and of the rules.
+/// The differences of nft 1.0.6: the reason, and the numbers of places in the rulesets, listed in three ways, and in
+/// the rules.
 pub(super) const OTHERWISE: &[(&str, Amend, usize, usize)] = &[
     (
         "the devices of a chain, without which it cannot be made",
@@ -115,7 +117,7 @@ pub(super) const OTHERWISE: &[(&str, Amend, usize, usize)] = &[
     (SWAPPED, swapped, 0, 0),
 ];
 
-/// Where we write other keys than nft, and not only more.
+/// Where the library writes other keys than nft, not just additional ones.
 pub(super) const ANEW: &[&str] = &[
     "a shift that was only made for the field to be compared",
     "bytes of an option that are no field's",
@@ -123,7 +125,7 @@ pub(super) const ANEW: &[&str] = &[
     "bytes as if they were fields that they only begin",
 ];
 
-/// Where numbers stand for names (`-n`).
+/// With numbers instead of names (`-n`).
 pub(super) const SWAPPED: &str =
     "types of frames and operations of ARP with their two bytes the wrong way round";
 
@@ -139,7 +141,7 @@ fn swapped(nft: &mut Value, ours: &mut Value) -> bool {
     is_it
 }
 
-/// Takes a key away that we have and nft has not, of an object in which nft has these.
+/// Removes a key that only the library writes, from an object in which nft has these keys.
 fn only_ours(nft: &Value, ours: &mut Value, has: &[&str], key: &str) -> bool {
     let is_it =
         nft.is_object() && has.iter().all(|key| nft.get(key).is_some()) && nft.get(key).is_none();
@@ -149,7 +151,7 @@ fn only_ours(nft: &Value, ours: &mut Value, has: &[&str], key: &str) -> bool {
             .is_some_and(|ours| ours.remove(key).is_some())
 }
 
-/// Takes away the match of a frame's type that nft has not.
+/// Removes the match of a frame's type that nft omits.
 fn frame(nft: &mut Value, ours: &mut Value) -> bool {
     let (Value::Array(nft), Value::Array(ours)) = (nft, ours) else {
         return false;
@@ -307,7 +309,7 @@ fn two_bytes(nft: &mut Value, ours: &mut Value) -> bool {
             field("icmpv6", "code", json!("no-route")),
         ),
         (json!({"&": [sport, 65280]}), field("igmp", "mrt", json!(0))),
-        // The same where numbers stand for names.
+        // The same with numbers instead of names.
         (or(2303, 2048), field("icmp", "type", json!(8))),
         (or(33023, 32768), field("icmpv6", "type", json!(128))),
         (or(4607, 4352), field("igmp", "type", json!(17))),
@@ -362,7 +364,7 @@ fn begun(nft: &mut Value, ours: &mut Value) -> bool {
     is_it
 }
 
-/// Makes places of both documents the same where nft has them otherwise, and counts those.
+/// Makes places of both documents equal where nft differs, and counts them.
 pub(super) fn amend(nft: &mut Value, ours: &mut Value, met: &mut BTreeMap<&'static str, usize>) {
     if nft == ours {
         return;
@@ -392,7 +394,7 @@ pub(super) fn amend(nft: &mut Value, ours: &mut Value, met: &mut BTreeMap<&'stat
     }
 }
 
-/// Whether all that nft has otherwise was met, as often as it is there.
+/// Checks that all differences of nft occurred as often as expected.
 #[track_caller]
 pub(super) fn all_met(
     met: &BTreeMap<&str, usize>,

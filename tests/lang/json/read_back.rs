@@ -1,4 +1,4 @@
-//! What nft reads back of what we write.
+//! nft reads back the library's JSON.
 
 use chainwright::nft::ChainFlags;
 use chainwright_lang::rule;
@@ -6,8 +6,8 @@ use chainwright_lang::rule;
 use super::*;
 use crate::common::rulesets::PIECE;
 
-/// The instructions of each rule, and the elements of all sets, as nft lists them; sets without a name are numbered as
-/// they are made, and elements of hash tables have no order.
+/// The instructions of each rule, and the elements of all sets, as nft lists them; anonymous sets are numbered in
+/// order of creation, and elements of hash tables have no order.
 fn bytecode(tools: &Tools<'_>) -> (Vec<Vec<String>>, Vec<String>) {
     let listed = tools.run("nft --debug=netlink list ruleset");
     let (mut rules, mut elements) = (Vec::new(), Vec::new());
@@ -30,8 +30,8 @@ fn bytecode(tools: &Tools<'_>) -> (Vec<Vec<String>>, Vec<String>) {
     (rules, elements)
 }
 
-/// What nft 1.0.6 says where it does not read what we write, why, and of how many rulesets as a whole, and of how many
-/// rules by themselves.
+/// nft 1.0.6's errors for JSON of the library that it cannot read, the reason, and the numbers of whole rulesets and
+/// of individual rules.
 const REFUSED: &[(&str, &str, usize, usize)] = &[
     (
         "Missing `device'",
@@ -103,7 +103,7 @@ const REFUSED: &[(&str, &str, usize, usize)] = &[
     ),
 ];
 
-/// Which of them is said.
+/// Which of them occurred.
 #[track_caller]
 fn refusal(error: &str, what: &str) -> &'static str {
     let mut known = REFUSED.iter().map(|(said, ..)| *said);
@@ -111,7 +111,7 @@ fn refusal(error: &str, what: &str) -> &'static str {
     known.unwrap_or_else(|| panic!("{what}: {error}"))
 }
 
-/// Whether all refusals were met, as often as they are there.
+/// Checks that all refusals occurred as often as expected.
 #[track_caller]
 fn all_refused(met: &BTreeMap<&str, usize>, expected: fn(&(&str, &str, usize, usize)) -> usize) {
     let expected = REFUSED.iter().map(|each| (each.0, expected(each)));
@@ -149,7 +149,7 @@ fn rulesets_are_read_back_as_the_same_or_refused() {
     }
 }
 
-/// Loads what it can of these rules.
+/// Loads those of these rules that nft accepts.
 fn load_rules(tools: &Tools<'_>, rules: &[Value], refused: &mut Vec<(Value, String)>) {
     let Err(error) = tools.takes("nft -j -f -", document(rules)) else {
         return;
@@ -165,7 +165,7 @@ fn load_rules(tools: &Tools<'_>, rules: &[Value], refused: &mut Vec<(Value, Stri
     }
 }
 
-/// The words of a command before a rule, or before its handle.
+/// The start of a command, before the rule or its handle.
 fn place(rule: &Value) -> String {
     let rule = &rule["rule"];
     let text = |key: &str| rule[key].as_str().unwrap_or_default();
@@ -188,7 +188,7 @@ fn delete<'r>(tools: &Tools<'_>, rules: impl Iterator<Item = &'r Value>) {
     }
 }
 
-/// A sandbox with all but the rules.
+/// A sandbox with everything except the rules.
 fn without_rules(load: &impl Fn() -> Sandbox) -> Sandbox {
     let sandbox = load();
     let tools = Tools::new(&sandbox);
@@ -216,8 +216,8 @@ fn texts(sandbox: &Sandbox) -> Vec<String> {
     texts
 }
 
-/// How many of the rules nft reads back from JSON, and how many of those as other instructions than there were, but as
-/// those that it makes of the text; what it refuses is counted.
+/// The number of rules that nft reads back from JSON, and the number that become other instructions, but the same as
+/// from text; counts refused ones.
 #[track_caller]
 fn rules_read_back(
     what: &str,
@@ -243,7 +243,7 @@ fn rules_read_back(
     assert_eq!(was.len(), is.len(), "{what}");
     let each = taken.zip(&read).zip(was.iter().zip(&is));
     let others: Vec<_> = each.filter(|(_, (was, is))| was != is).collect();
-    // What differs is the same for text.
+    // The differences are the same for text.
     let third = without_rules(&load);
     let from_text = Tools::new(&third);
     for (((rule, text), _), _) in &others {

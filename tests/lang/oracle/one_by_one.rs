@@ -1,4 +1,4 @@
-//! Look-ups and filters against whole listings.
+//! Compares look-ups and filters with complete listings.
 
 use super::*;
 use chainwright::nft::RuleFilter;
@@ -43,7 +43,7 @@ fn look_ups_find_what_listings_show_and_nothing_else() {
         let handle = rule.handle.unwrap();
         let found = nft.rule(rule.family, table, chain, handle);
         let found = found.unwrap().unwrap();
-        // Only a listing tells which rule stands before.
+        // Only a listing contains the preceding rule.
         assert_eq!(found.position(), None);
         assert_eq!(&found.to_builder(), rule);
     }
@@ -112,7 +112,7 @@ fn filters_show_what_they_leave_of_the_whole() {
             for chain in [None, Some("KUBE-SERVICES"), Some("OUTPUT"), Some("nix")] {
                 let filter = match (table, chain) {
                     (Some(table), Some(chain)) => RuleFilter::chain(family, table, chain),
-                    (None, Some(_)) => continue, // cannot be asked for
+                    (None, Some(_)) => continue, // cannot be requested
                     (_, None) => scope.clone().into(),
                 };
                 let wanted: Vec<_> = rules

@@ -1,4 +1,4 @@
-//! Every expression survives its typed form.
+//! Every expression is preserved by its typed form.
 
 use chainwright::netlink::Attributes;
 use chainwright::nft::expr::{ExpressionRef, Expressions};
@@ -13,8 +13,8 @@ fn kinds_of(expression: &ExpressionRef<'_>) -> Vec<u16> {
     kinds
 }
 
-/// Every expression reads as its type, and what the type writes reads as the same and holds every
-/// attribute that the kernel sent.
+/// Checks that every expression is read as its type, and that the written form is read as the same
+/// and contains every attribute that the kernel sent.
 fn typed_forms_are_whole(sandbox: &Sandbox) -> HashMap<String, usize> {
     let mut kinds = HashMap::new();
     let mut nft = connect(sandbox);
@@ -40,9 +40,9 @@ fn typed_forms_are_whole(sandbox: &Sandbox) -> HashMap<String, usize> {
             let kinds_written = list.iter().map(|e| kinds_of(&e.unwrap()));
             assert!(kinds_written.eq(kinds_sent), "{rule:?}");
             let again = list.iter().map(|e| e.unwrap().decode().unwrap());
-            // An opaque expression is its bytes, so that these are compared too.
+            // An opaque expression consists of its bytes, so these are compared too.
             assert!(again.eq(decoded), "{rule:?}");
-            // What is appended raw is what came.
+            // Raw expressions are appended unchanged.
             assert_eq!(
                 Some(raw.as_bytes()),
                 rule.attributes().find(NFTA_RULE_EXPRESSIONS)

@@ -1,6 +1,6 @@
-//! What of 1.1.7 is not so here, or cannot be compared.
+//! Differences from 1.1.7, and what cannot be compared.
 
-/// Rules of which 1.1.7 sends something else, and why.
+/// Rules for which 1.1.7 sends something else, and the reasons.
 pub(super) const SENT_OTHERWISE: &[(&str, &str)] = &[
     (
         "udp dport 4789 vxlan icmp id 7",
@@ -18,7 +18,7 @@ pub(super) const SENT_OTHERWISE: &[(&str, &str)] = &[
     ),
 ];
 
-/// What is listed otherwise than by 1.1.7: its words, ours, and why.
+/// Lines that 1.1.7 lists differently: its text, the library's, and the reason.
 pub(super) const LISTED_OTHERWISE: &[(&str, &str, &str)] = &[
     (
         "vxlan vni . th sport",
@@ -95,7 +95,7 @@ pub(super) const LISTED_OTHERWISE: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What 1.1.7 spells otherwise than 1.0.6, whose spelling is ours, outside of tunnels as well.
+/// Spellings of 1.1.7 that differ from those of 1.0.6 and the library, also outside of tunnels.
 pub(super) const SPELT_OTHERWISE: &[(&str, &str)] = &[
     ("& (syn | ack) == syn", "syn / syn,ack"),
     ("& (fin | syn | rst | ack) == syn", "syn / fin,syn,rst,ack"),
@@ -107,11 +107,11 @@ pub(super) const SPELT_OTHERWISE: &[(&str, &str)] = &[
     ("rate 3/second burst 5 packets", "rate 3/second"),
 ];
 
-/// What 1.1.7 leaves standing where more than one value is asked for inside of GRE, though it adds it by itself.
+/// A match that 1.1.7 prints if more than one value is matched inside of GRE, though it is implied.
 pub(super) const STANDING: &str = "meta l4proto gre gre";
 
-/// Maps that JSON says too little of, as it does of others: of the data only the type, which of numbers has no length.
+/// Maps that JSON describes incompletely, like others: only the type of the data, which for numbers has no length.
 pub(super) const NOT_IN_JSON: &[&str] = &["m1", "m3"];
 
-/// A rule whose listing makes instructions in another order, as that of 1.1.7 does.
+/// A rule whose listing gives instructions in another order, like that of 1.1.7.
 pub(super) const IN_OTHER_ORDER: &str = "meta l4proto gre ip saddr 10.0.0.1 gre ip saddr 10.0.0.2";

@@ -1,4 +1,4 @@
-//! Rules of random instructions that look into tunnels.
+//! Rules of random instructions that match the inside of tunnels.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::{apply, nothing_else, of_text};
 use crate::common::random::Random;
 use crate::common::{connect, from_env, sandbox};
 
-/// The tunnels as the instruction has them: type, length of the header, what is in it.
+/// The tunnels as in the instruction: type, length of the header, flags for the content.
 const TUNNELS: [(u32, u32, u32); 4] = [(1, 8, 0xf), (2, 8, 0xf), (3, 4, 0xc), (4, 4, 0xe)];
 
 fn inside<E: Expression>((inner_type, header, flags): (u32, u32, u32), what: &E) -> Inner<'static> {
@@ -27,14 +27,14 @@ fn inside<E: Expression>((inner_type, header, flags): (u32, u32, u32), what: &E)
     }
 }
 
-/// What a match is of, and with which value.
+/// A match's field and value.
 #[derive(Clone, Copy)]
 enum Step {
     Formatted(MetaKey, u32, u32),
     At(PayloadBase, u32, u32, u32),
 }
 
-/// What may be asked of a packet together, each behind what asks for it.
+/// Matches that may occur together, each after those that it requires.
 const RECIPES: &[&[Step]] = {
     use PayloadBase as Base;
     use Step::{At, Formatted};
@@ -108,12 +108,12 @@ const RECIPES: &[&[Step]] = {
     ]
 };
 
-/// A value in so many bytes.
+/// A value in this many bytes.
 fn bytes(number: u32, length: u32) -> Vec<u8> {
     number.to_be_bytes()[4 - length as usize..].to_vec()
 }
 
-/// Some recipes one behind the other, here and there without a step, or with one from elsewhere.
+/// Some recipes in sequence, occasionally with a missing step, or with one from elsewhere.
 fn steps(random: &mut Random) -> Vec<Step> {
     let mut steps = Vec::new();
     for _ in 0..1 + random.below(3) {
@@ -129,11 +129,11 @@ fn steps(random: &mut Random) -> Vec<Step> {
     steps
 }
 
-/// A rule of matches that may say something together.
+/// A rule of matches that may be meaningful together.
 fn random_rule(random: &mut Random, family: Family) -> Rule<'static> {
     let mut rule = Rule::new(family, "t", "c");
     let tunnel = random.pick(&TUNNELS);
-    // What carries it, mostly.
+    // Usually the protocol that carries it.
     if !random.once_in(12) {
         let number = if tunnel.0 > 2 { 47 } else { 17 };
         rule = rule
@@ -175,8 +175,7 @@ fn random_rule(random: &mut Random, family: Family) -> Rule<'static> {
     rule
 }
 
-/// What the matches of a rule ask between two things that it does, whatever their order: of bytes of the packet each by
-/// itself.
+/// The matches of a rule between two actions, regardless of their order: bytes of the packet individually.
 fn asked(rule: &RuleRef<'_>) -> Vec<BTreeSet<String>> {
     let mut asked = vec![BTreeSet::new()];
     let mut loaded: (String, Option<Payload>) = (String::new(), None);
@@ -230,7 +229,7 @@ fn asked(rule: &RuleRef<'_>) -> Vec<BTreeSet<String>> {
     asked
 }
 
-/// Whatever instructions look into tunnels: what is listed of them asks the same again, or they are listed as bytecode.
+/// For any instructions that match inside tunnels, the listed text has the same matches, or the listing is bytecode.
 #[test]
 fn words_of_any_instructions_ask_the_same() {
     let mut random = Random::new();
@@ -256,7 +255,7 @@ fn words_of_any_instructions_ask_the_same() {
             let Some(words) = rule(&table, &each, &options) else {
                 continue;
             };
-            // One that holds nothing.
+            // An empty one.
             if words.is_empty() {
                 continue;
             }

@@ -2,29 +2,29 @@
 
 use super::*;
 
-/// What kube-proxy 1.36 left for some 300 Services in its nftables mode, as `nft` prints it.
+/// The ruleset of kube-proxy 1.36 in nftables mode for some 300 Services, as `nft` prints it.
 const KUBE_PROXY: &str = include_str!("../../data/kube-proxy-1.36-nftables.nft");
 
-/// A rule of kube-proxy's, as nft prints it, made with the builder.
+/// Makes a rule of kube-proxy, as nft prints it, with the builder.
 fn of_kube_proxy(
     mut words: &str,
     family: Family,
     chain: &str,
     tx: &mut Transaction,
 ) -> Rule<'static> {
-    /// Takes these words away.
+    /// Removes these words.
     fn take<'w>(words: &mut &'w str, what: &str) -> Option<&'w str> {
         let rest = words.strip_prefix(what)?;
         *words = rest.trim_start();
         Some(rest)
     }
-    /// Takes the next word away.
+    /// Removes the next word.
     fn word<'w>(words: &mut &'w str) -> &'w str {
         let (word, rest) = words.split_once(' ').unwrap_or((words, ""));
         *words = rest;
         word
     }
-    /// Takes what is in braces away: its parts.
+    /// Removes the text in braces and returns its parts.
     fn braces<'w>(words: &mut &'w str) -> Vec<&'w str> {
         let (inner, rest) = words.strip_prefix("{ ").unwrap().split_once(" }").unwrap();
         *words = rest.trim_start();
@@ -185,7 +185,7 @@ fn of_kube_proxy(
     }
 }
 
-/// The rules of a printed ruleset: family, chain, words.
+/// The rules of a printed ruleset: family, chain, text.
 fn printed_rules(ruleset: &str) -> Vec<(Family, &str, &str)> {
     let (mut rules, mut family, mut chain) = (Vec::new(), Family::UNSPEC, None);
     for line in ruleset.lines() {
@@ -243,7 +243,7 @@ fn kube_proxys_rules_are_those_of_nft() {
     their_tools.load_nft(KUBE_PROXY);
     our_tools.load_nft(KUBE_PROXY);
     let mut nft = connect(&ours);
-    // Sets, maps and chains stay; the rules are made anew.
+    // Sets, maps and chains stay; the rules are recreated.
     let mut tx = Transaction::new();
     for family in [Family::IP, Family::IP6] {
         tx.flush_table(family, "kube-proxy").unwrap();

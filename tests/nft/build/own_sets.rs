@@ -1,11 +1,11 @@
-//! Rules with sets of their own.
+//! Rules with anonymous sets.
 
 use chainwright::nft::DataType;
 use chainwright::nft::build::ByteOrder;
 
 use super::*;
 
-/// With sets of their own, in families with IPv4.
+/// With anonymous sets, in families with IPv4.
 pub(crate) const OWN_SETS: &[Pair] = &[
     ("tcp dport { 22, 80 }", |make| {
         let set = make.set(Anonymous::ports(make.family, "t", make.id, [22, 80]));
@@ -169,7 +169,7 @@ pub(crate) const OWN_SETS: &[Pair] = &[
     ),
 ];
 
-/// With sets of their own, in families with IPv6.
+/// With anonymous sets, in families with IPv6.
 pub(crate) const OWN_SETS6: &[Pair] = &[
     ("ip6 saddr { fd00::1, fd00::2 }", |make| {
         let set = make.set(Anonymous::addresses6(

@@ -1,4 +1,4 @@
-//! Rules in nft's words, and as they are built.
+//! Rules as nft text, and their builders.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use chainwright::nft::expr::{
 
 use super::*;
 
-/// Pairs of nft's words and a builder, and the other way round where a set is used.
+/// Pairs of nft text and a builder.
 macro_rules! pairs {
     ($($text:literal => $($calls:ident($($arguments:expr),*)).+,)*) => {
         &[$(($text, |make| make.rule().$($calls($($arguments),*)).+),)*]
@@ -96,7 +96,7 @@ pub(crate) const EVERYWHERE: &[Pair] = pairs! {
     "ether type ip ip daddr 10.0.0.1" => ether_type(EtherType::IP).ip_daddr(v4(1)).finish(),
 };
 
-/// Of transport protocols, wherever there is IP.
+/// Transport protocols, in families with IP.
 pub(crate) const IP: &[Pair] = pairs! {
     "meta l4proto tcp" => meta_l4proto(Protocol::TCP).finish(),
     "meta l4proto != tcp" => meta_l4proto(not(Protocol::TCP)).finish(),
@@ -143,7 +143,7 @@ pub(crate) const IP: &[Pair] = pairs! {
     "meta mark set symhash mod 4" => meta_mark_set(symhash(4)).finish(),
 };
 
-/// Of connections and routes: where there is connection tracking, and no frames.
+/// Connections and routes: in families with connection tracking, without frames.
 pub(crate) const TRACKED: &[Pair] = pairs! {
     "ct state new" => ct_state(CtState::NEW).finish(),
     "ct state ! new" => ct_state(not(CtState::NEW)).finish(),
@@ -220,7 +220,7 @@ pub(crate) const TRACKED: &[Pair] = pairs! {
         ct_state(CtState::NEW).limit(Rate::per_second(3)).log_prefix("new: ").accept(),
 };
 
-/// Of IPv4.
+/// IPv4.
 pub(crate) const V4: &[Pair] = pairs! {
     "ip saddr 10.0.0.1" => ip_saddr(v4(1)).finish(),
     "ip daddr != 10.0.0.1" => ip_daddr(not(v4(1))).finish(),
@@ -310,7 +310,7 @@ pub(crate) const V4: &[Pair] = pairs! {
     ).finish(),
 };
 
-/// Of IPv4 with connections.
+/// IPv4 with connections.
 pub(crate) const V4_TRACKED: &[Pair] = pairs! {
     "ct original ip saddr 10.0.0.1" => ct_original_ip_saddr(v4(1)).finish(),
     "ct original ip daddr 10.0.0.0/8" => ct_original_ip_daddr((v4(0), 8)).finish(),
@@ -360,7 +360,7 @@ pub(crate) const V4_TRACKED: &[Pair] = pairs! {
             .vmap(&[meta::L4PROTO, th::DPORT], "v2").finish(),
 };
 
-/// Of IPv6.
+/// IPv6.
 pub(crate) const V6: &[Pair] = pairs! {
     "ip6 saddr fd00::1" => ip6_saddr(v6(1)).finish(),
     "ip6 saddr != fd00::1" => ip6_saddr(not(v6(1))).finish(),
@@ -393,7 +393,7 @@ pub(crate) const V6: &[Pair] = pairs! {
     "update @dyn6 { ip6 saddr }" => update_element("dyn6", ip6::SADDR).finish(),
 };
 
-/// Of IPv6 with connections.
+/// IPv6 with connections.
 pub(crate) const V6_TRACKED: &[Pair] = pairs! {
     "ct original ip6 saddr fd00::1" => ct_original_ip6_saddr(v6(1)).finish(),
     "ct original ip6 daddr fd00::/64" => ct_original_ip6_daddr((v6(0), 64)).finish(),
@@ -424,7 +424,7 @@ pub(crate) const INET: &[Pair] = pairs! {
         reject_with(RejectWith::Icmpx(RejectIcmpxCode::ADMIN_PROHIBITED)),
 };
 
-/// Where packets are frames.
+/// In families whose packets are frames.
 pub(crate) const FRAMES: &[Pair] = pairs! {
     "meta protocol ip" => meta_protocol(EtherType::IP).finish(),
     "meta protocol != arp" => meta_protocol(not(EtherType::ARP)).finish(),
@@ -432,7 +432,7 @@ pub(crate) const FRAMES: &[Pair] = pairs! {
     "meta protocol ip6 tcp dport 22" => meta_protocol(EtherType::IP6).tcp_dport(22).finish(),
 };
 
-/// nft cannot load these in a bridge's table without a hook.
+/// nft cannot load these in a bridge table without a hook.
 pub(crate) const NETDEV: &[Pair] = pairs! {
     "reject" => reject(),
     "reject with icmp host-unreachable" =>

@@ -1,11 +1,11 @@
-//! Counters and quotas that are set back.
+//! Resets counters and quotas.
 
 use chainwright::nft::expr::{Decoded, Objref};
 
 use super::*;
 use chainwright::nft::RuleFilter;
 
-/// Rules, objects and policies count packets; what is reset starts again at 0.
+/// Rules, objects and policies count packets; after a reset they start again at 0.
 #[test]
 fn counters_are_set_back() {
     let sandbox = sandbox();
@@ -49,14 +49,14 @@ fn counters_are_set_back() {
         }
         Some(counts)
     };
-    // Each datagram is answered by an ICMP error, which goes out as well.
+    // Each datagram is answered by an ICMP error, which is sent as well.
     let seen = counts(&mut nft, false).unwrap();
     assert!(seen[0] >= 5, "{seen:?}");
     if let Some(before) = counts(&mut nft, true) {
         assert_eq!(before, seen);
         assert_eq!(counts(&mut nft, false), Some(vec![0]));
     } else {
-        assert_eq!(counts(&mut nft, false), Some(seen.clone())); // refused, not half done
+        assert_eq!(counts(&mut nft, false), Some(seen.clone())); // refused, with nothing reset
     }
 
     let chain = nft.chain(INET, "t", "out").unwrap().unwrap();

@@ -4,7 +4,7 @@ use chainwright::nft::{Device, Devices};
 
 use super::*;
 
-/// Chains that see the packets of devices, by their names.
+/// Chains that see the packets of devices, by device names.
 #[test]
 fn chains_of_devices() {
     let sandbox = sandbox();
@@ -32,7 +32,8 @@ fn chains_of_devices() {
     assert!(text.contains("devices = { v"), "{text}");
     assert!(text.contains("v0") && text.contains("v1"), "{text}");
 
-    // A chain waits for a device that is not there yet (Linux 6.16); before, it was an error.
+    // A chain waits for a device that does not exist yet (Linux 6.16); earlier kernels return an
+    // error.
     let mut tx = Transaction::new();
     let mut later = Chain::new(Family::NETDEV, "t", "d")
         .with_hook("filter", INGRESS, 10)
@@ -41,7 +42,7 @@ fn chains_of_devices() {
     if let Err(error) = nft.commit(&tx) {
         assert!(error.to_string().contains("device"), "{error}");
     }
-    // All devices whose names begin so: where the kernel knows that.
+    // All devices with this prefix, if the kernel supports that.
     let mut prefix = Devices::default();
     prefix.push(Device::Prefix("v".into()));
     later.name = Some("e".into());

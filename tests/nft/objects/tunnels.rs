@@ -1,4 +1,4 @@
-//! Objects of tunnels.
+//! Tunnel objects.
 
 use chainwright::nft::stateful::{
     TunnelGeneve, TunnelIp, TunnelObject, TunnelOption, TunnelOptions,
@@ -6,7 +6,7 @@ use chainwright::nft::stateful::{
 
 use super::*;
 
-/// Linux 6.18 knows keys of tunnels in netdev tables only.
+/// Linux 6.18 supports tunnel keys in netdev tables only.
 #[test]
 fn tunnels() {
     let sandbox = sandbox();
@@ -47,7 +47,7 @@ fn tunnels() {
     assert_eq!(tunnel.dport, found.dport);
     let (sent, found_options) = (tunnel.options.unwrap().0, found.options.unwrap().0);
     if found_options.len() < sent.len() {
-        // It takes them without a word and keeps the last: nothing that a program could be told in time.
+        // The kernel silently keeps only the last one, so the caller cannot be warned in time.
         println!("this kernel lacks more than one Geneve option for a tunnel: it keeps the last");
         assert_eq!(found_options, sent[1..]);
     } else {

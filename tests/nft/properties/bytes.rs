@@ -10,7 +10,7 @@ use proptest::option;
 
 use super::*;
 
-/// The tree of attributes that hostile messages are made of.
+/// The tree of attributes for hostile messages.
 #[derive(Debug, Clone)]
 enum Tree {
     Bytes(u16, Vec<u8>),
@@ -32,7 +32,7 @@ impl Tree {
     }
 }
 
-/// Attributes whose types are mostly known ones, with payloads that are now and then right.
+/// Attributes whose types are mostly known ones, with payloads that are sometimes valid.
 fn tree() -> impl Strategy<Value = Tree> {
     let kind = prop_oneof![8 => 0u16..20, 1 => any::<u16>()];
     let names = [
@@ -95,7 +95,7 @@ pub(crate) fn damaged(
     bytes
 }
 
-/// Datagrams that look like those of the kernel, and noise.
+/// Datagrams that resemble the kernel's, and noise.
 pub(crate) fn datagram() -> impl Strategy<Value = Vec<u8>> {
     let kind = prop_oneof![
         4 => (0u16..32).prop_map(|kind| 0x0a00 | kind),
@@ -141,7 +141,7 @@ pub(crate) fn datagram() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// A view shows whatever bytes stand where a name should be; what no name can be is not written again.
+/// A view shows any bytes in place of a name; bytes that cannot be a name are not written again.
 fn fits_or_has_no_name<T>(written: Result<T, MessageError>) {
     if let Err(MessageError { misfit, .. }) = written {
         assert!(
@@ -154,7 +154,7 @@ fn fits_or_has_no_name<T>(written: Result<T, MessageError>) {
     }
 }
 
-/// Asks a view for everything, and gives what it says to be written again.
+/// Reads everything from a view, and converts it to operations.
 fn read_everything(message: &Message<'_>) {
     let mut tx = Transaction::new();
     if let Ok(table) = TableRef::parse(message) {
@@ -252,7 +252,7 @@ fn read_everything(message: &Message<'_>) {
             generation.thread_name(),
         );
     }
-    // What was read is written as whole messages.
+    // What was read is written as complete messages.
     tx.datagram(|bytes| {
         for message in Messages::new(bytes) {
             assert!(message.unwrap().nfgenmsg().is_ok());
@@ -306,7 +306,7 @@ proptest! {
         }
         prop_assert!(replies.verdict != BatchVerdict::Acknowledged || !replies.lost);
         match replies.verdict {
-            // Never taken for applied when anything was refused.
+            // Never reported as applied when anything was refused.
             BatchVerdict::Applied => prop_assert!(replies.rejections.is_empty()),
             BatchVerdict::Rejected => prop_assert!(!replies.rejections.is_empty()),
             BatchVerdict::Acknowledged | BatchVerdict::Unknown => {
@@ -344,7 +344,7 @@ proptest! {
         }
     }
 
-    /// Every truncation of a message that can be read is an error or another such message.
+    /// Every truncation of a valid message is an error or another valid message.
     #[test]
     fn any_truncation_is_read(rule in rule(), cut: prop::sample::Index) {
         let mut bytes = written(&rule);

@@ -4,7 +4,7 @@ use chainwright::nft::ElementFlags;
 
 use super::*;
 
-/// Has nft load a text, without the catch-all element in it where the kernel has none.
+/// Loads a text with nft, without its catch-all element if the kernel does not support that.
 #[track_caller]
 fn load(tools: &Tools<'_>, nft: &mut Connection, text: &str) {
     let catch_all = kernel::has(nft, "catch-all elements");
@@ -13,7 +13,7 @@ fn load(tools: &Tools<'_>, nft: &mut Connection, text: &str) {
     tools.run_with("nft -f -", if catch_all { text } else { &without });
 }
 
-/// What `nft --debug=netlink list ruleset` prints for sets is what `Display` prints.
+/// `Display` prints what `nft --debug=netlink list ruleset` prints for sets.
 #[test]
 fn lines_are_those_of_nft() {
     let sandbox = sandbox();
@@ -71,8 +71,8 @@ fn lines_are_those_of_nft() {
     assert!(ours.len() > 20);
 }
 
-/// What the kernel lists of sets that nft made is written to another table byte for byte, and lists
-/// the same there.
+/// The kernel's listing of sets that nft made is written to another table byte for byte, and gives
+/// the same listing there.
 #[test]
 fn what_is_read_can_be_written() {
     let sandbox = sandbox();

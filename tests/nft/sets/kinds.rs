@@ -38,7 +38,7 @@ fn maps_of_values_and_verdicts_and_a_catch_all() {
     });
     let mut tx = Transaction::new();
     tx.add_elements(&id("v"), &verdicts[..1]).unwrap();
-    // Without it the rest of the test is about the others.
+    // Without it the rest of the test covers the others.
     let known = kernel::commit_if_known(&mut nft, &mut tx, &["catch-all elements"]);
     let first = usize::from(!known);
     assert_eq!(elements(&mut nft, "m"), marks);
@@ -62,16 +62,16 @@ fn maps_of_values_and_verdicts_and_a_catch_all() {
         .sort_by_key(ToString::to_string);
     assert_eq!(listed, json!([["10.0.0.1", 5], ["10.0.0.2", 6]]));
 
-    // Other data for a key that is there.
+    // Other data for an existing key.
     let failures = refused(&mut nft, |tx| {
         let other = Element::new(&[10, 0, 0, 1]).with_data(&[9; 4]);
         tx.add_elements(&id("m"), [other]).unwrap();
     });
     assert!(
-        failures[0].contains("EEXIST") && failures[0].contains("with other data"),
+        failures[0].contains("EEXIST") && failures[0].contains("with different data"),
         "{failures:?}"
     );
-    // Jumps to where there is nothing.
+    // Jumps to a missing chain.
     let failures = refused(&mut nft, |tx| {
         let nowhere = Element::new(&[9; 4]).with_verdict(Verdict::Jump("no".into()));
         tx.add_elements(&id("v"), [nowhere]).unwrap();
@@ -143,7 +143,7 @@ fn ranges() {
                 .with_data(DataType::INET_SERVICE, 2),
         ],
     );
-    // Not in order, two of them side by side, one to the end.
+    // Unsorted, two of them adjacent, one up to the last value.
     let mut ranges = Vec::new();
     ranges.extend(Element::interval(&[10, 0, 1, 0], &[10, 0, 2, 0]));
     ranges.extend(Element::interval(&[10, 0, 0, 0], &[10, 0, 1, 0]));
@@ -172,7 +172,7 @@ fn ranges() {
     let listed = elements(&mut nft, "i");
     assert_eq!(listed.len(), ranges.len());
 
-    // A key in a range leads to its start, and to its end if that is asked for.
+    // A look-up of a key in a range returns its start, or its end if requested.
     let inside = Element::new(&[192, 168, 0, 5]);
     let start = nft.element(IP, "t", "i", &inside).unwrap().unwrap();
     assert_eq!(start.key_bytes(), Some(&[192, 168, 0, 1][..]));
@@ -197,7 +197,7 @@ fn ranges() {
         json!({"prefix": {"addr": "10.0.0.0", "len": 24}})
     );
     assert_eq!(elements(&mut nft, "i").len(), ranges.len() - 2);
-    // What nft adds reads as ranges, too.
+    // nft's additions are read as ranges, too.
     tools.run("nft add element ip t i { 172.16.0.0/12 }");
     let inside = Element::new(&[172, 31, 0, 5]);
     let start = nft.element(IP, "t", "i", &inside).unwrap().unwrap();
@@ -250,7 +250,7 @@ fn several_values_at_once() {
             set.to_builder().into_owned()
         });
         for set in &mut sets {
-            // The user data holds what `typeof` would print.
+            // The user data contains what `typeof` would print.
             (set.name, set.handle, set.userdata) = (None, None, None);
         }
         assert_eq!(sets[0], sets[1]);
@@ -299,7 +299,7 @@ fn timeouts() {
     let json = tools.nft_json("list set ip t s");
     assert_eq!(json[1]["set"]["timeout"], 3600);
     assert_eq!(json[1]["set"]["elem"].as_array().unwrap().len(), 3);
-    // One that has almost gone, goes.
+    // An almost expired one can be added.
     committed(&mut nft, |tx| {
         tx.add_elements(
             &id("s"),
@@ -388,10 +388,10 @@ fn counters_of_elements_are_set_back() {
         assert_eq!(before.into_values().collect::<Vec<_>>(), [0, 2]);
         assert_eq!(counts(&mut nft), [0, 0]);
     } else {
-        assert_eq!(counts(&mut nft), [1, 2]); // refused, not half done
+        assert_eq!(counts(&mut nft), [1, 2]); // refused, with nothing reset
     }
 
-    // Expressions that are not the set's.
+    // Expressions that do not match the set's.
     let failures = refused(&mut nft, |tx| {
         let quota = Element::new(&[9; 4]).with_expression(&Quota {
             bytes: Some(5),

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// More than fit into 24 messages of the transaction, and into as many of the listing; with a
-/// listing that is given up half-way, and one that `next` begins and `for_each` ends.
+/// More than fit into 24 messages of the transaction, and into as many of the listing; with a listing
+/// that is abandoned half-way, and one that `next` begins and `for_each` completes.
 #[test]
 fn a_hundred_thousand_elements_in_one_transaction() {
     const COUNT: u32 = 100_000;
@@ -26,7 +26,7 @@ fn a_hundred_thousand_elements_in_one_transaction() {
     }
     counted(&mut nft, "s", COUNT);
     // The kernel rebuilds the grown hash table in the background, and a dump meanwhile repeats elements:
-    // a snapshot waits for a listing without any.
+    // a snapshot waits for a listing without repetitions.
     nft.snapshot(Scope::all()).unwrap();
     let mut seen = vec![false; COUNT as usize];
     let mark = |seen: &mut Vec<bool>, key: &[u8]| {
@@ -60,7 +60,7 @@ fn a_hundred_thousand_elements_in_one_transaction() {
     assert_eq!(left, [Element::new(&keys[0])]);
 }
 
-/// The error of one element among many is the only one, and it names the message and the element.
+/// An error of one element among many is the only one, and it names the message and the element.
 #[test]
 fn one_bad_element_among_many_is_named() {
     let sandbox = sandbox();
@@ -87,7 +87,7 @@ fn one_bad_element_among_many_is_named() {
     );
 }
 
-/// A listing that a change runs across ends in an error, and stays one.
+/// A listing that a change interrupts ends in an error, and repeats it.
 #[test]
 fn a_listing_that_a_change_runs_across_is_interrupted() {
     let sandbox = sandbox();

@@ -1,5 +1,5 @@
-//! Sets of ranges as text: ranges that overlap are refused also where the kernel does not see it, and what is looked up is
-//! what is there.
+//! Sets of ranges as text: overlapping ranges are refused even if the kernel does not detect them, and look-ups find
+//! the existing elements.
 
 use chainwright::nft::{Ranges, RangesError};
 use chainwright_lang::{Mode, Options, Script};
@@ -17,7 +17,7 @@ fn run_text(nft: &mut Connection, text: &str) -> Result<(), String> {
     run(nft, Script::parse("-", text).unwrap(), Mode::Commit)
 }
 
-/// What `get element` of a text prints.
+/// The output of a text with `get element`.
 fn answer(nft: &mut Connection, text: &str) -> Result<String, String> {
     let script = Script::parse("-", text).unwrap();
     let question = script.questions().next().unwrap();
@@ -28,8 +28,8 @@ fn answer(nft: &mut Connection, text: &str) -> Result<String, String> {
     Ok(elements.split_whitespace().collect::<Vec<_>>().join(" ") + " }")
 }
 
-/// A type, a range in the middle of its values, the same up to the last value, a range before it up to the last value, one
-/// within it up to the last value, one behind it up to the last value, a closed one within the last.
+/// A type, a range in the middle of its values, the same up to the last value, a range before it up to the last value,
+/// one within it up to the last value, one after it up to the last value, a closed one within the latter.
 const TYPES: &[(&str, [&str; 6])] = &[
     (
         "ipv4_addr",
@@ -92,14 +92,14 @@ const TYPES: &[(&str, [&str; 6])] = &[
     ),
 ];
 
-/// What comes behind a set's type and behind each of its ranges.
+/// The text after a set's type and after each of its ranges.
 const KINDS: &[(&str, &str, &str)] = &[
     ("set", "", ""),
     ("map", " : mark", " : 5"),
     ("map", " : verdict", " : accept"),
 ];
 
-/// Each step is taken or refused as nft does, alone and when it is only checked, and the set is the same after it.
+/// Each step is accepted or refused as by nft, alone and as a check, and the set is the same after it.
 #[test]
 fn ranges_up_to_the_last_value_are_refused_as_by_nft() {
     let (theirs, ours) = (sandbox(), sandbox());
@@ -156,11 +156,11 @@ fn ranges_up_to_the_last_value_are_refused_as_by_nft() {
     assert!(refused > 15 * TYPES.len() * KINDS.len() / 2, "{refused}");
 }
 
-/// What nft 1.0.6 has no verb for, or does not see, or sees by itself alone.
+/// Cases for which nft 1.0.6 has no command, or that it does not detect, or only in separate commands.
 #[test]
 fn ranges_stay_whole() {
     const START: &str = "add table ip t\nadd set ip t s { type inet_service; flags interval; }";
-    // What is there, a command, and what is there then; the same if it is refused.
+    // Existing ranges, a command, and the ranges afterwards; `None` if it is refused.
     const CASES: &[(&str, &str, Option<&str>)] = &[
         ("10-20", "destroy element ip t s { 10-65535 }", None),
         ("10-20", "destroy element ip t s { 10 }", None),
@@ -179,7 +179,7 @@ fn ranges_stay_whole() {
         ),
         ("10-20, 30-40", "delete element ip t s { 10-40 }", None),
         ("10-20, 30-40", "add element ip t s { 10-40 }", None),
-        // A set that the text declares is there already.
+        // The set that the text declares exists already.
         (
             "10-20",
             "add set ip t s { type inet_service; flags interval; elements = { 0-65535 } }",
@@ -223,7 +223,7 @@ fn ranges_stay_whole() {
         let text = Tools::new(&sandbox).run("nft list set ip t s");
         assert!(text.contains(&expected), "{there}: {command}: {text}");
     }
-    // Those of a set that joins its ranges, too.
+    // Including those of a set with `auto-merge`.
     let joins = "flush ruleset\nadd table ip t\n\
         add set ip t s { type inet_service; flags interval; auto-merge; elements = { 10-20 } }";
     run_text(&mut nft, joins).unwrap();
@@ -271,7 +271,7 @@ fn ranges_in_json_are_refused() {
     assert!(text.contains("elements = { 10-20 }"), "{text}");
 }
 
-/// What is deleted of a set that joins its ranges splits them, in JSON as in text.
+/// Deletions from a set with `auto-merge` split its ranges, in JSON as in text.
 #[test]
 fn ranges_are_split_in_json() {
     const CASES: &[(&str, &str, Option<&str>)] = &[
@@ -325,10 +325,10 @@ fn ranges_are_split_in_json() {
     }
 }
 
-/// Who changes ranges through the library is refused what the kernel would not see.
+/// Changes of ranges through the library are refused where the kernel would not detect an overlap.
 #[test]
 fn ranges_are_changed_by_one_call() {
-    /// Where a range begins, and what is behind it: nothing where it is open.
+    /// The start of a range and the value after its end; `None` for an open one.
     type Bounds = ([u8; 1], Option<[u8; 1]>);
     type Change = &'static [Bounds];
     const fn of(from: u8, behind: u8) -> Bounds {
@@ -340,7 +340,7 @@ fn ranges_are_changed_by_one_call() {
     const FIRST: Change = &[of(10, 21)];
     const BOTH: Change = &[of(10, 21), of(30, 41), open(50)];
     const CLOSED: Change = &[of(10, 21), of(30, 41), of(60, 71)];
-    /// What is deleted, what is added, and what is there then: nothing where it is refused.
+    /// The deleted and added ranges, and the result; `None` if the change is refused.
     const CASES: &[(Change, Change, Option<Change>)] = &[
         (&[], FIRST, Some(FIRST)),
         (&[], &[open(0)], None),
@@ -387,7 +387,7 @@ fn ranges_are_changed_by_one_call() {
     }
 }
 
-/// Who writes elements himself asks before.
+/// A program that writes elements itself can read the ranges first.
 #[test]
 fn ranges_of_a_set_are_read() {
     let sandbox = sandbox();
@@ -423,10 +423,10 @@ fn ranges_of_a_set_are_read() {
     );
 }
 
-/// Looks elements up: what is printed, or nothing where an element is not there.
+/// Looks elements up: the output, or nothing if an element is missing.
 #[test]
 fn what_is_looked_up_is_what_is_there() {
-    /// What is looked up, and what is found.
+    /// The requested key, and the result.
     type Found = (&'static str, Option<&'static str>);
     const SETS: &[(&str, &str, &[Found])] = &[
         (
@@ -567,10 +567,7 @@ fn what_is_looked_up_is_what_is_there() {
             let found = answer(&mut nft, &format!("get element {table} s {{ {look} }}"));
             assert_eq!(found.as_deref().ok(), *expected, "{set}: {look}: {found:?}");
             if let Err(error) = found {
-                assert!(
-                    error.contains("there is no such element"),
-                    "{set}: {look}: {error}"
-                );
+                assert!(error.contains("no such element"), "{set}: {look}: {error}");
             }
         }
     }

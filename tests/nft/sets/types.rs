@@ -1,5 +1,4 @@
-//! Types of keys and data: what a set is declared by is known to those who use it later, and rules use sets of their types
-//! alone.
+//! Types of keys and data: later users of a set know how it was declared, and rules use only sets of their types.
 
 use chainwright_lang::{Mode, Options, Script};
 
@@ -11,7 +10,7 @@ fn run(nft: &mut Connection, text: &str) -> Result<(), String> {
     done.map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// Fields whose type does not tell the length or the order of the bytes of their values.
+/// Fields whose type does not determine the length or the byte order of their values.
 const FIELDS: &[&str] = &[
     "ip id",
     "ip length",
@@ -78,7 +77,8 @@ fn beside(field: &str) -> [&'static str; 3] {
     }
 }
 
-/// The value 5 of a field stays that in a set, or map, that was made before, by nft or by us; and rules look it up.
+/// The value 5 of a field is preserved in a set, or map, that was created before, by nft or the library; and rules look
+/// it up.
 #[test]
 fn fields_are_known_later() {
     let sandbox = sandbox();
@@ -86,7 +86,7 @@ fn fields_are_known_later() {
     let mut nft = connect(&sandbox);
     for field in FIELDS {
         let [family, of_address, address] = beside(field);
-        // What declares it, an element, and what a rule looks up.
+        // The declaration, an element, and a rule's key.
         let key = format!("{of_address} . {field}");
         let turned = format!("{field} . {of_address}");
         let kinds = [
@@ -132,7 +132,7 @@ fn fields_are_known_later() {
                 let add = format!("add element {family} t s {{ {element} }}");
                 run(&mut nft, &add).unwrap_or_else(|error| panic!("{said}: {error}"));
                 let listed = tools.run(&format!("nft list ruleset {family}"));
-                // nft 1.0.6 reads such data of maps wrong itself.
+                // nft 1.0.6 misreads such data of maps itself.
                 let ours = script_listing(&mut nft);
                 let expected = format!("elements = {{ {element} }}");
                 let shown = ours.replace("0x5 ", "5 ").replace("0x05 ", "5 ");
@@ -148,7 +148,7 @@ fn fields_are_known_later() {
                 let delete = format!("delete element {family} t s {{ {element} }}");
                 run(&mut nft, &delete).unwrap_or_else(|error| panic!("{said}: {error}"));
             }
-            // What nft adds to a set in the same text that declares it is what is added later.
+            // What nft adds to a set in the text that declares it equals a later addition.
         }
     }
 }
@@ -160,7 +160,7 @@ fn script_listing(nft: &mut Connection) -> String {
     answer.listing(&Options::default()).to_string()
 }
 
-/// A set whose user data does not tell what its numbers are takes no elements from a text.
+/// A set whose user data does not describe its numbers accepts no elements from a text.
 #[test]
 fn what_is_not_noted_is_not_guessed() {
     let sandbox = sandbox();
@@ -172,7 +172,7 @@ fn what_is_not_noted_is_not_guessed() {
         tx.add(&set).unwrap();
     });
     let error = run(&mut nft, "add element ip t s { 192.0.2.1 . 5 }").unwrap_err();
-    assert!(error.contains("does not note the order"), "{error}");
+    assert!(error.contains("does not record the byte order"), "{error}");
 }
 
 const COMMON: &str = "flush ruleset
@@ -221,7 +221,7 @@ add map netdev t mark { type ipv4_addr : mark; }
 add map netdev t address { type ipv4_addr : ipv4_addr; }
 ";
 
-/// Rules, by what they stand in, and whether nft 1.1.7 takes them.
+/// Rules by context, and whether nft 1.1.7 accepts them.
 const RULES: &[(&str, &str, bool)] = &[
     ("ip nat", "dnat to ip saddr map @address", true),
     ("ip nat", "dnat ip to ip saddr map @address", true),
@@ -368,7 +368,7 @@ const RULES: &[(&str, &str, bool)] = &[
     ),
     ("ip filter", "queue to ip saddr map @port", false),
     ("ip filter", "counter name ip saddr map @counter", true),
-    ("ip filter", "quota name ip saddr map @counter", false), // nft takes it, and counts nothing
+    ("ip filter", "quota name ip saddr map @counter", false), // nft accepts it, and counts nothing
     ("ip filter", "counter name ip saddr map @mark", false),
     ("ip filter", "ct helper set ip saddr map @counter", false),
     ("ip filter", "ip saddr vmap @verdict", true),
@@ -434,7 +434,7 @@ const RULES: &[(&str, &str, bool)] = &[
     ("netdev ", "fwd ip to ip saddr map @mark device lo", false),
 ];
 
-/// The chain that rules of a table of this family and kind stand in.
+/// The chain for rules in a table of this family and type.
 fn chain_of(place: &str) -> (&str, String) {
     let (family, kind) = place.split_once(' ').expect("a family and a kind");
     let hook = match kind {
@@ -446,8 +446,8 @@ fn chain_of(place: &str) -> (&str, String) {
     (family, format!("add chain {family} t c {hook}"))
 }
 
-/// Rules that use a map or a set for what it is not are refused, whether it is in the kernel or in the same text; others are
-/// listed as they were written, and what they do is the same again.
+/// Rules that misuse a map or a set are refused, whether it is in the kernel or in the same text; others are listed as
+/// they were written, and have the same effect again.
 #[test]
 fn rules_use_sets_of_their_types() {
     let sandbox = sandbox();
@@ -468,7 +468,7 @@ fn rules_use_sets_of_their_types() {
                 Ok(()) => assert!(is_taken, "{said}"),
                 Err(error) => {
                     assert!(!is_taken, "{said}: {error}");
-                    assert!(!error.contains("the kernel refuses"), "{said}: {error}");
+                    assert!(!error.contains("rejected by the kernel"), "{said}: {error}");
                     continue;
                 }
             }
@@ -487,7 +487,7 @@ fn rules_use_sets_of_their_types() {
     }
 }
 
-/// In JSON, too.
+/// The same in JSON.
 #[test]
 fn json_uses_maps_of_their_types() {
     let sandbox = sandbox();

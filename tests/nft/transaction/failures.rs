@@ -1,4 +1,4 @@
-//! What is refused: all of it is named, and nothing is applied.
+//! Refusals: all failures are named, and nothing is applied.
 
 use std::fs;
 
@@ -94,7 +94,7 @@ fn three_failures_among_ten_thousand_are_named_and_nothing_is_changed() {
     }
     assert!(whole(&mut nft) == before);
 
-    // The same transaction, with the three put right, goes through.
+    // The same transaction with the three errors corrected succeeds.
     let tx = ten_thousand(|tx, index| match index {
         1234 => {
             tx.add(&accept("t", "old")).unwrap();
@@ -128,7 +128,8 @@ fn when_all_of_ten_thousand_fail_none_is_kept_quiet() {
     });
     let error = nft.commit(&tx).unwrap_err();
     assert_eq!(error.outcome, Outcome::NothingApplied);
-    // Root's receive buffer holds all reports; of an ordinary user's the kernel may drop some.
+    // Root's receive buffer holds all reports; the kernel may drop some for a user without
+    // privileges.
     assert!(error.incomplete || error.failures.len() == 10_000);
     assert!(!(error.incomplete && forces_buffers()), "{error}");
     assert!(error.failures.len() > 50, "{error}");
@@ -146,7 +147,7 @@ fn when_all_of_ten_thousand_fail_none_is_kept_quiet() {
         assert_eq!(failure.errno.number(), libc::ENOENT);
     }
     assert!(whole(&mut nft) == before);
-    // No report is left over to be taken for an answer to something else.
+    // No report remains that could be mistaken for a later answer.
     assert!(nft.chain(IP, "t", "c0").unwrap().is_none());
     committed(&mut nft, |tx| {
         tx.add(&Chain::new(IP, "t", "c0")).unwrap();
@@ -161,7 +162,7 @@ fn the_first_operation_can_fail_by_itself() {
     committed(&mut nft, |tx| {
         tx.add(&Table::new(IP, "t")).unwrap();
     });
-    // Alone, as the first of two, as the first and last that fail of three.
+    // Alone, as the first of two, as the first and last failures of three.
     for more in 0..3 {
         let error = refused(&mut nft, |tx| {
             tx.create(&Table::new(IP, "t")).unwrap();
@@ -184,8 +185,7 @@ fn the_first_operation_can_fail_by_itself() {
     assert_eq!((failed[0].0, failed[1].0), (Some(0), Some(2)));
 }
 
-/// What the kernel finds wrong with the ruleset as a whole it reports for the operation that makes
-/// it so.
+/// The kernel reports an error in the ruleset as a whole for the operation that causes it.
 #[test]
 fn a_loop_is_refused_and_said_to_be_one() {
     let sandbox = sandbox();
@@ -197,9 +197,9 @@ fn a_loop_is_refused_and_said_to_be_one() {
         let loops = [libc::ELOOP, libc::EMLINK];
         assert!(loops.contains(&failure.errno.number()), "{error}");
         let hint = failure.hint.unwrap();
-        assert!(hint.contains("lead back to itself"), "{error}");
+        assert!(hint.contains("jump to itself"), "{error}");
     };
-    // Made together with the chains.
+    // Created together with the chains.
     let error = refused(&mut nft, |tx| {
         tx.add(&Table::new(IP, "t")).unwrap();
         content(tx);
@@ -207,7 +207,7 @@ fn a_loop_is_refused_and_said_to_be_one() {
         tx.add(&Chain::new(IP, "t", "more")).unwrap();
     });
     is_loop(&error, 11, "add rule ip t kept #11");
-    // As the only operation: the error is this operation's, not the commit's.
+    // As the only operation: the error belongs to this operation, not to the commit.
     committed(&mut nft, |tx| {
         tx.add(&Table::new(IP, "t")).unwrap();
         content(tx);
@@ -216,7 +216,8 @@ fn a_loop_is_refused_and_said_to_be_one() {
         tx.add(&jump("t", "a", "b")).unwrap();
     });
     let mut loops = vec![("kept", "one"), ("one", "one")];
-    // No packet comes here yet: the kernel looks only at what packets reach, or at every chain.
+    // No packet reaches this chain yet: the kernel checks only chains that packets reach, or every
+    // chain.
     let mut tx = Transaction::new();
     tx.add(&jump("t", "b", "a")).unwrap();
     match nft.commit(&tx) {
@@ -298,7 +299,7 @@ fn the_usual_mistakes_come_with_a_hint() {
         ),
         (
             |tx| {
-                // There is no such hook for NAT.
+                // NAT has no such hook.
                 let chain = Chain::new(IP, "t", "c").with_hook("nat", 2, 0);
                 tx.add(&chain).unwrap();
             },
@@ -317,7 +318,7 @@ fn the_usual_mistakes_come_with_a_hint() {
         ),
         (
             |tx| {
-                // Two verdicts cannot both be the last word; a value of no bytes is none.
+                // A rule cannot have two final verdicts; a value of no bytes is invalid.
                 let rule = Rule::new(IP, "t", "one").with(&Cmp::new(Register::R1, CmpOp::EQ, &[]));
                 tx.add(&rule).unwrap();
             },
@@ -339,7 +340,7 @@ fn the_usual_mistakes_come_with_a_hint() {
         assert!(failure.hint.is_some(), "{error}");
         assert!(error.to_string().contains(failure.hint.unwrap()), "{error}");
     }
-    // A longer name than the kernel takes is not sent.
+    // A name that is too long for the kernel is not sent.
     let mut tx = Transaction::new();
     let error = tx.add(&Chain::new(IP, "t", &long[..256])).unwrap_err();
     assert!(error.to_string().contains("255"), "{error}");
@@ -351,7 +352,7 @@ fn without_the_capability_nothing_is_applied_and_the_error_says_what_is_missing(
     let mut nft = connect(&sandbox);
     let before = whole(&mut nft);
     for expect in [false, true] {
-        // `run` works on a thread of its own, whose capabilities go with it.
+        // `run` works on a separate thread, whose capabilities end with it.
         let error = sandbox.run(|| {
             let mut tx = Transaction::new();
             tx.add(&Table::new(IP, "t")).unwrap();
@@ -377,7 +378,7 @@ fn what_does_not_fit_into_the_send_buffer_is_refused_before_it_is_sent() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let limit = fs::read_to_string("/proc/sys/net/core/wmem_max").unwrap();
-    // The kernel doubles what it is asked for, to account for its own use.
+    // The kernel doubles the requested size to account for its own use.
     let limit = 2 * limit.trim().parse::<usize>().unwrap();
     let before = whole(&mut nft);
     let mut tx = Transaction::new();
@@ -402,13 +403,13 @@ fn what_does_not_fit_into_the_send_buffer_is_refused_before_it_is_sent() {
     let text = report(&error);
     assert!(text.contains("net.core.wmem_max"), "{text}");
     assert!(whole(&mut nft) == before);
-    // The connection goes on.
+    // The connection can still be used.
     committed(&mut nft, |tx| {
         tx.add(&Table::new(IP, "t")).unwrap();
     });
 }
 
-/// What lacks a name stands for nothing, not for everything.
+/// A deletion without a name deletes nothing, instead of everything.
 #[test]
 fn a_deletion_without_a_name_deletes_nothing() {
     let sandbox = sandbox();
@@ -443,8 +444,7 @@ fn a_deletion_without_a_name_deletes_nothing() {
     assert_eq!(nft.generation().unwrap(), before);
 }
 
-/// The kernel takes what stands before a NUL for the whole name: `delete chain foo\0bar` would delete
-/// `foo`.
+/// The kernel ends a name at the first NUL: `delete chain foo\0bar` would delete `foo`.
 #[test]
 fn no_name_is_shortened() {
     let sandbox = sandbox();
@@ -484,15 +484,15 @@ fn no_name_is_shortened() {
         }
         assert!(tx.is_empty());
         for (error, operation) in [
-            (nft.table(IP, name).err(), "look a table up"),
-            (nft.chain(IP, "t", name).err(), "look a chain up"),
-            (nft.chain(IP, name, "foo").err(), "look a chain up"),
-            (nft.set(IP, "t", name).err(), "look a set up"),
+            (nft.table(IP, name).err(), "look up a table"),
+            (nft.chain(IP, "t", name).err(), "look up a chain"),
+            (nft.chain(IP, name, "foo").err(), "look up a chain"),
+            (nft.set(IP, "t", name).err(), "look up a set"),
             (
                 nft.rules(RuleFilter::chain(IP, "t", name)).err(),
                 "list rules",
             ),
-            // What is filtered here, as well.
+            // Including filters of the library.
             (nft.chains(Scope::table(IP, name)).err(), "list chains"),
             (nft.tables(Scope::table(IP, name)).err(), "list tables"),
             (nft.elements(IP, "t", name).err(), "list elements"),
@@ -507,7 +507,7 @@ fn no_name_is_shortened() {
     assert!(whole(&mut nft) == before);
 }
 
-/// An anonymous set is one rule's.
+/// An anonymous set belongs to one rule.
 #[test]
 fn an_anonymous_set_that_is_used_twice_is_explained() {
     let sandbox = sandbox();
@@ -530,5 +530,8 @@ fn an_anonymous_set_that_is_used_twice_is_explained() {
     });
     let failure = &error.failures[0];
     assert_eq!(failure.errno.name(), "EBUSY");
-    assert!(failure.hint.unwrap().contains("one rule, once"), "{error}");
+    assert!(
+        failure.hint.unwrap().contains("once, by one rule"),
+        "{error}"
+    );
 }

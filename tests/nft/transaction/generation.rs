@@ -20,7 +20,7 @@ fn a_commit_for_another_generation_applies_nothing() {
     tx.expect_generation(generation);
     assert_eq!(tx.expected_generation(), Some(generation));
 
-    // Somebody else is quicker.
+    // Another program is faster.
     committed(&mut connect(&sandbox), |tx| {
         tx.add(&Table::new(IP, "other")).unwrap();
     });
@@ -33,7 +33,7 @@ fn a_commit_for_another_generation_applies_nothing() {
     assert!(error.to_string().contains("read it again"), "{error}");
     assert!(whole(&mut nft) == before);
 
-    // Read again, it goes through, and once only.
+    // After another read it succeeds, and only once.
     tx.expect_generation(nft.generation().unwrap());
     commit(&mut nft, &tx);
     assert!(nft.chain_exists(IP, "t", "a").unwrap());
@@ -54,14 +54,14 @@ fn each_commit_is_one_generation() {
         content(tx);
     });
     assert_eq!(nft.generation().unwrap().number(), before.wrapping_add(1));
-    // One in which there is nothing to do is none.
+    // A commit without effects creates none.
     committed(&mut nft, |tx| {
         tx.add(&Table::new(IP, "t")).unwrap();
     });
     assert_eq!(nft.generation().unwrap().number(), before.wrapping_add(1));
 }
 
-/// A generation of another namespace has a number like any other.
+/// A generation of another namespace has an ordinary number.
 #[test]
 fn a_commit_for_a_generation_of_another_namespace_is_refused() {
     let (sandbox, elsewhere) = (sandbox(), sandbox());
@@ -95,7 +95,7 @@ fn a_commit_for_a_generation_of_another_namespace_is_refused() {
     assert!(nft.commit(&tx).unwrap_err().generation_moved());
 }
 
-/// The kernel tells a thread, not a process.
+/// The kernel reports a thread, not a process.
 #[test]
 fn a_generation_names_the_thread_and_so_the_process() {
     let sandbox = sandbox();
@@ -129,7 +129,7 @@ fn a_generation_names_the_thread_and_so_the_process() {
     assert_ne!(thread, std::process::id());
     match told {
         Some(told) if told == thread => assert_eq!(process, Some(std::process::id())),
-        // In a pid namespace of its own the numbers are others.
+        // In another pid namespace the numbers differ.
         told => assert!(
             told.is_some() && process != Some(thread),
             "{told:?} {process:?}"

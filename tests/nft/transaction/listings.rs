@@ -1,10 +1,10 @@
-//! Listings that are left early, or that a change runs across.
+//! Listings that are abandoned early, or that a change interrupts.
 
 use chainwright::nft::{List, Refreshed};
 
 use super::*;
 
-/// A table with this many chains beside its base chain.
+/// Creates a table with this many chains beside its base chain.
 fn many_chains(nft: &mut Connection, table: &'static str, count: usize) {
     for start in (0..count).step_by(5000) {
         committed(nft, |tx| {
@@ -37,7 +37,7 @@ fn a_listing_that_is_dropped_leaves_the_connection_usable() {
             tx.add(&Table::new(IP, "t")).unwrap();
         });
     }
-    // At its end it stays there.
+    // After its end it returns nothing more.
     let mut listing = nft.chains(Scope::all()).unwrap();
     while listing.next().unwrap().is_some() {}
     assert!(listing.next().unwrap().is_none());
@@ -53,7 +53,7 @@ fn a_listing_that_a_change_runs_across_is_an_error_and_never_a_short_list() {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            // One chain of the listed table comes and another goes, and the other way round.
+            // One chain of the listed table is added and another deleted, and the reverse.
             let kept = Chain::new(IP, "t", "rival");
             let (mut add, mut delete) = (Transaction::new(), Transaction::new());
             add.add(&kept)
@@ -80,8 +80,8 @@ fn a_listing_that_a_change_runs_across_is_an_error_and_never_a_short_list() {
             }) {
                 Ok(()) => {
                     whole += 1;
-                    // Of one generation: one of the two is there. (The kernel may list a chain
-                    // twice without saying so, if it is asked while a transaction is under way.)
+                    // From one generation: one of the two exists. (During a transaction the kernel
+                    // may list a chain twice without reporting it.)
                     assert_eq!(names.len(), CHAINS);
                     assert!(names.contains("rival") != names.contains("c0"));
                 }
@@ -91,13 +91,14 @@ fn a_listing_that_a_change_runs_across_is_an_error_and_never_a_short_list() {
             assert!(whole < 10_000, "nothing interrupted a listing");
         }
     });
-    // In peace it is whole.
+    // Without changes it is complete.
     let mut list = List::<Chain<'_>>::new(Scope::table(IP, "t"));
     assert_eq!(list.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
     assert_eq!(list.len(), CHAINS);
 }
 
-/// A list that is kept is of the generation that it says, though somebody commits at that moment.
+/// A kept list belongs to the generation that it names, even if another program commits at that
+/// moment.
 #[test]
 fn a_kept_list_is_of_the_generation_that_it_says() {
     const ROUNDS: usize = 1_500;
@@ -110,7 +111,7 @@ fn a_kept_list_is_of_the_generation_that_it_says() {
     thread::scope(|scope| {
         let rival = scope.spawn(|| {
             // One more chain each time that the list is about to be refreshed, a bit sooner or
-            // later. (A chain that is deleted would make the kernel list others twice.)
+            // later. (Deleting a chain would make the kernel list others twice.)
             for number in 1..=ROUNDS {
                 let mut tx = Transaction::new();
                 tx.add(&Chain::new(IP, "t", format!("r{number}"))).unwrap();
@@ -128,7 +129,7 @@ fn a_kept_list_is_of_the_generation_that_it_says() {
         for number in 1..=ROUNDS {
             round.store(number, Ordering::Release);
             match list.refresh(&mut nft) {
-                // The kernel's order is that in which the chains were made.
+                // The kernel lists chains in order of creation.
                 Ok(_) => {
                     let commits = list.generation().unwrap().number().wrapping_sub(base) as usize;
                     assert_eq!(list.len(), 1 + commits);

@@ -1,9 +1,9 @@
-//! Whole or not at all, to whoever looks.
+//! Every observer sees a transaction completely or not at all.
 
 use super::*;
 
-/// How often observers that ask for a chain in a tight loop miss it, while `change` is made, step
-/// by step, until `enough` commits, looks and misses have come together.
+/// Counts how often observers that look a chain up in a tight loop miss it, while `change` is made
+/// step by step, until `enough` returns true for the numbers of commits, look-ups and misses.
 #[track_caller]
 fn missed(
     change: &[&dyn Fn(&mut Transaction)],
@@ -35,7 +35,7 @@ fn missed(
         }
     };
     thread::scope(|scope| {
-        // More of them than there often are processors, so that some stand still in mid-look.
+        // More than the usual number of processors, so that some are suspended during a look-up.
         let observers = [(); 3].map(|()| connect(&sandbox));
         let observers = observers.map(|observer| scope.spawn(|| look(observer)));
         let _stop = OnDrop(|| stop.store(true, Ordering::Relaxed));
@@ -60,7 +60,7 @@ fn missed(
     misses.into_inner()
 }
 
-/// Whether the chain is there at every look, through at least 1,000 commits and 10,000 looks.
+/// Whether the chain exists in every look-up, during at least 1,000 commits and 10,000 look-ups.
 fn is_never_missed(change: &dyn Fn(&mut Transaction)) -> bool {
     missed(&[change], |commits, looks, _| {
         commits >= 1000 && looks >= 10_000
@@ -103,8 +103,8 @@ fn a_chain_is_never_missed_while_it_is_replaced_by_one_of_its_name() {
     }));
 }
 
-/// The kernel answers a look without a lock: in some of a million looks, a commit falls between its
-/// look at the generation and its look into the table. That must not be taken for an absence.
+/// The kernel answers a look-up without a lock: in some of a million, a commit happens between its
+/// reads of the generation and of the table. That must not be mistaken for a missing chain.
 #[test]
 fn a_chain_is_not_missed_for_a_race_in_the_kernel() {
     let small = |tx: &mut Transaction| {
@@ -118,7 +118,7 @@ fn a_chain_is_not_missed_for_a_race_in_the_kernel() {
     assert_eq!(misses, 0);
 }
 
-/// The observer of the tests above does see a gap where there is one.
+/// The observer of the tests above does detect a gap.
 #[test]
 fn a_chain_is_missed_while_its_table_is_replaced_in_two_steps() {
     let misses = missed(&[&delete_table, &add_table], |_, _, misses| misses > 0);

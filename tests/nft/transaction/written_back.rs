@@ -1,4 +1,4 @@
-//! Rules are written back as they were listed.
+//! Listed rules are written back unchanged.
 
 use chainwright::nft::expr::Decoded;
 use chainwright::nft::{Compat, RuleRef};
@@ -6,7 +6,7 @@ use chainwright::nft::{Compat, RuleRef};
 use super::*;
 use crate::common::save;
 
-/// Whether a rule uses a set that only it can use.
+/// Whether a rule uses an anonymous set.
 fn has_a_set_of_its_own(rule: &RuleRef<'_>) -> bool {
     rule.expressions().into_iter().flatten().any(|expression| {
         matches!(expression.unwrap().decode().unwrap(),
@@ -14,7 +14,7 @@ fn has_a_set_of_its_own(rule: &RuleRef<'_>) -> bool {
     })
 }
 
-/// Writes every rule of a ruleset back into a new chain of its table, and lists it there; the
+/// Writes every rule of a ruleset to a new chain of its table, and lists it there. Returns the
 /// number of rules, and the names of their expressions.
 #[track_caller]
 fn written_back(sandbox: &Sandbox) -> (usize, HashSet<String>) {
@@ -24,7 +24,7 @@ fn written_back(sandbox: &Sandbox) -> (usize, HashSet<String>) {
         bytes.unwrap_or_default().to_vec()
     };
     let mut names = HashSet::new();
-    // Of each table: the rules as they are to be written, and their expressions' bytes.
+    // For each table: the rules to write, and their expressions' bytes.
     type Expected = (Rule<'static>, Vec<u8>);
     let mut listed: Vec<((Family, String), Vec<Expected>)> = Vec::new();
     let listing = nft.rules(Scope::all()).unwrap();
@@ -59,7 +59,7 @@ fn written_back(sandbox: &Sandbox) -> (usize, HashSet<String>) {
             .unwrap();
         for (rule, _) in rules {
             tx.add(rule).unwrap();
-            // In pieces that fit into an ordinary user's send buffer.
+            // In pieces that fit into the send buffer of a user without privileges.
             if tx.byte_length() > 150_000 {
                 commit(&mut nft, &tx);
                 tx.clear();
@@ -89,7 +89,7 @@ fn rules_that_iptables_wrote_are_written_back_byte_for_byte() {
     Tools::new(&sandbox).load_iptables_nft(&save);
     let rules = save.lines().filter(|line| line.starts_with('[')).count();
     assert_eq!(written_back(&sandbox).0, rules);
-    // The tool reads the copies as it reads the originals.
+    // The tool reads the copies like the originals.
     let saved = Tools::new(&sandbox).save("iptables-nft-save -c");
     let saved: HashSet<_> = saved.lines().collect();
     for line in save.lines().filter(|line| line.starts_with('[')) {

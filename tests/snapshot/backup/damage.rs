@@ -1,4 +1,4 @@
-//! Files that were damaged: the checksum says so.
+//! Damaged files: the checksum detects them.
 
 use chainwright::nft::Connection;
 use chainwright_testing::Sandbox;
@@ -6,7 +6,7 @@ use chainwright_testing::Sandbox;
 use super::*;
 use crate::common::random::Random;
 
-/// A namespace with a ruleset that is looked at again in the end.
+/// A namespace whose ruleset is compared again at the end.
 struct Bystander {
     nft: Connection,
     generation: Generation,
@@ -47,7 +47,8 @@ fn a_truncated_file_is_refused() {
                 },
                 _,
             ) => *found == length as u64 && *expected > *found && *expected <= bytes.len() as u64,
-            // Its end was taken for the checksum: the header does not say how long its names are.
+            // Its end was read as the checksum: the header does not contain the total length of its
+            // names.
             (FileError::Altered { .. }, length) => length + 400 > bytes.len(),
             _ => false,
         };
@@ -117,14 +118,14 @@ fn other_files_are_told_apart() {
         let error = place.refused(other);
         assert!(matches!(error, FileError::Foreign { .. }), "{error:?}");
     }
-    // As a machine of the other byte order writes them.
+    // As written by a machine with the other byte order.
     let mut swapped = bytes.clone();
     for at in [8, 12, 16, 20] {
         swapped[at..at + 4].reverse();
     }
     let error = place.refused(&swapped);
     assert!(matches!(error, FileError::ByteOrder { .. }), "{error:?}");
-    // As a newer version of the crate does.
+    // As written by a newer version of the crate.
     for version in [0, 2, u32::MAX] {
         let mut parts = Parts::of(&bytes);
         parts.set(8, &version.to_ne_bytes());
@@ -133,7 +134,7 @@ fn other_files_are_told_apart() {
             error => panic!("{error:?}"),
         }
     }
-    // What is no file, or not there.
+    // Not a file, or missing.
     for path in [place.0.path().to_owned(), place.0.path().join("nothing")] {
         match Snapshot::load(&path).unwrap_err() {
             FileError::Io { path: named, .. } => assert_eq!(named, path),

@@ -1,4 +1,4 @@
-//! Files that somebody made by hand: the checksum fits.
+//! Files made by hand with a matching checksum.
 
 use std::cell::{Cell, RefCell};
 
@@ -30,7 +30,7 @@ fn attribute(kind: u16, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Loads in bounded memory: the most heap that there was at once, in bytes.
+/// Loads in bounded memory, and returns the error.
 #[track_caller]
 fn refused_cheaply(place: &Place, bytes: &[u8]) -> FileError {
     fs::write(place.path(), bytes).unwrap();
@@ -38,7 +38,7 @@ fn refused_cheaply(place: &Place, bytes: &[u8]) -> FileError {
     let heap = allocation_counter::measure(|| {
         error = Snapshot::load(place.path()).err();
     });
-    // The read buffer takes one of them, room for the longest message 4 MiB at most.
+    // The read buffer takes one of them, space for the longest message at most 4 MiB.
     assert!(heap.bytes_max < 8 << 20, "{heap:?}");
     error.expect("it is refused")
 }
@@ -68,7 +68,7 @@ fn lengths_that_lie_are_refused() {
             "{wrong}: {error:?}"
         );
     }
-    // Their length.
+    // The length of the messages.
     for wrong in [
         0,
         1,
@@ -88,7 +88,7 @@ fn lengths_that_lie_are_refused() {
             error => panic!("{wrong}: {error:?}"),
         }
     }
-    // Those of the names.
+    // The lengths of the names.
     for at in [FIXED, FIXED + 2] {
         for wrong in [1, 8, 0x1000, 0xffff_u16] {
             let mut content = parts().content();
@@ -103,7 +103,7 @@ fn lengths_that_lie_are_refused() {
             );
         }
     }
-    // Those of messages; what comes behind is then read from somewhere else.
+    // The lengths of messages; later ones are then read from wrong positions.
     for number in 0..count as usize {
         let whole = parts().messages[number].len() as u32;
         for wrong in [
@@ -131,7 +131,7 @@ fn lengths_that_lie_are_refused() {
             );
         }
     }
-    // A message of the greatest length that is in the file, and none of the nf_tables.
+    // A message of the greatest length in the file, and not of nf_tables.
     for (length, refused) in [(1 << 20, true), ((1 << 20) + 4, true)] {
         let mut parts = parts();
         parts.messages = vec![message(0xa00, 2, &vec![0; length - 20])];
@@ -151,7 +151,7 @@ fn bytes_between_the_messages_and_the_checksum_are_refused() {
             "{more}: {error:?}"
         );
     }
-    // Nothing but the header's fixed part.
+    // Only the header's fixed part.
     for length in [FIXED, FIXED + 2, FIXED + 4] {
         let mut parts = Parts::of(&file_of(&snapshot_of("")));
         parts.kernel.clear();
@@ -188,7 +188,7 @@ fn what_is_no_ruleset_is_refused() {
     };
     assert!(place.load(&alone.counted().file()).is_ok());
 
-    // Types that are no objects: requests, deletions, other subsystems, netlink's own.
+    // Types that are not objects: requests, deletions, other subsystems, netlink's own.
     for kind in [
         0xa01, 0xa02, 0xa05, 0xa06, 0xa08, 0xaff, 0x100, 0, 2, 3, 0x10, 0xffff,
     ] {
@@ -198,7 +198,7 @@ fn what_is_no_ruleset_is_refused() {
             "{kind:x}"
         );
     }
-    // Objects before what they are in, or without it.
+    // Objects before their table, chain or set, or without it.
     for number in 1..parts.messages.len() {
         let mut messages = parts.messages.clone();
         messages.swap(0, number);
@@ -212,7 +212,7 @@ fn what_is_no_ruleset_is_refused() {
     let moved = messages.remove(rule);
     messages.insert(1, moved);
     assert_eq!(refuse(messages), 1);
-    // Of another family.
+    // From another family.
     let mut messages = parts.messages.clone();
     messages[1][16] = 10;
     assert_eq!(refuse(messages), 1);
@@ -251,13 +251,13 @@ fn a_table_outside_of_the_scope_is_refused() {
     }
 }
 
-/// Expressions in one another, as deep as their lengths allow: deeper than any kernel makes them.
+/// Expressions nested as deeply as their lengths allow: deeper than any kernel does.
 #[test]
 fn deep_nesting_is_refused() {
     let place = Place::new();
     let mut parts = Parts::of(&file_of(&snapshot_of(SMALL)));
     let rule = parts.messages.iter().position(|m| m[4] == 6).unwrap();
-    // NFTA_DYNSET_EXPR and NFTA_INNER_EXPR hold an expression: NFTA_EXPR_NAME, NFTA_EXPR_DATA.
+    // NFTA_DYNSET_EXPR and NFTA_INNER_EXPR contain an expression: NFTA_EXPR_NAME, NFTA_EXPR_DATA.
     for (name, kind) in [(&b"dynset\0"[..], 7), (b"inner\0", 5)] {
         let mut nested = Vec::new();
         loop {
@@ -280,22 +280,22 @@ fn deep_nesting_is_refused() {
     }
 }
 
-/// What is done to a file before it gets a checksum that fits.
+/// A change to a file before it gets a matching checksum.
 #[derive(Debug, Clone)]
 enum Mutation {
     /// Another byte in a message.
     Byte(Index, Index, u8),
-    /// Another 16-bit number at an even place in a message: lengths and types are such.
+    /// Another 16-bit number at an even position in a message, such as a length or type.
     Half(Index, Index, u16),
-    /// A message twice, at another place.
+    /// A message repeated at another position.
     Twice(Index, Index),
     Remove(Index),
     Swap(Index, Index),
-    /// Bytes of one message over those of another.
+    /// Bytes of one message copied over those of another.
     Splice(Index, Index, Index),
-    /// Fewer bytes in a message, which says so.
+    /// A message shortened with a matching length.
     Shorten(Index, Index),
-    /// A byte of the header's fixed part behind the version and the byte order.
+    /// A byte of the header's fixed part after the version and the byte order.
     Header(Index, u8),
 }
 
@@ -332,7 +332,7 @@ fn mutate(parts: &Parts, mutations: &[Mutation]) -> Vec<u8> {
             }
             Mutation::Half(number, at, half) => {
                 let message = &mut messages[number.index(count)];
-                // Not the message's own length: that mostly ends it all.
+                // Not the message's own length, which mostly ends the parsing.
                 let at = 4 + 2 * at.index((message.len() - 4) / 2);
                 message[at..at + 2].copy_from_slice(&half.to_ne_bytes());
             }
@@ -402,14 +402,14 @@ fn of_whatever_is_loaded_everything_can_be_read() {
                     loaded.update(|count| count + 1);
                     let nft = &mut *nft.borrow_mut();
                     walk(&snapshot);
-                    // What was written of it is loaded again, and is then the same.
+                    // It is saved and loaded again, with the same result.
                     let Ok(()) = snapshot.save(place.path()) else {
                         panic!("it cannot be saved");
                     };
                     let again = Snapshot::load(place.path()).unwrap();
                     assert_eq!(again.to_string(), snapshot.to_string());
                     assert_eq!(again.byte_length(), snapshot.byte_length());
-                    // The kernel takes it, or refuses it whole.
+                    // The kernel accepts it, or refuses it completely.
                     let before = nft.generation().unwrap();
                     match snapshot.restore(nft) {
                         Ok(_) => restored.update(|count| count + 1),

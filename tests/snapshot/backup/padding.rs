@@ -1,5 +1,5 @@
-//! What a kernel lists that puts padding before numbers of 64 bits (`NFTA_*_PAD`, on machines without efficient
-//! unaligned access) is the same as what other kernels list. Whether there is padding depends on where a message starts.
+//! The listing of a kernel with padding before 64-bit numbers (`NFTA_*_PAD`, on machines without efficient unaligned
+//! access) is equivalent to that of other kernels. Padding depends on a message's start position.
 
 use chainwright::iptables::text::SaveOptions;
 use chainwright::iptables::{self, Tables};
@@ -12,7 +12,7 @@ use chainwright_testing::FakeKernel;
 
 use super::*;
 
-/// All that has a number of 64 bits.
+/// All objects with 64-bit numbers.
 const WIDE: &str = "table inet wide {
     counter n { packets 1 bytes 2; }
     quota q { over 1 mbytes used 7 bytes; }
@@ -47,10 +47,10 @@ const SAVED: &str = "*filter
 COMMIT
 ";
 
-/// What attributes are.
+/// The kind of attributes.
 #[derive(Clone, Copy)]
 enum These {
-    /// An object's or an expression's, with the padding, the numbers of 64 bits, and what holds others.
+    /// Attributes of an object or expression: the padding, the 64-bit numbers, and the nested ones.
     Group(u16, &'static [u16], &'static [(u16, These)]),
     Expressions,
     Expression,
@@ -81,7 +81,7 @@ const ELEMENT: These = Group(
     ],
 );
 
-/// What an object's message holds.
+/// The attributes of an object's message.
 fn of_message(kind: u8) -> These {
     match kind {
         NFT_MSG_NEWTABLE => Group(NFTA_TABLE_PAD, &[NFTA_TABLE_HANDLE], &[]),
@@ -128,7 +128,7 @@ fn of_expression(name: &[u8]) -> These {
     }
 }
 
-/// Puts padding before numbers of 64 bits, where `here` says so.
+/// Inserts padding before 64-bit numbers if `here` returns true.
 fn padded(bytes: &[u8], these: These, here: &mut dyn FnMut() -> bool) -> Vec<u8> {
     let mut out = Vec::new();
     for attribute in Attributes::new(bytes) {
@@ -174,7 +174,7 @@ fn padded(bytes: &[u8], these: These, here: &mut dyn FnMut() -> bool) -> Vec<u8>
     out
 }
 
-/// All that is made of a snapshot.
+/// Everything that is derived from a snapshot.
 fn read(place: &Place, bytes: &[u8]) -> Vec<(String, String)> {
     let snapshot = || place.load(bytes).unwrap();
     let mut all = Vec::new();
@@ -257,7 +257,7 @@ fn padding_is_never_seen() {
         .unwrap();
     nft.commit(&tx).unwrap();
     let snapshot = nft.snapshot(Scope::all()).unwrap();
-    // Kernels without flowtables are there, too.
+    // The kernel may lack flowtables, so use the model.
     let mut model = FakeKernel::new().connect().unwrap();
     let mut tx = Transaction::new();
     snapshot.write_to(&mut tx).unwrap();
@@ -274,7 +274,7 @@ fn padding_is_never_seen() {
 fn padding_is_not_seen_in(plain: &[u8]) {
     let (place, other) = (Place::new(), Place::new());
     let expected = read(&place, plain);
-    // Everywhere, and at every second place.
+    // Everywhere, and at every second position.
     for step in [1, 2, 2, 3] {
         let mut number = usize::from(step == 2);
         let mut inserted = 0;
@@ -295,7 +295,7 @@ fn padding_is_not_seen_in(plain: &[u8]) {
         for (found, expected) in read(&other, &with).iter().zip(&expected) {
             assert_eq!(found, expected);
         }
-        // They are the same.
+        // Both are equal.
         let (one, two) = (place.load(plain).unwrap(), other.load(&with).unwrap());
         for (one, two) in [(&one, &two), (&two, &one)] {
             for counters in [false, true] {

@@ -1,4 +1,4 @@
-//! Saving: who may read the file, what is replaced, and what becomes of the old one if it fails.
+//! Saving: the file's permissions, what it replaces, and the old file after a failure.
 
 use std::fs::Permissions;
 use std::io;
@@ -25,13 +25,13 @@ fn a_file_is_its_owners_alone() {
     one.save(place.path()).unwrap();
     let mode = || fs::metadata(place.path()).unwrap().mode() & 0o7777;
     assert_eq!(mode(), 0o600);
-    // Also where one that all could read was before.
+    // Even if it replaces a file that everyone could read.
     fs::set_permissions(place.path(), Permissions::from_mode(0o666)).unwrap();
     let mut before = fs::File::open(place.path()).unwrap();
     two.save(place.path()).unwrap();
     assert_eq!(mode(), 0o600);
     assert_eq!(place.names(), ["backup"]);
-    // Who had the old one open reads the old one.
+    // A process that has the old file open still reads the old one.
     let mut old = Vec::new();
     before.read_to_end(&mut old).unwrap();
     assert_eq!(Parts::of(&old).messages, Parts::of(&file_of(&one)).messages);
@@ -77,12 +77,12 @@ fn only_a_regular_file_is_replaced() {
         ("lost", "nowhere"),
     ] {
         symlink(target, at(name)).unwrap();
-        refused(name, NotRegular::Link, "give the path that it points to");
+        refused(name, NotRegular::Link, "use the path that it points to");
         assert_eq!(fs::read_link(at(name)).unwrap(), Path::new(target));
     }
     assert_eq!(fs::read(at("target")).unwrap(), b"somebody's");
 
-    // A device can be made by root alone, and be mounted here by all. Nothing else is renamed onto a mount.
+    // Only root can create a device, but any user can mount one here. A rename onto a mount is refused.
     fs::write(at("device"), "").unwrap();
     apart(|| {
         let none = None::<&str>;
@@ -97,7 +97,7 @@ fn only_a_regular_file_is_replaced() {
         refused("device", NotRegular::Device, "is a device");
     });
 
-    // Nothing is left beside them, and a file in their place is replaced.
+    // No other files are left, and a file in their place is replaced.
     let mut names = [
         "device",
         "directory",
@@ -115,7 +115,7 @@ fn only_a_regular_file_is_replaced() {
     assert_eq!(place.names(), names);
 }
 
-/// Why a save failed, and that the error names the path.
+/// The reason of a failed save. Checks that the error names the path.
 #[track_caller]
 fn failure(snapshot: &Snapshot, path: &Path) -> (&'static str, io::Error) {
     match snapshot.save(path).unwrap_err() {
@@ -149,7 +149,7 @@ fn a_place_that_is_none_is_named() {
     assert_eq!(place.names(), ["backup"]);
 }
 
-/// Runs this on a thread whose capabilities and mounts are its own.
+/// Runs a function on a thread with its own capabilities and mounts.
 fn apart(work: impl FnOnce() + Send) {
     thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -188,10 +188,10 @@ fn an_old_file_survives_a_directory_that_cannot_be_written() {
             caps::drop(None, CapSet::Effective, capability).unwrap();
         }
         let (action, error) = failure(&two, &place.path());
-        assert_eq!(action, "make a file beside");
+        assert_eq!(action, "create a file next to");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         still();
-        // One that can be written and not read: it could not be made durable.
+        // A directory that can be written and not read: the file could not be made durable.
         fs::set_permissions(place.0.path(), Permissions::from_mode(0o300)).unwrap();
         let (action, error) = failure(&two, &place.path());
         assert_eq!(action, "open the directory of");
@@ -200,7 +200,7 @@ fn an_old_file_survives_a_directory_that_cannot_be_written() {
     fs::set_permissions(place.0.path(), Permissions::from_mode(0o700)).unwrap();
     still();
 
-    // A file system for reading only.
+    // A read-only file system.
     apart(|| {
         mount_tmpfs(place.0.path(), "mode=0700");
         one.save(place.path()).unwrap();
@@ -215,7 +215,7 @@ fn an_old_file_survives_a_directory_that_cannot_be_written() {
         )
         .unwrap();
         let (action, error) = failure(&two, &place.path());
-        assert_eq!(action, "make a file beside");
+        assert_eq!(action, "create a file next to");
         assert_eq!(error.kind(), io::ErrorKind::ReadOnlyFilesystem);
         assert!(fs::read(place.path()).unwrap() == before);
     });
@@ -237,11 +237,11 @@ fn an_old_file_survives_a_full_disk() {
             assert_eq!(action, "write");
             assert_eq!(error.kind(), io::ErrorKind::StorageFull);
             assert!(fs::read(place.path()).unwrap() == before);
-            // What was begun is gone: the next try has as much room.
+            // The partial file is removed: the next attempt has the same space.
             assert_eq!(place.names(), ["backup"]);
         }
-        // There is still room for what fits. A process that another test forks at the moment holds all open
-        // files until its exec, and so the room of one that is gone.
+        // There is still space for a smaller file. A process that another test forks at that moment holds
+        // all open files until its exec, and so the space of a removed one.
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(20) && one.save(place.path()).is_err() {
             thread::sleep(Duration::from_millis(10));
@@ -251,7 +251,7 @@ fn an_old_file_survives_a_full_disk() {
     });
 }
 
-/// As with a quota: `ulimit -f`, in a process of its own, because it holds for all threads.
+/// Like a quota: `ulimit -f`, in a separate process, because it applies to all threads.
 #[test]
 fn an_old_file_survives_a_limit_of_file_size() {
     const PLACE: &str = "CHAINWRIGHT_TEST_LIMITED";

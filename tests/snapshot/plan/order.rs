@@ -1,4 +1,5 @@
-//! Base chains of one priority at a hook: the kernel calls the newest first, and a change keeps the order.
+//! Base chains with one priority at a hook: the kernel calls the newest first, and a change keeps the
+//! order.
 
 use std::net::UdpSocket;
 
@@ -9,9 +10,10 @@ use chainwright_testing::Sandbox;
 use super::*;
 use crate::common::sandbox;
 
-/// Chains that all see a packet, and note it behind what the others noted: `@` is the chain's place.
+/// The rules of a chain that sees each packet, and appends its digit to the mark: `@` is the chain's
+/// position.
 fn noting(number: u32) -> String {
-    // The last digit of the mark is the newest note. The longest first, so that one rule matches.
+    // The last digit of the mark is the newest. The longest first, so that one rule matches.
     let mut rules = String::new();
     let others: Vec<u32> = (1..=3).filter(|other| *other != number).collect();
     let (one, two) = (others[0], others[1]);
@@ -22,7 +24,7 @@ fn noting(number: u32) -> String {
     rules
 }
 
-/// Three chains: their tables, what they are, and how packets come to them.
+/// Three chains: their tables, their types, and how packets reach them.
 struct Case {
     chains: [(&'static str, &'static str); 3],
     hook: &'static str,
@@ -71,7 +73,7 @@ impl Case {
         )
     }
 
-    /// Everything, and a chain that sees the notes.
+    /// Everything, and a chain that reads the marks.
     fn text(&self) -> String {
         let mut text: String = (0..3).map(|number| self.chain(number)).collect();
         text += "add table inet last
@@ -83,7 +85,7 @@ impl Case {
         text + &format!("add rule inet last {last} meta mark != 0 add @seen {{ meta mark }}\n")
     }
 
-    /// In which order a packet meets them: of nat chains the one that it meets first alone.
+    /// The order in which a packet meets them: for nat chains only the first one.
     fn order(&self, sandbox: &Sandbox) -> String {
         let tools = Tools::new(sandbox);
         tools.run("nft flush set inet last seen");
@@ -113,7 +115,7 @@ impl Case {
             .to_owned()
     }
 
-    /// The packets of each chain.
+    /// The packet counts of each chain.
     fn counted(&self, tools: &Tools<'_>) -> Vec<u64> {
         let of_chain = |&(table, chain): &(&str, &str)| {
             let text = tools.run(&format!("nft list chain {table} {chain}"));
@@ -203,7 +205,7 @@ fn exact_but_counters() -> PlanOptions {
 }
 
 impl Case {
-    /// As `counted`; 0 of a chain that is not there.
+    /// Like `counted`; 0 for a missing chain.
     fn counted_if_there(&self, tools: &Tools<'_>) -> Vec<u64> {
         let all = tools.run("nft list ruleset");
         let is_there = |name: &str| all.contains(&format!("chain {name} {{"));
@@ -227,7 +229,7 @@ impl Case {
     }
 }
 
-/// Of one table the order is listed: it is compared, and put right where nothing else differs.
+/// The listing of one table shows the order: it is compared, and corrected even if nothing else differs.
 #[test]
 fn another_order_of_calling_is_a_difference() {
     const KINDS: [(&str, &str); 7] = [
@@ -275,7 +277,7 @@ fn another_order_of_calling_is_a_difference() {
         let plan = nft.reconcile(&desired, PlanOptions::default()).unwrap();
         let text = plan.to_string();
         let why = format!(
-            "make chain {family} t c anew: it is to be called before chain {family} t b (hook "
+            "recreate chain {family} t c: it must be called before chain {family} t b (hook "
         );
         assert!(text.starts_with(&why), "{text}");
         assert_eq!(plan.replaced.len(), 1, "{:?}", plan.replaced);
@@ -288,7 +290,7 @@ fn another_order_of_calling_is_a_difference() {
         );
         assert!(now.plan(&desired, exact()).unwrap().is_empty());
     }
-    // Chains that do not meet are not compared: other priorities, hooks, devices.
+    // Chains that do not see the same packets are not compared: other priorities, hooks, devices.
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     tools.run_with(
@@ -317,7 +319,8 @@ fn another_order_of_calling_is_a_difference() {
     assert!(now.plan(&desired, exact()).unwrap().is_empty());
 }
 
-/// Many moves cost the kernel more than the chain anew: it passes the chain's rules to each handle.
+/// Many moves cost the kernel more than recreating the chain: it searches the chain's rules for each
+/// handle.
 #[test]
 fn a_chain_is_written_anew_where_that_is_cheaper_and_goes_on_counting() {
     for (number, shuffled, is_anew) in [
@@ -325,7 +328,7 @@ fn a_chain_is_written_anew_where_that_is_cheaper_and_goes_on_counting() {
         (6_000, true, true),
         (6_000, false, false),
     ] {
-        // In the model, for an ordinary user's transactions are limited.
+        // With the model, because transactions of a user without privileges are limited.
         let mut nft = FakeKernel::new().connect().unwrap();
         let rule = |at: u64, packets: u64| {
             let mut rule = Rule::new(Family::IP, "t", "c").with(&Counter::new(packets, 7));
@@ -381,7 +384,7 @@ fn a_chain_is_written_anew_where_that_is_cheaper_and_goes_on_counting() {
     }
 }
 
-/// What stands in anonymous sets and bound chains comes along.
+/// A moved rule keeps the content of its anonymous sets and bound chains.
 #[test]
 fn a_rule_that_moves_takes_what_belongs_to_it_along() {
     let body = |rules: &str| {

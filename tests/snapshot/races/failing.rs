@@ -1,16 +1,16 @@
-//! Snapshots while transactions fail, which the kernel takes back.
+//! Snapshots while transactions fail, which the kernel rolls back.
 
 use chainwright::nft::{CommitError, StatefulObject};
 
 use super::*;
 
-/// Tables with many objects of every kind behind one another.
+/// Consecutive tables with many objects of every kind.
 fn many(tables: &[&'static str]) -> Sandbox {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     for &table in tables {
         committed(&mut nft, |tx| _ = tx.add(&Table::new(IP, table)).unwrap());
-        // Nothing leads to these, and nothing is in them.
+        // Nothing refers to these, and they are empty.
         committed_in_parts(&mut nft, 600, |tx, number| {
             let name = format!("{table}-empty{number:04}");
             tx.add(&Chain::new(IP, table, &name)).unwrap();
@@ -37,7 +37,7 @@ fn many(tables: &[&'static str]) -> Sandbox {
                 .unwrap();
         });
     }
-    // Behind the others, because new tables go to the end.
+    // After the others, because new tables are appended.
     committed_in_parts(&mut nft, 600, |tx, number| {
         let name = format!("t{number:04}");
         tx.add(&Table::new(Family::IP6, &name)).unwrap();
@@ -45,7 +45,7 @@ fn many(tables: &[&'static str]) -> Sandbox {
     sandbox
 }
 
-/// Everything in the snapshot, by name; what is there twice stands there twice.
+/// Everything in the snapshot, by name; duplicates are listed twice.
 fn everything(snapshot: &Snapshot) -> Vec<String> {
     let mut all = Vec::new();
     for table in snapshot.tables() {
@@ -76,7 +76,7 @@ fn everything(snapshot: &Snapshot) -> Vec<String> {
     all
 }
 
-/// A transaction that prepares this and then fails.
+/// A transaction that makes these preparations and then fails.
 fn failing(fill: impl FnOnce(&mut Transaction)) -> Transaction {
     let mut tx = Transaction::new();
     fill(&mut tx);
@@ -84,8 +84,8 @@ fn failing(fill: impl FnOnce(&mut Transaction)) -> Transaction {
     tx
 }
 
-/// Takes snapshots while this transaction fails over and over: those that are said to be whole hold
-/// every object once.
+/// Takes snapshots while this transaction fails repeatedly: those reported as complete contain every
+/// object once.
 #[track_caller]
 fn whole_while_failing(sandbox: &Sandbox, tx: Transaction) {
     let (stop, failures) = (AtomicBool::new(false), AtomicU32::new(0));
@@ -145,10 +145,10 @@ fn whole_while_failing(sandbox: &Sandbox, tx: Transaction) {
     assert!(whole > 0, "{refused} refused");
 }
 
-/// How many snapshots are taken of each.
+/// Number of snapshots of each kind.
 const READINGS: usize = 25;
 
-/// What the failing transaction prepares, in the first table and in front of others.
+/// Number of objects that the failing transaction prepares, in the first table and before others.
 const PREPARED: usize = 150;
 
 #[test]
@@ -200,7 +200,7 @@ fn a_snapshot_is_whole_while_sets_fail() {
 }
 
 /// The kernel counts prepared objects of one table among those of the next that it has sent already,
-/// also if only that table is asked for (Linux 6.18).
+/// even if only that table is requested (Linux 6.18).
 #[test]
 fn a_snapshot_is_whole_while_objects_fail() {
     let sandbox = many(&["a", "b"]);
@@ -216,7 +216,7 @@ fn a_snapshot_is_whole_while_objects_fail() {
     );
 }
 
-/// The set's table grows and shrinks under the dump.
+/// The set's hash table grows and shrinks during the dump.
 #[test]
 fn a_snapshot_is_whole_while_elements_fail() {
     let sandbox = many(&["a", "b"]);

@@ -1,12 +1,12 @@
-//! Rules that do not fit where others do.
+//! Rules that are too long where others fit.
 
 use chainwright::nft::Compat;
 use chainwright::nft::expr::{Log, Match};
 
 use super::*;
 
-/// A rule that a listing shows in this many expressions: comments of iptables take 300 bytes each,
-/// and little room in the kernel; a rule has 128 expressions at most.
+/// A rule that a listing shows with this many expressions: comments of iptables take 300 bytes each,
+/// and little space in the kernel; a rule has at most 128 expressions.
 fn commented(table: &'static str, chain: &'static str, count: usize) -> Rule<'static> {
     let mut rule = Rule::new(IP, table, chain);
     rule.compat = Some(Compat {
@@ -54,12 +54,12 @@ fn a_rule_too_large_for_a_reply_is_noticed() {
         assert!(snapshot.chain(IP, "t", "before").is_some());
         assert_eq!(error.into_snapshot().unwrap().tables().len(), 1);
     }
-    // Without it all is well again.
+    // Without the rule everything works again.
     committed(&mut nft, |tx| _ = tx.flush_chain(IP, "t", "large").unwrap());
     assert!(nft.snapshot(Scope::all()).is_ok());
 }
 
-/// A rule with log prefixes: longer than a page, in listings only.
+/// A rule with log prefixes: longer than a page, only in listings.
 fn logging(table: &'static str, chain: &'static str, count: usize) -> Rule<'static> {
     let mut rule = Rule::new(IP, table, chain);
     let prefix = "p".repeat(120);
@@ -72,8 +72,8 @@ fn logging(table: &'static str, chain: &'static str, count: usize) -> Rule<'stat
     rule
 }
 
-/// So many chains of eight rules that it is cheaper to ask for each chain's (see `cost` in `read.rs`),
-/// over the socket whose replies are a page long.
+/// So many chains of eight rules that it is cheaper to request each chain's rules (see `cost` in
+/// `read.rs`), over the socket whose replies are a page long.
 #[test]
 fn rules_longer_than_a_page_are_found_in_short_chains() {
     let sandbox = sandbox();
@@ -113,7 +113,8 @@ fn rules_longer_than_a_page_are_found_in_short_chains() {
         tx.add(&Chain::new(IP, "t", "longest")).unwrap();
         tx.add(&commented("t", "longest", 100)).unwrap();
     });
-    // In the sandbox, where the second socket is of the same namespace; and here, where there is none.
+    // In the sandbox, where the second socket has the same namespace; and here, where it does not
+    // exist.
     let inside = sandbox
         .run(|| Connection::open().unwrap().snapshot(Scope::all()))
         .unwrap();

@@ -6,8 +6,8 @@ use chainwright::nft::Generation;
 
 use super::*;
 
-/// A witness of restorations: its table is in the scope and not in the snapshot, so that each takes it
-/// away. It replaces one table by the next, which fails if the one is gone.
+/// Detects restorations: its table is in the scope and not in the snapshot, so each restoration
+/// removes it. It replaces one table by the next, which fails if the former is gone.
 struct Witness {
     number: u32,
     vanished: u32,
@@ -32,8 +32,8 @@ impl Witness {
     }
 }
 
-/// A restoration while another process commits: it happens after one of the changes and before the
-/// next, or not at all. The other finds its table gone once for each that happened.
+/// Restorations while another process commits: each happens after one of the changes and before the
+/// next, or not at all. The other process finds its table missing once for each.
 #[track_caller]
 fn restorations(
     count: u32,
@@ -43,7 +43,7 @@ fn restorations(
     let sandbox = numbered();
     let mut nft = connect(&sandbox);
     let snapshot = nft.snapshot(Scope::all()).unwrap();
-    // How long one takes that nobody is in the way of.
+    // The time of one without concurrent commits.
     let start = Instant::now();
     snapshot.restore(&mut nft).unwrap();
     let usual = start.elapsed();
@@ -65,7 +65,7 @@ fn restorations(
             thread::sleep(pause(usual));
         });
         for _ in 0..count {
-            // The witness's table is there again.
+            // The witness's table exists again.
             let seen = steps.load(Ordering::Relaxed);
             while steps.load(Ordering::Relaxed) < seen + 2 {
                 thread::yield_now();
@@ -77,7 +77,7 @@ fn restorations(
                     assert!(error.generation_moved(), "{error}");
                     refused += 1;
                 }
-                // It was looked at while it changed; nothing was sent.
+                // The ruleset changed while it was read; nothing was sent.
                 Err(Error::Netlink(chainwright::netlink::Error::Interrupted)) => refused += 1,
                 Err(error) => panic!("{}", report(&error)),
             }
@@ -113,7 +113,7 @@ fn a_restoration_that_is_always_too_late_changes_nothing() {
     assert!(refused > 0);
 }
 
-/// What was restored is of the generation that the snapshot says: nothing came in between.
+/// The commit requires the snapshot's generation: nothing happened in between.
 #[test]
 fn a_conditional_commit_after_a_snapshot() {
     let sandbox = numbered();
@@ -130,8 +130,8 @@ fn a_conditional_commit_after_a_snapshot() {
     assert_eq!(number_of(&nft.snapshot(Scope::all()).unwrap()), 1);
 }
 
-/// A set that is deleted between the listing of sets and that of its elements is a change like any
-/// other, and so is a table that goes while a restoration looks at what is there.
+/// A set that is deleted between the listing of sets and that of its elements is an ordinary change,
+/// and so is a table that is removed while a restoration reads the ruleset.
 #[test]
 fn what_goes_meanwhile_is_a_change_and_no_error() {
     let sandbox = sandbox();
@@ -168,7 +168,7 @@ fn what_goes_meanwhile_is_a_change_and_no_error() {
         let start = commits.load(Ordering::Relaxed);
         let mut readings = 0;
         while readings < 30 || commits.load(Ordering::Relaxed) < start + 200 {
-            // To the end, whatever goes; and whole, or interrupted.
+            // It reads to the end, whatever is removed; the result is complete or interrupted.
             nft.snapshot_once(Scope::all()).unwrap();
             match nft.snapshot(Scope::all()) {
                 Ok(_) | Err(SnapshotError::Interrupted { .. }) => {}
@@ -176,7 +176,7 @@ fn what_goes_meanwhile_is_a_change_and_no_error() {
             }
             match mine.restore(&mut nft) {
                 Ok(_) => {}
-                // Sixteen times somebody else was faster.
+                // Another program was faster sixteen times.
                 Err(Error::Commit(error)) => assert!(error.generation_moved(), "{error}"),
                 Err(error) => panic!("{}", report(&error)),
             }

@@ -1,4 +1,4 @@
-//! Killed while it makes a ruleset what is desired, while its mirror reads anew, while it takes a table over.
+//! Kills during a reconciliation, a mirror's new read, and the adoption of a table.
 //!
 //! `LIVE_KILLS=500` is the full length.
 
@@ -8,20 +8,20 @@ use chainwright::nft::{Chain, PlanOptions, Table, TableFlags, Transaction};
 use super::*;
 use crate::common::{committed, kernel, orphaned};
 
-/// How many kills must fall into each of the three.
+/// Number of kills that must happen in each of the three.
 fn kills() -> usize {
     let all = std::env::var("LIVE_KILLS").map_or(42, |given| given.parse().unwrap());
     usize::div_ceil(all, 3)
 }
 
-/// What is there is to be as desired, and nothing else is to be there.
+/// Everything must be as desired, and nothing else may exist.
 fn exact() -> PlanOptions {
     let mut options = PlanOptions::default();
     options.remove_other_tables = true;
     options
 }
 
-/// The victim: makes the ruleset what a file shows.
+/// The victim: reconciles the ruleset with a file.
 pub(crate) fn reconcile(nft: &mut Connection, to: &str, say: impl Fn(&[u8])) {
     let desired = Snapshot::load(to).unwrap();
     say(b"b");
@@ -29,10 +29,10 @@ pub(crate) fn reconcile(nft: &mut Connection, to: &str, say: impl Fn(&[u8])) {
     assert!(!plan.is_empty());
 }
 
-/// How many transactions the victim's mirror misses, before it begins.
+/// Number of transactions that the victim's mirror misses before it begins.
 const MISSED: u32 = 40;
 
-/// The victim: its mirror has missed something, reads anew, and makes the ruleset what a file shows.
+/// The victim: its mirror has missed something, reads again, and reconciles the ruleset with a file.
 pub(crate) fn resync(nft: Connection, to: &str, say: impl Fn(&[u8])) {
     let desired = Snapshot::load(to).unwrap();
     let options = MonitorOptions {
@@ -58,7 +58,7 @@ pub(crate) fn resync(nft: Connection, to: &str, say: impl Fn(&[u8])) {
     mirror.connection().commit(plan.transaction()).unwrap();
 }
 
-/// After a kill the next start goes on from what is there, and then there is nothing left to do.
+/// After a kill the next start continues from the current state, and then nothing remains to be done.
 #[track_caller]
 fn goes_on(scene: &mut Scene, task: &str, is_there: impl Fn(&mut Scene) -> bool) {
     let to = scene.path(NAMES[scene.other()]);
@@ -71,7 +71,7 @@ fn goes_on(scene: &mut Scene, task: &str, is_there: impl Fn(&mut Scene) -> bool)
     scene.now = scene.other();
 }
 
-/// Kills a task on the whole ruleset, which moves the generation so often before it begins.
+/// Kills a task on the whole ruleset that moves the generation this often before it begins.
 fn killed_on_the_ruleset(task: &str, moved: u32) -> Vec<Left> {
     let mut scene = Scene::new();
     let before = std::cell::Cell::new(scene.nft.generation().unwrap());
@@ -84,7 +84,7 @@ fn killed_on_the_ruleset(task: &str, moved: u32) -> Vec<Left> {
             match left {
                 Left::Old => {
                     was_old.set(was_old.get() + 1);
-                    // Now and then the next start is left alone.
+                    // Sometimes the next start is not killed.
                     if was_old.get() % 4 == 0 {
                         goes_on(scene, task, |scene| {
                             let now = scene.nft.snapshot(Scope::all()).unwrap();
@@ -111,7 +111,7 @@ fn a_mirror_that_is_killed_while_it_reads_anew_leaves_the_old_ruleset_or_the_new
     assert_whole(&killed_on_the_ruleset("resync", MISSED));
 }
 
-/// The tables of one of the two rulesets as somebody's own, which outlive their owner.
+/// Adds the tables of one of the two rulesets as owned tables that outlive their owner.
 fn own(tx: &mut Transaction, ruleset: &'static str) {
     for name in [ruleset, "t"] {
         let table = Table {
@@ -122,11 +122,11 @@ fn own(tx: &mut Transaction, ruleset: &'static str) {
     }
 }
 
-/// Tables that were somebody's who is gone are taken over and changed, in one transaction.
+/// Tables whose owner is gone are adopted and changed, in one transaction.
 #[test]
 fn a_killed_adoption_leaves_the_old_tables_or_the_new_ones_for_the_next_to_adopt() {
     let mut scene = Scene::new();
-    // The same two rulesets, owned: as files, and the first of them in the kernel, an orphan.
+    // The same two rulesets, owned: as files, and the first of them in the kernel, as an orphan.
     for name in ["b", "a"] {
         let mut tx = Transaction::new();
         tx.flush_ruleset(Family::UNSPEC).unwrap();
@@ -166,7 +166,7 @@ fn a_killed_adoption_leaves_the_old_tables_or_the_new_ones_for_the_next_to_adopt
                 Left::Old => {
                     was_old.set(was_old.get() + 1);
                     if was_old.get() % 4 == 0 {
-                        // The next one adopts them, and they are its own while it is there.
+                        // The next process adopts them, and owns them while it runs.
                         let to = scene.path(NAMES[scene.other()]);
                         let desired = Snapshot::load(&to).unwrap();
                         let mut heir = connect(&scene.sandbox);

@@ -1,4 +1,4 @@
-//! The rulesets, and how to get from one to the other.
+//! The rulesets, and the operations to get from one to the other.
 
 use std::os::unix::net::UnixDatagram;
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use super::*;
 
-/// How many chains each table has: an ordinary user's send buffer does not hold as much.
+/// Number of chains of each table: limited by the send buffer of a user without privileges.
 pub(crate) fn chains() -> usize {
     static CHAINS: OnceLock<usize> = OnceLock::new();
     *CHAINS.get_or_init(|| {
@@ -21,8 +21,8 @@ pub(crate) fn chains() -> usize {
     })
 }
 
-/// Everything of one of two rulesets that have chains, rules and elements in common, and others of
-/// their own; every rule says which of the two it is of.
+/// Everything of one of two rulesets, which have common and separate chains, rules and elements;
+/// every rule shows its ruleset.
 fn fill(tx: &mut Transaction, ruleset: &str) {
     let mark = [ruleset.as_bytes()[0]; 4];
     tx.add(&Table::new(IP, "t")).unwrap();
@@ -71,8 +71,8 @@ pub(crate) fn change(from: &str, to: &str) -> [Transaction; 2] {
     parts
 }
 
-/// All that a snapshot shows but for the handles and counts that the kernel gives, in an order that
-/// does not depend on how it came about.
+/// The content of a snapshot except for handles and counters from the kernel, in an order that does
+/// not depend on its history.
 pub(crate) fn shown(snapshot: &Snapshot) -> Vec<String> {
     let mut lines = Vec::new();
     for table in snapshot.tables() {
@@ -90,7 +90,7 @@ pub(crate) fn shown(snapshot: &Snapshot) -> Vec<String> {
             let mut line = format!("{name} {}", chain.chain().name());
             for rule in chain.rules() {
                 let rule = rule.to_string();
-                // Behind the line with the handles.
+                // After the line with the handles.
                 line += rule.split_once('\n').unwrap().1;
             }
             lines.push(line);

@@ -1,4 +1,4 @@
-//! Cables between sandboxes, and what goes through them.
+//! Cables between sandboxes, and packets through them.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn cables_carry_udp_and_tcp() {
         let (a, b) = (sandbox(), sandbox());
         Sandbox::connect(&a, "eth0", a_address, &b, "eth0", b_address).unwrap();
 
-        // One datagram, at once: were the first packets lost, this would show it.
+        // One datagram, at once: this would show a loss of the first packets.
         let sender = a.run(|| UdpSocket::bind(a_socket).unwrap()).unwrap();
         let receiver = b.run(|| UdpSocket::bind(b_socket).unwrap()).unwrap();
         receiver.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -95,7 +95,7 @@ fn a_cable_that_cannot_be_laid_is_an_error_and_leaves_nothing() {
     );
     assert!(!has_interface(&a, "eth1"));
 
-    // A multicast address is none for an interface; setting the second address comes last of all.
+    // A multicast address is invalid for an interface; setting the second address is the last step.
     let wrong = Sandbox::connect(&a, "eth1", "fd00::1/64", &b, "eth1", "ff02::1/64").unwrap_err();
     let text = report(&wrong);
     assert!(

@@ -1,4 +1,4 @@
-//! Namespaces that have a name or a process.
+//! Namespaces of a name or of a process.
 
 use std::path::PathBuf;
 
@@ -83,7 +83,7 @@ fn names_that_are_none() {
     assert!(error.to_string().contains("/run/netns"), "{error}");
 }
 
-/// In a mount namespace of its own, so that nothing of this reaches the machine's /run.
+/// In a separate mount namespace, so that the machine's /run is not affected.
 #[test]
 fn named_namespaces_are_found() {
     const NONE: Option<&str> = None;
@@ -97,7 +97,7 @@ fn named_namespaces_are_found() {
             fs::create_dir("/run/netns").unwrap();
             fs::write("/run/netns/blue", "").unwrap();
 
-            // What is left of a name when its mount is gone.
+            // A name remains as a file when its mount is gone.
             let stale = Netns::from_name("blue").unwrap_err();
             assert_eq!(
                 stale.to_string(),

@@ -1,4 +1,4 @@
-//! Random rulesets in iptables' language.
+//! Random rulesets in iptables' syntax.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use crate::common::random::Random;
 use crate::kernel::packet::{PORTS, client, far};
 use crate::kernel::world::node_address;
 
-/// The tables, and the chains that they have in the kernel.
+/// The tables, and their chains in the kernel.
 const TABLES: [(&str, &[&str]); 5] = [
     ("raw", &["PREROUTING", "OUTPUT"]),
     (
@@ -22,13 +22,13 @@ const TABLES: [(&str, &[&str]); 5] = [
 struct Writer<'r> {
     random: &'r mut Random,
     is_ipv4: bool,
-    /// Whether what is decided may be chance.
+    /// Whether verdicts may depend on chance.
     chance: bool,
-    /// How many chains of its own the table has.
+    /// Number of user-defined chains in the table.
     own: usize,
 }
 
-/// The tables of a family: all of them, some with rules; and whether they ask for what is chance.
+/// The tables of a family: all of them, some with rules; and whether they depend on chance.
 pub(crate) fn tables(random: &mut Random, is_ipv4: bool) -> (String, bool) {
     let chance = random.once_in(4);
     let mut writer = Writer {
@@ -44,7 +44,8 @@ pub(crate) fn tables(random: &mut Random, is_ipv4: bool) -> (String, bool) {
     (text, chance)
 }
 
-/// Whether rules ask for what is not said of a packet or the node: its options, what it carries, and routes.
+/// Whether rules match more than the description of a packet or the node contains: options, payload, and
+/// routes.
 pub(crate) fn asks_for_more(text: &str) -> bool {
     ["-m string", "--tcp-option", "-m addrtype", "0>>22"]
         .iter()
@@ -105,7 +106,7 @@ impl Writer<'_> {
             return rule;
         }
         let mut words = Vec::new();
-        // The protocol, what its match asks for, and what is no match but the rule's own.
+        // The protocol, the condition for its match, and options of the rule itself.
         let protocol = self.random.pick(&["tcp", "udp", "icmp", ""]);
         match protocol {
             "" => {}
@@ -114,7 +115,7 @@ impl Writer<'_> {
         }
         for _ in 0..self.random.below(3) {
             let condition = self.condition(table, chain, protocol);
-            // Options of one match stand once.
+            // Each option of a match occurs once.
             let first = condition.split(' ').take(2).collect::<Vec<_>>().join(" ");
             let option = condition
                 .trim_start_matches("! ")
@@ -390,7 +391,7 @@ impl Writer<'_> {
         })
     }
 
-    /// A translation that leaves the packet on the way on which it is.
+    /// A translation that keeps the packet on its path.
     fn translation(&mut self, chain: &str) -> Option<String> {
         let is_ipv4 = self.is_ipv4;
         let (net, local) = match is_ipv4 {

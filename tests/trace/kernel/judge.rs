@@ -1,4 +1,4 @@
-//! Compares what the kernel told of a packet with the ends of its walk.
+//! Compares the kernel's report about a packet with the ends of its trace.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -16,22 +16,22 @@ use crate::kernel::log::Logged;
 use crate::kernel::packet::{Headers, Sent, Way};
 use crate::kernel::world::{Arrived, NODE4, NODE6, Place, Seen};
 
-/// A rule that was met, or the end of a base chain, as both sides can tell it: family, table, chain, and the rule's handle
-/// or number.
+/// A rule that was met, or the end of a base chain, in a form that both sides have: family, table, chain, and the
+/// rule's handle or number.
 pub(crate) type Met = (String, String, String, Option<u64>);
 
-/// What the kernel told of a packet.
+/// The kernel's report about a packet.
 #[derive(Debug)]
 pub(crate) struct Formatted {
     nft: Vec<Met>,
     legacy: Vec<Met>,
-    /// What arrived of the packet itself.
+    /// Arrivals of the packet itself.
     arrived: Vec<Arrived>,
     /// Its mark where it left the rules.
     mark: Option<u32>,
 }
 
-/// What is known of the node.
+/// The description of the node.
 pub(crate) fn node() -> Node {
     let device = |name: &str, index, number: usize| Interface {
         index: Some(index),
@@ -52,7 +52,7 @@ pub(crate) fn node() -> Node {
     }
 }
 
-/// What is known of a connection that conntrack has.
+/// The description of a connection that conntrack tracks.
 pub(crate) fn connection(original: Tracked, reply: Tracked, mark: u32, status: u32) -> Connection {
     let tuple = |tuple: Tracked| Tuple {
         source: Some(tuple.source),
@@ -69,12 +69,12 @@ pub(crate) fn connection(original: Tracked, reply: Tracked, mark: u32, status: u
     }
 }
 
-/// The packet as a walk takes it.
+/// The packet as the input for a trace.
 pub(crate) fn packet(sent: &Sent, connection: Option<Connection>) -> Packet {
     let is_for_node = NODE4.map(IpAddr::from).contains(&sent.destination)
         || NODE6.map(IpAddr::from).contains(&sent.destination);
     let direction = match sent.way {
-        Way::Back if is_for_node => Direction::In, // but for what was translated before
+        Way::Back if is_for_node => Direction::In, // except for what was translated before
         Way::Forward | Way::Back => Direction::Forwarded,
         Way::In => Direction::In,
         Way::Out => Direction::Out,
@@ -125,19 +125,19 @@ pub(crate) fn packet(sent: &Sent, connection: Option<Connection>) -> Packet {
     packet
 }
 
-/// That it is a packet of an answered connection.
+/// Marks it as a packet of an answered connection.
 pub(crate) fn answered(mut packet: Packet, is_reply: bool) -> Packet {
     packet.connection.state = Some(State::Established);
     packet.connection.is_reply = Some(is_reply);
     packet
 }
 
-/// Whether these headers are the packet's own, perhaps translated, and not those of an answer.
+/// Whether these headers belong to the packet, possibly translated, and not to an answer.
 fn is_own(sent: &Sent, headers: &Headers) -> bool {
     headers.protocol == sent.protocol && headers.flags == sent.flags && headers.kind == sent.kind
 }
 
-/// What of all that was seen is the packet's.
+/// The part of the observations that belongs to the packet.
 pub(crate) fn told(sent: &Sent, seen: &Seen, rules_of: impl Fn(&Logged) -> usize) -> Formatted {
     let (mut nft, mut mark) = (Vec::new(), None);
     let (mut own, mut foreign) = (HashSet::new(), HashSet::new());
@@ -145,7 +145,7 @@ pub(crate) fn told(sent: &Sent, seen: &Seen, rules_of: impl Fn(&Logged) -> usize
         let step = step.view();
         if let (Some(network), Some(transport)) = (step.network_header(), step.transport_header()) {
             let mut bytes = network.to_vec();
-            // The network header is told with what follows it.
+            // The network header is reported together with the rest.
             let header = if network.first().is_some_and(|first| first >> 4 == 4) {
                 20
             } else {
@@ -217,7 +217,7 @@ pub(crate) fn told(sent: &Sent, seen: &Seen, rules_of: impl Fn(&Logged) -> usize
     }
 }
 
-/// The rules of a backend that an end has met; the kernel tells only of those that it met to their end.
+/// The rules of a backend that an end has met; the kernel reports only rules that it evaluated to their end.
 fn met(end: &End, backend: Backend) -> Vec<Met> {
     let of_it = end
         .steps
@@ -239,18 +239,18 @@ fn met(end: &End, backend: Backend) -> Vec<Met> {
         .collect()
 }
 
-/// All that can be seen of an end.
+/// The observable properties of an end.
 pub(crate) fn looks(end: &End) -> String {
     let (nft, legacy) = (met(end, Backend::Nft), met(end, Backend::Legacy));
     format!("{nft:?} {legacy:?} {} {:?}", end.outcome, end.packet)
 }
 
-/// Whether a part is as it was seen; what is not known may be anything.
+/// Whether a part agrees with the observation; an unknown part agrees with everything.
 fn fits(part: &Part, seen: &impl ToString) -> bool {
     part.known().is_none_or(|known| known == seen.to_string())
 }
 
-/// Why an end is not what the kernel did; `None` if it is.
+/// Why an end differs from the kernel's behaviour; `None` if it does not.
 fn differs(end: &End, sent: &Sent, told: &Formatted) -> Option<String> {
     for (backend, seen) in [(Backend::Nft, &told.nft), (Backend::Legacy, &told.legacy)] {
         let walked = met(end, backend);
@@ -314,10 +314,10 @@ fn differs(end: &End, sent: &Sent, told: &Formatted) -> Option<String> {
     }
 }
 
-/// The end of a walk that the kernel's way is.
+/// The end of a trace that the kernel's path reached.
 ///
 /// # Errors
-/// Why none is.
+/// The reasons why there is none.
 pub(crate) fn end_of<'w>(walk: &'w Walk, sent: &Sent, told: &Formatted) -> Result<&'w End, String> {
     let mut reasons = String::new();
     for end in &walk.ends {
@@ -344,7 +344,7 @@ pub(crate) fn end_of<'w>(walk: &'w Walk, sent: &Sent, told: &Formatted) -> Resul
     Err(text)
 }
 
-/// The family of a packet, as x_tables tells them apart.
+/// The family of a packet in x_tables.
 pub(crate) const fn family(is_ipv4: bool) -> Family {
     match is_ipv4 {
         true => Family::Ipv4,

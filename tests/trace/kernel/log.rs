@@ -1,4 +1,4 @@
-//! What the legacy tables tell of the packets that are traced: nfnetlink_log's packets of group 0.
+//! The legacy tables' reports about traced packets: nfnetlink_log packets of group 0.
 
 use chainwright::netlink::{MessageWriter, Messages, NfGenMsg, Socket};
 
@@ -66,7 +66,7 @@ impl Reader {
         Self { socket, buffer }
     }
 
-    /// What is queued.
+    /// The queued lines.
     pub(crate) fn take(&mut self) -> Vec<Logged> {
         let mut logged = Vec::new();
         while let Some(length) = self.socket.try_receive(&mut self.buffer).unwrap() {

@@ -1,11 +1,11 @@
-//! Packets: random ones, as bytes, and what is read of those that arrive.
+//! Packets: random ones, as bytes, and parsed headers of those that arrive.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::common::random::Random;
 use crate::kernel::world::node_address;
 
-/// A packet's way.
+/// A packet's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     /// From the client through the node to the server.
@@ -16,7 +16,7 @@ pub(crate) enum Way {
     Out,
     /// From the node to itself.
     Local,
-    /// From the server through the node to the client: an answer.
+    /// From the server through the node to the client, as an answer.
     Back,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Sent {
     pub(crate) source: IpAddr,
     pub(crate) destination: IpAddr,
     pub(crate) protocol: u8,
-    /// The ports; of ICMP the identifier and 0.
+    /// The ports; for ICMP the identifier and 0.
     pub(crate) ports: (u16, u16),
     /// ICMP's type and code.
     pub(crate) kind: (u8, u8),
@@ -36,21 +36,21 @@ pub(crate) struct Sent {
     pub(crate) hops: u8,
     /// The byte of DSCP and ECN.
     pub(crate) tos: u8,
-    /// How many bytes stand behind the transport header.
+    /// Number of bytes after the transport header.
     pub(crate) payload: usize,
 }
 
-/// The ports that rules and packets name.
+/// The ports in rules and packets.
 pub(crate) const PORTS: [u16; 5] = [53, 80, 443, 8080, 9000];
 const FIN: u8 = 1;
 pub(crate) const SYN: u8 = 2;
 const RST: u8 = 4;
 pub(crate) const ACK: u8 = 16;
 
-/// With these no packet begins a connection, nor belongs to one that is not there: to connection tracking it is invalid.
+/// A packet with these flags begins no connection, and without an existing one it is invalid to connection tracking.
 const OF_NO_CONNECTION: [u8; 4] = [0, FIN, SYN | FIN, RST];
 
-/// Of clients, by a number.
+/// A client's address, by number.
 pub(crate) fn client(is_ipv4: bool, number: u8) -> IpAddr {
     match is_ipv4 {
         true => Ipv4Addr::new(10, 1, 0, 2 + number).into(),
@@ -58,7 +58,7 @@ pub(crate) fn client(is_ipv4: bool, number: u8) -> IpAddr {
     }
 }
 
-/// Of what is behind the server, by a number.
+/// An address behind the server, by number.
 pub(crate) fn far(is_ipv4: bool, number: u8) -> IpAddr {
     match is_ipv4 {
         true => Ipv4Addr::new(10, 3, 0, 1 + number).into(),
@@ -67,7 +67,7 @@ pub(crate) fn far(is_ipv4: bool, number: u8) -> IpAddr {
 }
 
 impl Sent {
-    /// The packet with that number, which no other of its ruleset has.
+    /// The packet with this number, which is unique within its ruleset.
     pub(crate) fn random(random: &mut Random, is_ipv4: bool, number: u16) -> Self {
         let way = random.pick(&[Way::Forward, Way::Forward, Way::In, Way::Out, Way::Local]);
         let node = node_address(is_ipv4, random.below(2));
@@ -111,7 +111,7 @@ impl Sent {
         }
     }
 
-    /// Whether connection tracking takes it for the first packet of a connection, if it is not an answer.
+    /// Whether connection tracking accepts it as the first packet of a connection, if it is not an answer.
     pub(crate) fn may_begin(&self) -> bool {
         self.protocol != 6 || !OF_NO_CONNECTION.contains(&self.flags)
     }
@@ -149,7 +149,7 @@ impl Sent {
                 bytes.extend(1_000_u32.to_be_bytes());
                 let acknowledged = if self.flags & ACK != 0 { 1_001_u32 } else { 0 };
                 bytes.extend(acknowledged.to_be_bytes());
-                // Six words: the option for the maximal segment size is the last.
+                // Six words: the last is the option for the maximum segment size.
                 bytes.extend([6 << 4, self.flags, 0xff, 0xff, 0, 0, 0, 0]);
                 bytes.extend([2, 4, 0x05, 0xb4]);
             }
@@ -176,7 +176,7 @@ impl Sent {
         bytes
     }
 
-    /// Over the pseudo header as well, which ICMP over IPv4 has not.
+    /// The checksum, which includes the pseudo header except for ICMP over IPv4.
     fn checksum(&self, transport: &[u8]) -> u16 {
         let mut bytes = Vec::new();
         match (self.source, self.destination) {
@@ -198,7 +198,7 @@ impl Sent {
         sum(&bytes)
     }
 
-    /// The packet, from its network header on.
+    /// The packet from its network header on.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let transport = self.transport();
         let mut bytes = Vec::new();
@@ -225,13 +225,13 @@ impl Sent {
         bytes
     }
 
-    /// How long it is, from the network header on.
+    /// Its length from the network header on.
     pub(crate) fn length(&self) -> usize {
         self.bytes().len()
     }
 }
 
-/// The Internet's checksum of some bytes.
+/// The Internet checksum of some bytes.
 fn sum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks(2).map(|pair| {
         let low = pair.get(1).copied().unwrap_or_default();
@@ -247,25 +247,25 @@ fn sum(bytes: &[u8]) -> u16 {
     }
 }
 
-/// What is read of a packet.
+/// The parsed headers of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Headers {
     pub(crate) source: IpAddr,
-    /// Not known where a socket gives only what is behind the network header.
+    /// Unknown if a socket returns only the part after the network header.
     pub(crate) destination: Option<IpAddr>,
     pub(crate) protocol: u8,
-    /// As a [`Sent`] has them.
+    /// As in [`Sent`].
     pub(crate) ports: (u16, u16),
     pub(crate) kind: (u8, u8),
     pub(crate) flags: u8,
     pub(crate) hops: Option<u8>,
     pub(crate) tos: Option<u8>,
-    /// The packet that an error of ICMP is about.
+    /// The packet that an ICMP error refers to.
     pub(crate) about: Option<Box<Headers>>,
 }
 
 impl Headers {
-    /// Of a packet of IPv4 or IPv6.
+    /// Parses an IPv4 or IPv6 packet.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let (network, protocol, source, destination, hops, tos): (_, _, IpAddr, IpAddr, _, _) =
             match bytes.first()? >> 4 {
@@ -294,7 +294,7 @@ impl Headers {
         Some(headers)
     }
 
-    /// Of what is behind the network header.
+    /// Parses the part after the network header.
     pub(crate) fn of_transport(protocol: u8, source: IpAddr, bytes: &[u8]) -> Self {
         let byte = |at: usize| bytes.get(at).copied().unwrap_or_default();
         let word = |at| u16::from_be_bytes([byte(at), byte(at + 1)]);

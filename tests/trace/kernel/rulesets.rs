@@ -1,5 +1,5 @@
-//! Random rulesets in nft's language. What they name are the addresses, ports and marks that packets have, so that most
-//! rules are met by some packets.
+//! Random rulesets in nft's language. They refer to the addresses, ports and marks of the packets, so that most rules
+//! are met by some packets.
 
 use std::fmt::Write;
 
@@ -7,9 +7,9 @@ use crate::common::random::Random;
 use crate::kernel::packet::{PORTS, client, far};
 use crate::kernel::world::node_address;
 
-/// The table that makes the kernel tell of packets: at the earliest priority, and again where a packet leaves the rules, so
-/// that what it is by then is told. A rule that no packet meets makes it track connections whatever the other rules are:
-/// without any such rule it does not ask chains that translate.
+/// The table that makes the kernel report packets: at the earliest priority, and again where a packet leaves the rules,
+/// so that its final state is reported. A rule that no packet meets enables connection tracking for any ruleset:
+/// without such a rule the kernel does not call chains that translate.
 pub(crate) const WATCH: &str = "table inet watch {
     chain before {
         type filter hook prerouting priority -500; policy accept;
@@ -71,12 +71,12 @@ enum Kind {
     Regular,
 }
 
-/// Where a rule stands.
+/// The context of a rule.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     kind: Kind,
     hook: Option<Hook>,
-    /// Whether connections are known where it stands.
+    /// Whether connections are tracked at this point.
     tracked: bool,
     /// The first chain that it may jump to.
     next: usize,
@@ -87,17 +87,17 @@ struct Table<'r> {
     random: &'r mut Random,
     /// `ip`, `ip6`, `inet`.
     family: &'static str,
-    /// How many chains without a hook it has.
+    /// Number of chains without a hook.
     regular: usize,
-    /// Whether what it decides may be chance.
+    /// Whether verdicts may depend on chance.
     chance: bool,
 }
 
-/// A ruleset, and whether it asks for what is chance.
+/// A ruleset, and whether it depends on chance.
 pub(crate) fn ruleset(random: &mut Random) -> (String, bool) {
     let chance = random.once_in(4);
     let mut text = format!("flush ruleset\n{WATCH}");
-    // Each base chain has a priority of its own: what stands at one is in an order that no listing tells.
+    // Each base chain has a distinct priority, because no listing shows the order of chains with the same one.
     let mut taken = Vec::new();
     for number in 0..1 + random.below(3) {
         let family = random.pick(&["ip", "ip", "ip6", "inet", "inet"]);
@@ -172,7 +172,7 @@ impl Table<'_> {
         text.push_str("}\n");
     }
 
-    /// Whether rules are about IPv4: in a table of both, as it comes.
+    /// Whether rules are about IPv4: in a table of both, chosen at random.
     fn is_ipv4(&mut self) -> bool {
         match self.family {
             "ip" => true,
@@ -205,7 +205,8 @@ impl Table<'_> {
         self.random.below(8) as u32
     }
 
-    /// Sets and maps, which rules name: `a4` of addresses, `n4` of networks, `p` of ports, `c4` of addresses with ports, …
+    /// Sets and maps that rules refer to: `a4` of addresses, `n4` of networks, `p` of ports, `c4` of addresses with
+    /// ports, …
     fn sets(&mut self, text: &mut String) {
         for is_ipv4 in [true, false] {
             if matches!((self.family, is_ipv4), ("ip", false) | ("ip6", true)) {
@@ -298,7 +299,7 @@ impl Table<'_> {
         words.join(" ")
     }
 
-    /// A condition. The rule asks for no other protocol than this one.
+    /// A condition. The rule matches no other protocol than this one.
     fn condition(&mut self, place: Place, is_ipv4: bool, protocol: &str) -> String {
         let ip = if is_ipv4 { "ip" } else { "ip6" };
         let suffix = if is_ipv4 { 4 } else { 6 };
@@ -483,7 +484,7 @@ impl Table<'_> {
         }
     }
 
-    /// What a rule does before its verdict.
+    /// A statement before a rule's verdict.
     fn statement(&mut self, place: Place, is_ipv4: bool) -> String {
         let ip = if is_ipv4 { "ip" } else { "ip6" };
         let suffix = if is_ipv4 { 4 } else { 6 };
@@ -533,7 +534,7 @@ impl Table<'_> {
         }
     }
 
-    /// A verdict, or none. Without a condition few are dropped.
+    /// A verdict, or none. Rules without a condition rarely drop.
     fn verdict(
         &mut self,
         place: Place,
@@ -594,7 +595,7 @@ impl Table<'_> {
         })
     }
 
-    /// A translation that leaves the packet on the way on which it is: routes are the same for what it goes to.
+    /// A translation that keeps the packet on its path: the new destination has the same route.
     fn translation(&mut self, place: Place, is_ipv4: bool, protocol: &str) -> Option<String> {
         let ip = if is_ipv4 { "ip" } else { "ip6" };
         let (node, net, local) = match is_ipv4 {
@@ -612,7 +613,7 @@ impl Table<'_> {
             (true, Some(port)) => format!("{address}:{port}"),
             (false, Some(port)) => format!("[{address}]:{port}"),
         };
-        // Of one port alone two connections would come into each other's way.
+        // With a single port two connections would conflict.
         let to_range = |address| to(address, Some(40_000)) + "-45000";
         let family = if self.family == "inet" { ip } else { "" };
         let number = self.random.below(4) as u8;

@@ -1,4 +1,5 @@
-//! A client, the node whose rules are walked, and a server, with cables between them; and what comes out at each.
+//! A client, the node whose rules are traced, and a server, with cables between them; and the packets that arrive at
+//! each.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -25,27 +26,27 @@ use crate::kernel::judge;
 use crate::kernel::log::Logged;
 use crate::kernel::packet::{Headers, Sent, Way};
 
-/// What the node has of addresses.
+/// The node's addresses.
 pub(crate) const NODE4: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1)];
 pub(crate) const NODE6: [Ipv6Addr; 2] = [
     Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 1),
     Ipv6Addr::new(0xfd02, 0, 0, 0, 0, 0, 0, 1),
 ];
-/// The tables of a family of iptables, as they are when nothing was said of them.
+/// The tables of an iptables family in their initial state.
 const EMPTY: &str = "*raw\n:PREROUTING ACCEPT\n:OUTPUT ACCEPT\nCOMMIT\n\
     *mangle\n:PREROUTING ACCEPT\n:INPUT ACCEPT\n:FORWARD ACCEPT\n:OUTPUT ACCEPT\n:POSTROUTING ACCEPT\nCOMMIT\n\
     *nat\n:PREROUTING ACCEPT\n:INPUT ACCEPT\n:OUTPUT ACCEPT\n:POSTROUTING ACCEPT\nCOMMIT\n\
     *filter\n:INPUT ACCEPT\n:FORWARD ACCEPT\n:OUTPUT ACCEPT\nCOMMIT\n\
     *security\n:INPUT ACCEPT\n:FORWARD ACCEPT\n:OUTPUT ACCEPT\nCOMMIT\n";
-/// How often a packet may be handed from one device to another before it is where it ends.
+/// Largest number of devices that pass a packet on before it reaches its end.
 const HOPS: usize = 6;
 
-/// Where a packet was seen to arrive.
+/// Where a packet arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     Client,
     Server,
-    /// A socket of the node's.
+    /// A socket of the node.
     Node,
 }
 
@@ -56,22 +57,22 @@ pub(crate) struct Arrived {
     pub(crate) headers: Headers,
 }
 
-/// All that was seen of one packet.
+/// All observations for one packet.
 #[derive(Debug)]
 pub(crate) struct Seen {
-    /// What nf_tables told of its way, in its order.
+    /// nf_tables' reports about its path, in order.
     pub(crate) traced: Vec<chainwright::nft::live::Traced>,
-    /// What the legacy tables told.
+    /// The legacy tables' reports.
     pub(crate) logged: Vec<Logged>,
     pub(crate) arrived: Vec<Arrived>,
 }
 
-/// What is loaded into the node.
+/// The texts to load on the node.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Texts {
-    /// In nft's language, `flush ruleset` at its start.
+    /// In nft's language, starting with `flush ruleset`.
     pub(crate) nft: String,
-    /// In iptables' language, for iptables-nft, which adds to it.
+    /// In iptables' syntax, for iptables-nft, which adds to it.
     pub(crate) iptables_nft: Vec<(Family, String)>,
     /// The same for legacy tables.
     pub(crate) legacy: Vec<(Family, String)>,
@@ -84,18 +85,18 @@ pub(crate) struct World {
     conntrack: conntrack::Connection,
     tracer: Tracer,
     log: crate::kernel::log::Reader,
-    /// Raw sockets that send whole packets.
+    /// Raw sockets that send complete packets.
     from_client: [UdpSocket; 2],
     from_node: [UdpSocket; 2],
     from_server: [UdpSocket; 2],
-    /// What arrives at the devices of the client and the server.
+    /// Packets that arrive at the devices of the client and the server.
     at_client: OwnedFd,
     at_server: OwnedFd,
-    /// What the node's sockets are given: the protocol of each.
+    /// Packets that the node's sockets receive, with the protocol of each.
     at_node: Vec<(u8, bool, UdpSocket)>,
     /// A socket that sends to itself.
     barrier: UdpSocket,
-    /// Whether legacy tables of the family hold rules.
+    /// Whether legacy tables of the family contain rules.
     has_legacy: Vec<Family>,
     iptables_nft: Iptables,
     iptables_legacy: Iptables,
@@ -114,7 +115,7 @@ fn senders(sandbox: &Sandbox) -> [UdpSocket; 2] {
     ]
 }
 
-/// A socket that is given all packets of all devices, from their network header on.
+/// A socket that receives all packets of all devices, from their network header on.
 fn taps(sandbox: &Sandbox) -> OwnedFd {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let protocol = SockProtocol::EthAll;
@@ -124,7 +125,7 @@ fn taps(sandbox: &Sandbox) -> OwnedFd {
 
 impl World {
     pub(crate) fn new() -> Self {
-        // All of a packet's way is work of the processor that sends it.
+        // The processor that sends a packet does all of the work for it.
         let mut one = CpuSet::new();
         one.set(0).unwrap();
         sched_setaffinity(Pid::from_raw(0), &one).unwrap();
@@ -172,7 +173,7 @@ impl World {
                 "ip -6 route add default via fd02::1",
             ],
         );
-        // Nobody asks for a neighbour's address.
+        // Static neighbour entries, so that no neighbour discovery is needed.
         let neighbour = |sandbox: &Sandbox, device: &str, addresses: &[&str], link: &str| {
             let tools = Tools::new(sandbox);
             for address in addresses {
@@ -225,7 +226,7 @@ impl World {
             socket.connect(socket.local_addr().unwrap()).unwrap();
             socket
         });
-        // The client's rules drop what comes over devices, but this.
+        // The client's rules drop packets from devices except these.
         run(
             &mut connect(&client),
             "insert rule inet silent all iif lo accept\n",
@@ -251,9 +252,8 @@ impl World {
         }
     }
 
-    /// Replaces all rules of the node by these, and forgets its connections. The legacy tables are there from the first
-    /// time on, and so before all chains of nf_tables. What is wrong with the texts, if the kernel
-    /// refuses them.
+    /// Replaces all rules of the node, and deletes its conntrack entries. The legacy tables exist from the first time
+    /// on, and so before all chains of nf_tables. Returns an error if the kernel refuses the texts.
     pub(crate) fn load(&mut self, texts: &Texts) -> Result<(), String> {
         let options = RestoreOptions::default();
         let kept = RestoreOptions {
@@ -279,7 +279,7 @@ impl World {
         Ok(())
     }
 
-    /// What the node holds now.
+    /// The node's current ruleset.
     pub(crate) fn snapshot(&mut self) -> Snapshot {
         self.nft.snapshot(Scope::all()).unwrap()
     }
@@ -299,7 +299,7 @@ impl World {
         read.unwrap()
     }
 
-    /// The connection that a packet began, if there is one.
+    /// The connection that a packet began, if it exists.
     pub(crate) fn connection(&mut self, sent: &Sent) -> Option<chainwright_trace::Connection> {
         let mut found = None;
         let listing = self.conntrack.entries(&conntrack::Filter::all()).unwrap();
@@ -325,7 +325,7 @@ impl World {
         found
     }
 
-    /// Sends a packet, and takes what is seen of it.
+    /// Sends a packet, and returns the observations.
     pub(crate) fn send(&mut self, sent: &Sent) -> Seen {
         self.take();
         let index = usize::from(sent.source.is_ipv6());
@@ -335,14 +335,13 @@ impl World {
             Way::Out | Way::Local => &self.from_node[index],
         };
         let to = SocketAddr::new(sent.destination, 0);
-        // A packet that its sender's own rules drop is refused.
+        // A packet that the sender's own rules drop is refused.
         let _ = socket.send_to(&sent.bytes(), to);
         self.settle();
         self.take()
     }
 
-    /// Waits until packets that were sent before are where they end: each device hands on what it has before what
-    /// came later.
+    /// Waits until packets that were sent before have reached their ends: each device passes packets on in order.
     fn settle(&self) {
         for _ in 0..HOPS {
             self.barrier.send(b"x").unwrap();
@@ -350,7 +349,7 @@ impl World {
         }
     }
 
-    /// All that was seen since the last time.
+    /// All observations since the last call.
     fn take(&mut self) -> Seen {
         let mut traced = Vec::new();
         while let Some(item) = self.tracer.try_receive().unwrap() {
@@ -411,7 +410,7 @@ impl World {
     }
 }
 
-/// Carries out a text in nft's language.
+/// Applies a text in nft's language.
 fn run(nft: &mut Connection, text: &str) -> Result<(), String> {
     let script = Script::parse("rules.nft", text).map_err(|error| format!("{error}\n{text}"))?;
     let now = match script.needs_listing() {
@@ -431,7 +430,7 @@ fn run(nft: &mut Connection, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The node forwards whatever comes, tells errors as often as they happen, and logs to whoever listens.
+/// The node forwards all packets, sends ICMP errors without a rate limit, and logs to any listener.
 fn settings(node: &Sandbox) {
     let written = node.run(|| {
         for (path, value) in [
@@ -454,7 +453,7 @@ fn settings(node: &Sandbox) {
     written.unwrap();
 }
 
-/// The address of the node in the network of a device.
+/// The node's address in the network of a device.
 pub(crate) fn node_address(is_ipv4: bool, device: usize) -> IpAddr {
     match is_ipv4 {
         true => NODE4[device].into(),

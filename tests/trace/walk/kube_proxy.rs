@@ -1,5 +1,5 @@
-//! kube-proxy's own rulesets for 306 services: each port of each, from a pod, from outside, by its node port, beside what
-//! the manifests say that it leads to.
+//! kube-proxy's own rulesets for 306 services: each port of each, from a pod, from outside, and by its node port,
+//! compared with the destinations in the manifests.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,16 +17,16 @@ use crate::common::tools::Tools;
 use crate::common::{connect, sandbox};
 use crate::walk::in_memory;
 
-/// A port of a service, as its manifests have it.
+/// A port of a service, as in the manifests.
 #[derive(Debug)]
 struct Port {
     service: String,
     protocol: u8,
     cluster: SocketAddr,
     node_port: Option<u16>,
-    /// Where it leads to, and whether that is on this node.
+    /// Its endpoints, and whether each is on this node.
     endpoints: Vec<(SocketAddr, bool)>,
-    /// Whether what comes from outside stays on this node.
+    /// Whether traffic from outside stays on this node.
     local: bool,
     affinity: bool,
 }
@@ -109,14 +109,14 @@ impl Loaded {
     }
 }
 
-/// What `iptables-restore` of nf_tables makes of it.
+/// The ruleset that `iptables-restore` of nf_tables makes of the file.
 fn restored_nft(name: &str) -> Loaded {
     let sandbox = prepared();
     Tools::new(&sandbox).load_iptables_nft(&data(name));
     Loaded::Nft(Box::new(connect(&sandbox).snapshot(Scope::all()).unwrap()))
 }
 
-/// What `iptables-legacy-restore` makes of it.
+/// The ruleset that `iptables-legacy-restore` makes of the file.
 fn restored_legacy(name: &str) -> Loaded {
     let sandbox = prepared();
     let tools = Tools::new(&sandbox);
@@ -154,8 +154,8 @@ fn packet(direction: Direction, protocol: u8, from: SocketAddr, to: SocketAddr) 
     packet
 }
 
-/// What a walk says of where a packet arrives: the probability of each place, of the ends that assume nothing but what a
-/// rule may have remembered, and that it has not.
+/// Where a packet arrives according to a trace: the probability of each place, for the ends whose only assumption is
+/// that no rule remembers the sender.
 fn places(walk: &Walk) -> BTreeMap<(String, bool), f64> {
     let mut places = BTreeMap::new();
     for end in walk.ends.iter().filter(|end| !remembered(end)) {
@@ -175,14 +175,14 @@ fn places(walk: &Walk) -> BTreeMap<(String, bool), f64> {
     places
 }
 
-/// Whether an end assumes that the sender was there before.
+/// Whether an end assumes that the sender was seen before.
 fn remembered(end: &End) -> bool {
     end.assumptions
         .iter()
         .any(|words| !words.starts_with("not: "))
 }
 
-/// Each of these as probable as the others.
+/// Each of these with the same probability.
 fn alike<'p>(
     endpoints: impl Iterator<Item = &'p SocketAddr>,
     masqueraded: bool,
@@ -209,7 +209,7 @@ fn assert_same(name: &str, port: &Port, walk: &Walk, expected: &BTreeMap<(String
         port.service
     );
     if port.affinity && !port.endpoints.is_empty() {
-        // Whoever was there before goes where it went.
+        // A client that was seen before goes where it went then.
         let again = walk.ends.iter().filter(|end| remembered(end));
         let reached: Vec<_> = again
             .map(|end| format!("{}:{}", end.packet.destination, end.packet.destination_port))
@@ -226,12 +226,12 @@ fn assert_same(name: &str, port: &Port, walk: &Walk, expected: &BTreeMap<(String
     assert!(!walk.is_cut);
 }
 
-/// Each port of each service.
+/// Traces each port of each service.
 fn every_service(name: &str, loaded: &Loaded, is_1_20: bool) {
     let rules = loaded.rules();
     assert_eq!(rules.not_walked(), [""; 0]);
     let node = node();
-    // Set as they are filled by rules: what was there when it was saved is gone.
+    // Sets that rules fill are empty: their content when they were saved is gone.
     let walk = |packet: &Packet| rules.walk(packet, &node, &Options::default());
     let (pod, outside) = (FROM_POD.parse().unwrap(), FROM_OUTSIDE.parse().unwrap());
     let rejected: BTreeMap<_, _> = [(
@@ -275,7 +275,7 @@ fn every_service(name: &str, loaded: &Loaded, is_1_20: bool) {
         asked += 1;
     }
     assert!(asked > 600, "{asked}");
-    // What no service is at: nobody has it.
+    // An address without a service.
     let nobody = "10.244.7.7:9".parse().unwrap();
     let through = walk(&packet(Direction::Forwarded, 6, pod, nobody));
     let expected = alike([nobody].iter(), false);
@@ -288,7 +288,7 @@ fn kube_proxy_1_36_in_nftables_mode() {
     every_service("1.36, nftables", &loaded, false);
 }
 
-/// The same as the kernel lists what the real tool loads.
+/// The same, as the kernel lists what the real tool loads.
 #[test]
 fn kube_proxy_1_36_as_nft_loads_it() {
     let sandbox = sandbox();

@@ -1,4 +1,4 @@
-//! Walks through rulesets of 50,000 chains: what is met is the same few rules, wherever they stand.
+//! Traces through rulesets of 50,000 chains: a packet meets the same few rules, wherever they are.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Instant;

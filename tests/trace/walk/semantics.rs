@@ -1,4 +1,4 @@
-//! Small rulesets, made in memory, and what becomes of a packet in them.
+//! Small rulesets, made in memory, and their effect on a packet.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ fn socket(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-/// From 10.0.0.5 to port 80 of 10.0.0.1, which is for this machine.
+/// From 10.0.0.5 to port 80 of 10.0.0.1, an address of this machine.
 fn incoming() -> Packet {
     let mut packet = Packet::tcp(
         Direction::In,
@@ -38,7 +38,7 @@ fn walked_at(text: &str, packet: &Packet, node: &Node) -> Walk {
     rules.walk(packet, node, &Options::default())
 }
 
-/// The only end of a walk.
+/// The only end of a trace.
 fn only(text: &str, packet: &Packet) -> End {
     let walk = walked(text, packet);
     assert_eq!(walk.ends.len(), 1, "{walk}");
@@ -54,7 +54,7 @@ fn input(rules: &str) -> String {
     )
 }
 
-/// Whether the packet met a rule with this expression in front.
+/// Whether the packet matches this condition.
 fn meets(condition: &str, packet: &Packet) -> bool {
     let end = only(&input(&format!("{condition} drop;")), packet);
     end.outcome == Outcome::Dropped
@@ -126,7 +126,7 @@ fn what_is_known_is_compared() {
         let walk = walked_at(&input(&format!("{condition} drop;")), &known, &node);
         let dropped = |end: &End| end.outcome == Outcome::Dropped;
         match condition.starts_with("fib saddr") {
-            // What it is but not local stays open.
+            // Anything except local stays undetermined.
             true => assert!(!walk.ends.iter().any(dropped)),
             false => {
                 assert_eq!(walk.ends.len(), 1, "{condition}: {walk}");
@@ -291,7 +291,7 @@ fn translations() {
         .collect();
     assert_eq!(chains, ["prerouting", "forward", "postrouting"]);
 
-    // Where it is not known whose address that is, both are followed.
+    // If it is unknown whose address that is, both are followed.
     let walk = walked(NAT, &packet);
     assert_eq!(walk.ends.len(), 2, "{walk}");
     assert_eq!(
@@ -299,7 +299,7 @@ fn translations() {
         ["10.1.0.9 is an address of this machine"]
     );
 
-    // A connection that is there is not translated anew.
+    // An existing connection is not translated again.
     packet.connection.state = Some(State::Established);
     packet.connection.is_reply = Some(false);
     packet.connection.status = Some(0x3f);
@@ -307,7 +307,7 @@ fn translations() {
     assert_eq!(walk.ends.len(), 1, "{walk}");
     assert_eq!(walk.ends[0].packet.destination.known(), Some("10.0.0.1"));
     assert!(!walk.ends[0].notes.is_empty());
-    // Unless it is known how it was.
+    // Unless its translation is known.
     packet.connection.reply = Tuple {
         source: Some("10.1.0.9".parse().unwrap()),
         source_port: Some(8080),
@@ -354,7 +354,7 @@ fn what_comes_back_over_lo() {
         .iter()
         .map(|step| step.chain.to_string())
         .collect();
-    // Rules, and the policies behind them.
+    // Rules, and the policies after them.
     assert_eq!(
         chains,
         ["natout", "out", "out", "post", "post", "pre", "pre", "in"],
@@ -400,7 +400,7 @@ fn sets_that_rules_fill() {
     assert_eq!(walk.ends[0].outcome, Outcome::Delivered);
 }
 
-/// Two keys that are not known are two questions.
+/// Two unknown keys are two separate assumptions.
 #[test]
 fn keys_that_are_not_known() {
     let text = input("ip saddr @seen counter; ip daddr @seen drop;").replace(
@@ -443,7 +443,7 @@ fn delivers_both_ways(walk: &Walk) {
     );
 }
 
-/// There is a route or there is none.
+/// A route exists or is missing.
 #[test]
 fn what_exists_or_is_missing() {
     let rules = "fib saddr . iif oif exists accept; fib saddr . iif oif missing accept; drop;";
@@ -451,7 +451,7 @@ fn what_exists_or_is_missing() {
     delivers_both_ways(&walk);
 }
 
-/// An option that a rule took out is not there any more.
+/// An option that a rule removed no longer exists.
 #[test]
 fn options_that_were_taken_out() {
     let rules = "reset tcp option sack-perm; tcp option sack-perm exists drop;";
@@ -459,7 +459,7 @@ fn options_that_were_taken_out() {
     delivers_both_ways(&walk);
 }
 
-/// Without connection tracking nothing is translated: the chains that do are not asked.
+/// Without connection tracking nothing is translated: the chains that translate are not called.
 #[test]
 fn what_is_not_tracked_is_not_translated() {
     let text = "
@@ -473,7 +473,7 @@ fn what_is_not_tracked_is_not_translated() {
     assert_eq!(end.outcome, Outcome::Delivered, "{end}");
     assert_eq!(end.packet.destination.known(), Some("10.0.0.1"));
     assert!(end.steps.iter().all(|step| step.chain != "nat"), "{end}");
-    // So it is with what belongs to no connection that there can be.
+    // The same applies to invalid packets.
     let mut packet = incoming();
     packet.destination_port = Some(81);
     packet.connection.state = Some(State::Invalid);
@@ -508,7 +508,7 @@ fn ways_of_ending() {
         ),
         ("limit rate 3/minute drop", Outcome::Delivered, 2),
         ("queue num 3 bypass", Outcome::Queued("3".into()), 2),
-        // One of several, whichever it is.
+        // One of several queues.
         (
             "queue flags bypass to numgen random mod 4 offset 10",
             Outcome::Queued("10-13".into()),
@@ -519,7 +519,7 @@ fn ways_of_ending() {
         assert_eq!(walk.ends.len(), ends, "{rule}: {walk}");
         assert_eq!(walk.ends[0].outcome, outcome, "{rule}: {walk}");
     }
-    // What is answered is told as what it is, not as the rule has it.
+    // The outcome names the actual answer, not the form in the rule.
     let inet = input("reject with icmpx host-unreachable;").replace("table ip", "table inet");
     assert_eq!(
         only(&inet, &packet).outcome,
@@ -528,7 +528,7 @@ fn ways_of_ending() {
     let walk = walked(&input("limit rate 3/minute drop;"), &packet);
     assert_eq!(
         walk.ends[0].assumptions,
-        ["the rate of 3 packets a minute is exceeded"]
+        ["the rate of 3 packets per minute is exceeded"]
     );
 }
 

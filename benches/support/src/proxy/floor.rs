@@ -1,4 +1,4 @@
-//! What the kernel alone takes.
+//! The kernel's time alone.
 
 use std::hint::black_box;
 
@@ -17,7 +17,7 @@ use chainwright_testing::Sandbox;
 #[derive(Debug)]
 pub(super) enum Prepared {
     Datagrams(Floor, Vec<Vec<u8>>),
-    /// Of the legacy tables, over the same ones in a namespace of their own.
+    /// Legacy tables, which replace the same tables in their own namespace.
     Tables {
         connection: legacy::Connection,
         replacements: Vec<Replacement>,
@@ -27,7 +27,7 @@ pub(super) enum Prepared {
 }
 
 impl Prepared {
-    /// Of what is in the calling thread's network namespace; legacy tables are made again in another one.
+    /// Reads the calling thread's network namespace; legacy tables are created again in another one.
     pub(super) fn of(cluster: Cluster, layout: Layout) -> Result<Self, BoxError> {
         if layout != Layout::Iptables(Backend::Legacy) {
             let parts = Cluster::as_datagrams(layout)?;
@@ -56,7 +56,7 @@ impl Prepared {
         })
     }
 
-    /// How many bytes in how many parts.
+    /// Number of bytes and of parts.
     pub(super) fn size(&self) -> (usize, usize) {
         match self {
             Self::Datagrams(_, parts) => (parts.iter().map(Vec::len).sum(), parts.len()),
@@ -91,7 +91,7 @@ fn legacy_tables() -> Result<Vec<String>, BoxError> {
     )?)
 }
 
-/// The calling thread's network namespace, without rules.
+/// The calling thread's network namespace, to be emptied of rules.
 #[derive(Debug)]
 pub(super) enum Emptied {
     Nft(Connection, Transaction),
@@ -123,12 +123,12 @@ impl Emptied {
     }
 }
 
-/// What a start has to read.
+/// What a start must read.
 #[derive(Debug)]
 pub(super) enum Listed {
     /// The elements of the flat layout.
     Elements(Floor, Vec<Request>),
-    /// Of the other layouts in nf_tables.
+    /// The other layouts in nf_tables.
     Ruleset(Connection),
     Tables(legacy::Connection, Vec<String>, legacy::Table),
 }

@@ -1,4 +1,4 @@
-//! What services and a proxy take of memory.
+//! Memory that services and a proxy take.
 
 use std::hint::black_box;
 
@@ -7,21 +7,21 @@ use crate::{Cluster, resident};
 use chainwright_kube::service::{Layout, ServiceProxy, Services};
 use chainwright_testing::Sandbox;
 
-/// By how much the process grew.
+/// Growth of the process.
 #[derive(Debug)]
 pub struct Memory {
     /// Bytes of [`Services`].
     pub services: usize,
-    /// Bytes of all, the proxy and what the first sync left of its own included.
+    /// Bytes in total, including the proxy and what the first sync left allocated.
     pub all: usize,
     _kept: (Services, ServiceProxy),
 }
 
-/// Makes services and a proxy that has brought them to a new namespace, and keeps them: who measures several in one
-/// process keeps all answers to the end, and measures nothing before, so that nothing that was freed is taken again.
+/// Creates services, and a proxy that writes them to a new namespace, and keeps both. A caller that measures several
+/// in one process must keep all results to the end, and measure nothing before, so that no freed memory is reused.
 ///
 /// # Errors
-/// Those of syncing; [`Error`](crate::Error) if `/proc` does not say.
+/// Those of syncing; [`Error`](crate::Error) if `/proc` does not report the memory.
 pub fn memory(cluster: Cluster, layout: Layout) -> Result<Memory, BoxError> {
     let before = resident()?;
     let mut services = cluster.services();

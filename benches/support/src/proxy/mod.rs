@@ -1,7 +1,7 @@
-//! Services brought to the kernel by a [`ServiceProxy`], against the same prepared beforehand.
+//! Services written to the kernel by a [`ServiceProxy`], compared with the same prepared beforehand.
 //!
-//! All of it is measured in the calling thread's network namespace, which is to be a new one, or in others that are
-//! made for it.
+//! All measurements run in the calling thread's network namespace, which must be a new one, or in others created for
+//! them.
 
 mod floor;
 mod memory;
@@ -25,7 +25,7 @@ use floor::{Emptied, Listed, Prepared};
 const PREPARED: &str = "floor: the prepared bytes";
 const PREPARED_FLAT: &str = "floor: flat's prepared bytes";
 
-/// What a layout is called.
+/// The layout's name.
 #[must_use]
 pub const fn name_of(layout: Layout) -> &'static str {
     match layout {
@@ -42,14 +42,14 @@ pub const fn name_of(layout: Layout) -> &'static str {
 pub struct Cold {
     /// The prepared bytes, and the proxy.
     pub contenders: Vec<Measured>,
-    /// How many bytes the kernel is sent.
+    /// Number of bytes sent to the kernel.
     pub bytes: usize,
-    /// In how many parts.
+    /// Number of parts.
     pub parts: usize,
 }
 
-/// All services into an empty namespace, from objects to committed. The floor is what that left in the kernel, read
-/// back and sent again. All is in the calling thread's namespace afterwards.
+/// Writes all services to an empty namespace, from objects to the commit. The floor is the resulting content of the
+/// kernel, read back and sent again. The calling thread's namespace contains everything afterwards.
 ///
 /// # Errors
 /// Those of syncing, reading and committing.
@@ -59,7 +59,7 @@ pub fn cold(cluster: Cluster, layout: Layout, rounds: usize) -> Result<Cold, Box
     let mut prepared = Prepared::of(cluster, layout)?;
     let (bytes, parts) = prepared.size();
     let mut emptied = Emptied::new(layout)?;
-    // Kept until the next turn: nobody throws it away after a start.
+    // Kept until the next turn: a real proxy is not dropped after its start.
     let kept = RefCell::new(None);
     let contenders = alternate_prepared::<BoxError>(
         rounds,
@@ -75,7 +75,7 @@ pub fn cold(cluster: Cluster, layout: Layout, rounds: usize) -> Result<Cold, Box
             }),
         ],
     )?;
-    // The last turn may have been the floor's, of which legacy tables are elsewhere.
+    // The last turn may have been the floor's, whose legacy tables are elsewhere.
     kept.take();
     emptied.empty()?;
     Cluster::load(&mut services, layout, false)?;
@@ -86,8 +86,8 @@ pub fn cold(cluster: Cluster, layout: Layout, rounds: usize) -> Result<Cold, Box
     })
 }
 
-/// A proxy that starts where one was: what is there is read, and all of it is right. The floor is a listing of what
-/// grows with services, thrown away.
+/// Starts a proxy where another one was: it reads the existing tables, and all of them are correct. The floor is a
+/// listing of what grows with services, discarded.
 ///
 /// # Errors
 /// Those of syncing and reading.
@@ -113,7 +113,7 @@ pub fn restart(cluster: Cluster, layout: Layout, rounds: usize) -> Result<Vec<Me
     )
 }
 
-/// A proxy with its services, in a namespace of its own.
+/// A proxy with its services, in its own namespace.
 #[derive(Debug)]
 struct Side {
     layout: Layout,
@@ -134,7 +134,7 @@ impl Side {
         })
     }
 
-    /// Brings the change of one service to the kernel.
+    /// Writes the change of one service to the kernel.
     fn sync(&mut self) -> Result<(), BoxError> {
         let synced = self.proxy.sync(&mut self.services)?;
         match synced.services == 1 && synced.transactions > 0 && !synced.whole {
@@ -144,7 +144,7 @@ impl Side {
     }
 }
 
-/// The floor's namespace and those of the layouts, all with the same services. The floor is the flat layout's.
+/// The floor's namespace and those of the layouts, all with the same services. The floor uses the flat layout.
 #[derive(Debug)]
 struct Sides {
     floor: Floor,
@@ -169,12 +169,12 @@ impl Sides {
         })
     }
 
-    /// How many they are, with the floor.
+    /// Their number, including the floor.
     const fn len(&self) -> usize {
         1 + self.sides.len()
     }
 
-    /// What each took, with its name.
+    /// The measurements with their names.
     fn measured(&self, turns: &[Turns]) -> Vec<Measured> {
         let layouts = self.sides.iter().map(|side| name_of(side.layout));
         let names = [PREPARED_FLAT].into_iter().chain(layouts);
@@ -183,19 +183,19 @@ impl Sides {
     }
 }
 
-/// What is done to the services in a round.
+/// The change to the services in a round.
 type Act<'c> = &'c dyn Fn(&mut Services, usize);
 
-/// A change that is made, and made undone, in round after round.
+/// A change that is applied and reverted in each round.
 struct Change<'c> {
     names: [&'static str; 2],
     prepared: Vec<There>,
     act: [Act<'c>; 2],
 }
 
-/// An endpoint more and fewer, a service more and fewer: each with its name. The floor is the same element operations
-/// of the flat layout in bytes, for all layouts, in a namespace with the same services. Another service changes in
-/// each round: those before it are no longer in the caches.
+/// Measures one endpoint more and fewer, and one service more and fewer. The floor is the same element operations of
+/// the flat layout in bytes, for all layouts, in a namespace with the same services. Each round changes another
+/// service, so that it is no longer in the caches.
 ///
 /// # Errors
 /// Those of syncing and committing; [`MeasureError::Synced`].
@@ -205,7 +205,7 @@ pub fn changes(
     rounds: usize,
 ) -> Result<Vec<(&'static str, Vec<Measured>)>, BoxError> {
     let mut sides = Sides::new(&cluster.services(), layouts)?;
-    // Where there are no services the first sync says that it changed none.
+    // If there are no services, the first sync reports no change.
     let number = |round: usize| round * 7919 % cluster.services.max(1);
     let new = |round: usize| cluster.services + round;
     let set = |services: &mut Services, round, endpoints| {
@@ -241,7 +241,7 @@ pub fn changes(
     Ok(all)
 }
 
-/// Does it and undoes it at once, in rounds.
+/// Applies a change and reverts it at once, in rounds.
 fn done_and_undone(
     sides: &mut Sides,
     change: &Change<'_>,
@@ -269,7 +269,7 @@ fn done_and_undone(
     Ok(turns)
 }
 
-/// Each endpoint of a deployment of one of the services is replaced by another one, one after the other.
+/// Replaces each endpoint of one service's deployment, one after the other.
 ///
 /// # Errors
 /// Those of [`changes`].
@@ -311,7 +311,7 @@ pub fn rolling(
                 side.sync()
             };
             turns.take(counts, || (1..=deployment).try_for_each(&mut replace))?;
-            // Back again one by one, so that each has its place.
+            // Reverted one by one, so that each gets its slot back.
             (0..deployment).rev().try_for_each(replace)?;
         }
     }
@@ -323,7 +323,7 @@ pub fn rolling(
 mod tests {
     use super::*;
 
-    /// It is an error, not a division by their number.
+    /// The result is an error, not a division by zero.
     #[test]
     fn where_no_services_are_none_is_measured() {
         let none = Cluster::new(0, 1);

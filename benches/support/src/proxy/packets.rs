@@ -15,24 +15,24 @@ const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 250, 1, 2);
 const TO_CLIENT: &str = "10.250.1.1";
 const TO_POD: &str = "10.250.2.1";
 const POD: &str = "10.250.2.2";
-/// The first port that a client sends from.
+/// The first source port of the client.
 const FIRST_PORT: u16 = 1024;
-/// How long a packet may take.
+/// Time limit for a packet.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A layout, and how many services are there.
+/// A layout, and the number of services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
     /// The layout.
     pub layout: Layout,
-    /// How many services of UDP, with one endpoint each.
+    /// Number of UDP services, with one endpoint each.
     pub services: usize,
 }
 
-/// Sends the first packet of a connection from a client through a node to a pod, each in a namespace of its own, and
-/// receives it there: all of the way is the sending thread's work, for the cables hand a packet over at once. Each
-/// packet is for another service, of those that there are. Ratios are of the time on the clock, which is the latency;
-/// the first path is the floor.
+/// Sends the first packet of a connection from a client through a node to a pod, each in its own namespace, and
+/// receives it there. The sending thread does all the work, because the cables deliver a packet at once. Each packet
+/// goes to another one of the services. Ratios are of wall-clock time, which is the latency; the first path is the
+/// floor.
 ///
 /// # Errors
 /// Those of syncing and of namespaces; [`MeasureError::Packet`] if one does not arrive.
@@ -57,7 +57,7 @@ pub fn first_packets(paths: &[Path], rounds: usize) -> Result<Vec<Measured>, Box
         .collect())
 }
 
-/// A client, a node with services, and a pod that is all of their endpoints.
+/// A client, a node with services, and a pod that has all endpoints' addresses.
 #[derive(Debug)]
 struct Way {
     path: Path,
@@ -65,7 +65,7 @@ struct Way {
     client: Sandbox,
     from: UdpSocket,
     at_pod: UdpSocket,
-    /// What is held so that it stays.
+    /// Keeps these alive.
     _kept: (Sandbox, Sandbox, ServiceProxy),
 }
 
@@ -90,7 +90,7 @@ impl Way {
         client.add_route("0.0.0.0/0", TO_CLIENT)?;
         pod.add_route("0.0.0.0/0", TO_POD)?;
         let (network, port) = Cluster::ENDPOINTS;
-        // An address of the loopback interface brings its network: the pod is at all of them.
+        // An address of the loopback interface covers its network: the pod has all of its addresses.
         pod.add_address("lo", network)?;
         node.add_route("10.128.0.0/9", POD)?;
         let mut services = cluster.services();
@@ -115,7 +115,8 @@ impl Way {
         format!("{}, {services} services", name_of(layout))
     }
 
-    /// Once all services had a packet the next ones come from another port, so that they are first ones, too.
+    /// When all services have received a packet, later ones come from another port, so that they are first packets,
+    /// too.
     fn prepare(&mut self, round: usize) -> Result<(), BoxError> {
         if round > 0 && round.is_multiple_of(self.path.services) {
             let port = usize::from(FIRST_PORT) + round / self.path.services;
@@ -129,7 +130,7 @@ impl Way {
     }
 
     fn send(&self, round: usize) -> Result<(), BoxError> {
-        // In an order of which no cache knows.
+        // In an order that defeats the caches.
         let number = round * 7919 % self.path.services.max(1);
         let sent = self.from.send_to(b"?", self.cluster.address(number));
         let mut buffer = [0; 4];
@@ -141,7 +142,7 @@ impl Way {
     }
 }
 
-/// Where packets come from.
+/// The client's socket.
 fn sender(client: &Sandbox, port: u16) -> Result<UdpSocket, BoxError> {
     let socket = client.run(|| UdpSocket::bind((CLIENT, port)))?;
     Ok(socket.map_err(MeasureError::Packet)?)

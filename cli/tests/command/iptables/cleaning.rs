@@ -53,7 +53,7 @@ fn what_was_left_behind_goes() {
     let nothing = run(&sandbox, "cleanup -6 --lock none AZURE-NPM*").expect(0);
     assert_eq!(
         (nothing.out.as_str(), nothing.err.trim()),
-        ("", "chainwright: there is nothing of that")
+        ("", "chainwright: nothing to clean up")
     );
     run(&sandbox, "cleanup -t nat --lock none AZURE-NPM*").expect(0);
     assert_eq!(rules(&sandbox, "legacy").len(), 5);
@@ -99,7 +99,7 @@ fn chains_of_others_are_kept() {
         let ran = run_with(&sandbox, &keep, text).expect(0);
         assert_eq!(
             ran.err,
-            "chainwright: 2 chains and rules of <stdin> are about chains that are kept as they are: passed over\n"
+            "chainwright: skipped 2 chains and rules of <stdin> for chains that are kept unchanged\n"
         );
         let expected = [
             "-A INPUT -i lo -j ACCEPT",
@@ -130,7 +130,7 @@ fn tables_move_to_the_other_backend() {
     let migrate = "migrate --from legacy --to nft --lock none";
     let ran = run(&sandbox, migrate).expect(0);
     assert!(
-        ran.err.contains("there are no tables in the legacy tables"),
+        ran.err.contains("no tables in the legacy tables"),
         "{}",
         ran.err
     );
@@ -142,8 +142,8 @@ fn tables_move_to_the_other_backend() {
     assert_eq!(
         lines,
         [
-            "table ip filter: 1 chain of a user, 3 rules",
-            "table ip nat: 0 chains of users, 1 rule"
+            "table ip filter: 1 user chain, 3 rules",
+            "table ip nat: 0 user chains, 1 rule"
         ]
     );
     assert_eq!(Tools::new(&sandbox).save("iptables-nft-save"), "");
@@ -154,7 +154,7 @@ fn tables_move_to_the_other_backend() {
     let ran = run(&sandbox, migrate).expect(2);
     assert!(
         ran.err
-            .contains("chain KUBE-KUBELET-CANARY, table mangle (IPv4): somebody is at work")
+            .contains("chain KUBE-KUBELET-CANARY, table mangle (IPv4): another process uses")
             && ran.err.contains("--force"),
         "{}",
         ran.err

@@ -82,12 +82,16 @@ fn what_the_real_tool_refuses_is_refused() {
         (
             "nft",
             "*filter\n-N LOG",
-            "can be called LOG: a target has that name",
+            "cannot be named LOG: a target has that name",
         ),
-        ("legacy", "*filter\n-N REJECT", "can be called REJECT"),
-        ("nft", "*filter\n-N ACCEPT", "can be called ACCEPT"),
-        ("nft", "*filter\n:DROP -", "can be called DROP"),
-        ("legacy", "*filter\n:ACCEPT - [0:0]", "can be called ACCEPT"),
+        ("legacy", "*filter\n-N REJECT", "cannot be named REJECT"),
+        ("nft", "*filter\n-N ACCEPT", "cannot be named ACCEPT"),
+        ("nft", "*filter\n:DROP -", "cannot be named DROP"),
+        (
+            "legacy",
+            "*filter\n:ACCEPT - [0:0]",
+            "cannot be named ACCEPT",
+        ),
     ] {
         let sandbox = sandbox();
         let text = format!("{line}\nCOMMIT\n");

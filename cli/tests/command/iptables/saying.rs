@@ -14,7 +14,7 @@ fn what_has_no_words_is_never_left_out_in_silence() {
     let ran = run(&sandbox, "save").expect(2);
     assert!(
         ran.out
-            .contains("# a rule of KUBE-FIREWALL that iptables has no words for")
+            .contains("# a rule of KUBE-FIREWALL that iptables cannot express")
     );
     assert!(ran.out.contains("#   meta length 5 drop\n"), "{}", ran.out);
     assert!(ran.err.contains("cannot express 1 rule;"), "{}", ran.err);
@@ -113,7 +113,7 @@ fn rules_of_legacy_tables_are_listed() {
     }
     for verb in ["save", "restore"] {
         let ran = run(&sandbox, &format!("{verb} --backend all")).expect(2);
-        assert!(ran.err.contains("of one backend"), "{}", ran.err);
+        assert!(ran.err.contains("for one backend"), "{}", ran.err);
         let ran = run(&sandbox, &format!("{verb} --family inet")).expect(2);
         assert!(ran.err.contains("ip and ip6 only"), "{}", ran.err);
         let ran = run_with(&sandbox, &format!("{verb} --family ip6 --backend nft"), "");
@@ -247,8 +247,7 @@ fn what_is_too_long_is_cut_with_a_warning() {
             .zip(&rules)
             .map(|(line, (_, option, length, kept))| {
                 format!(
-                    "<stdin>:{line}: warning: --{option}: it has {length} bytes; as iptables does, only \
-                     the first {kept} are kept\n"
+                    "<stdin>:{line}: warning: --{option}: truncated from {length} to {kept} bytes, as iptables does\n"
                 )
             })
             .collect();

@@ -581,7 +581,7 @@ pub(crate) const CASES: &[Case] = &[
     ),
     Case {
         input: r#"{"nftables": ["#,
-        ..but("-j -f -", BETTER, 1, "the text ends too early")
+        ..but("-j -f -", BETTER, 1, "unexpected end of input")
     },
     with("-j -f -", r#"{"nftables": []}"#),
     case(r#"-j "{\"nftables\": [{\"add\": {\"table\": {\"family\": \"ip\", \"name\": \"x\"}}}]}""#),
@@ -611,7 +611,7 @@ pub(crate) const CASES: &[Case] = &[
         "describe nope",
         "nft says that it is a word",
         1,
-        "begins no statement",
+        "unknown statement",
     ),
     but(
         "describe ecn",
@@ -722,8 +722,8 @@ pub(crate) const CASES: &[Case] = &[
     but("list rules", NEWER, 0, "chain c {"),
     but("list ct helpers", NEWER, 0, "ct helper h {"),
     but("destroy table ip t", NEWER, 0, ""),
-    but("-o list tables", BETTER, 1, "--optimize is not built"),
-    but("-N list tables", BETTER, 1, "--reversedns is not built"),
+    but("-o list tables", BETTER, 1, "--optimize is not supported"),
+    but("-N list tables", BETTER, 1, "--reversedns is not supported"),
     but(
         "-d mnl list tables",
         "it is not built",
@@ -734,7 +734,7 @@ pub(crate) const CASES: &[Case] = &[
         "-j list hooks",
         "nft has none and is aborted",
         1,
-        "no form in JSON",
+        "no JSON output",
     ),
     but(
         "list hooks table ip t",

@@ -198,7 +198,7 @@ fn what_is_not_printed_is_found() {
         .run(|| carried_out(&page("    table ip t: 7 chains\n\n    more\n")))
         .unwrap();
     // A table with nothing in it has no chains.
-    let nothing = "    chainwright: no chain found that matches\n";
+    let nothing = "    chainwright: no matching chain found\n";
     assert_eq!(made, page(nothing));
     assert_eq!(verbs, BTreeSet::from(["graph".to_owned()]));
     let (again, _) = sandbox().run(|| carried_out(&made)).unwrap();

@@ -98,7 +98,7 @@ fn completions_and_manual_pages_are_printed() {
         assert!(ran.out.contains(said), "{}", ran.out);
     }
     let ran = run_here(&["man", "nix"]).expect(1);
-    assert_eq!(ran.err, "chainwright: there is no verb \"nix\"\n");
+    assert_eq!(ran.err, "chainwright: unknown command \"nix\"\n");
 }
 
 #[test]

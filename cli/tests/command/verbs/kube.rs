@@ -89,7 +89,7 @@ impl Guard {
         let ran: Ran = self.child.wait_with_output().unwrap().into();
         let err = ran.expect(0).err;
         // The only note that there may be, of legacy tables.
-        let unknown = "chainwright: who replaces a legacy table will not be known: ";
+        let unknown = "chainwright: processes that replace legacy tables will not be reported: ";
         assert!(err.is_empty() || err.starts_with(unknown), "{err}");
         assert_eq!(err.lines().count(), usize::from(!err.is_empty()), "{err}");
         self.systemd
@@ -107,7 +107,7 @@ fn said(line: &str) -> &str {
 fn a_guard_is_a_good_unit_of_systemds() {
     let sandbox = sandbox();
     let mut guard = Guard::start_watched(&sandbox, "kubelet", "20000");
-    assert_eq!(said(&guard.line()), "everything is there: 12 made");
+    assert_eq!(said(&guard.line()), "everything is present: 12 made");
     let made: Vec<_> = (0..12).map(|_| guard.line()).collect();
     assert_eq!(made[0], "  + ip mangle: chain KUBE-IPTABLES-HINT");
     let mut told = Vec::new();
@@ -117,7 +117,7 @@ fn a_guard_is_a_good_unit_of_systemds() {
     Tools::new(&sandbox).run("iptables-nft -D INPUT -j KUBE-FIREWALL");
     let line = guard.line();
     assert!(
-        said(&line).starts_with("1 vanished, made again in "),
+        said(&line).starts_with("1 disappeared, restored in "),
         "{line}"
     );
     let line = guard.line();
@@ -149,10 +149,10 @@ fn a_guard_keeps_a_file_in_either_backend() {
             file.display()
         );
         let mut guard = Guard::start(&sandbox, &arguments);
-        assert_eq!(said(&guard.line()), "everything is there: 3 made");
+        assert_eq!(said(&guard.line()), "everything is present: 3 made");
         Tools::new(&sandbox).run(&format!("iptables-{backend} -F AGENT"));
         while guard.line() != "  + ip filter: -A AGENT -j DROP" {}
-        while !guard.line().contains(" 1 vanished") {}
+        while !guard.line().contains(" 1 disappeared") {}
         guard.stop(Signal::SIGINT);
     }
     // What is no such text is refused with its place.
@@ -279,17 +279,17 @@ fn what_was_not_looked_at_is_named() {
         let ran = Blind::All.run(setup, "detect").expect(2);
         assert!(!ran.out.contains("no chains"), "{}", ran.out);
         let (first, _) = ran.out.split_once('\n').unwrap();
-        assert_eq!(first, "unavailable: it cannot be known");
+        assert_eq!(first, "unavailable: cannot be determined");
         for line in [
             "KUBE-IPTABLES-HINT    ip, ip6: unknown  ip, ip6: unknown",
             "KUBE-KUBELET-CANARY   ip, ip6: unknown  ip, ip6: unknown",
-            "nf_tables: not looked at, or not all of it",
-            "the legacy tables: not looked at, or not all of it",
+            "nf_tables: not examined, or only in part",
+            "the legacy tables: not examined, or only in part",
         ] {
             assert!(ran.lines().contains(&line), "{line}\n{}", ran.out);
         }
         assert!(
-            ran.err.contains("nf_tables: not looked at: ") && ran.err.contains("EPERM"),
+            ran.err.contains("nf_tables: not examined: ") && ran.err.contains("EPERM"),
             "{}",
             ran.err
         );
@@ -308,7 +308,7 @@ fn what_was_not_looked_at_is_named() {
         for arguments in ["doctor", "doctor --json"] {
             let ran = Blind::All.run(setup, arguments).expect(2);
             assert!(
-                !ran.err.contains("nothing is wrong") && !ran.err.contains("no tables here"),
+                !ran.err.contains("no problems found") && !ran.err.contains("no iptables tables"),
                 "{}",
                 ran.err
             );
@@ -341,7 +341,7 @@ fn what_was_not_looked_at_is_named() {
         assert!(!ran.lines().contains(&none), "{}", ran.out);
         assert!(
             ran.lines()
-                .contains(&"the legacy tables: not looked at, or not all of it"),
+                .contains(&"the legacy tables: not examined, or only in part"),
             "{}",
             ran.out
         );
@@ -365,14 +365,14 @@ fn what_was_not_looked_at_is_named() {
         );
         let ran = Blind::Legacy.run(setup, "doctor").expect(2);
         assert!(
-            ran.err.contains("not looked at: legacy, ip: ")
-                && ran.err.contains("not looked at: legacy, ip6: "),
+            ran.err.contains("not examined: legacy, ip: ")
+                && ran.err.contains("not examined: legacy, ip6: "),
             "{}",
             ran.err
         );
         let said = match setup {
-            [] => "no table of iptables' was found in what was looked at",
-            _ => "nothing is wrong in the tables that were looked at",
+            [] => "no iptables table found in what was examined",
+            _ => "no problems found in the examined tables",
         };
         assert!(ran.err.contains(said), "{}", ran.err);
         let value = Blind::Legacy.run(setup, "doctor --json").expect(2).value();
@@ -477,15 +477,11 @@ fn doctor_names_what_it_does_not_examine() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);
     let ran = run(&sandbox, "doctor").expect(0);
-    assert!(
-        ran.err.contains("iptables has no tables here"),
-        "{}",
-        ran.err
-    );
+    assert!(ran.err.contains("no iptables tables found"), "{}", ran.err);
     tools.run("iptables-nft -A INPUT -s 192.0.2.1 -j DROP");
     let ran = run(&sandbox, "doctor").expect(0);
     assert!(
-        ran.err.contains("nothing is wrong\n") && !ran.err.contains("not examined"),
+        ran.err.contains("no problems found\n") && !ran.err.contains("not examined"),
         "{}",
         ran.err
     );
@@ -495,10 +491,10 @@ fn doctor_names_what_it_does_not_examine() {
     tools.run("nft add table inet filter");
     let ran = run(&sandbox, "doctor").expect(0);
     for said in [
-        "not examined, since they are nft's own and not iptables': ",
+        "not examined, because they are native nft tables, not iptables': ",
         "inet own",
         "netdev own and 1 more",
-        "nothing is wrong in the tables that were looked at",
+        "no problems found in the examined tables",
     ] {
         assert!(ran.err.contains(said), "{}", ran.err);
     }

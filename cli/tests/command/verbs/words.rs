@@ -307,10 +307,10 @@ fn iptables_rules_are_translated() {
     let ran = run_here(&["translate", &path]).expect(1);
     let expected = "table ip filter {\n\tchain INPUT {\n\
                     \t\ttype filter hook input priority 0; policy drop;\n\
-                    \t\t# -A INPUT -m recent --set: `-m recent --set --name DEFAULT --mask 255.255.255.255 --rsource` has no equal in nft's language\n\
+                    \t\t# -A INPUT -m recent --set: `-m recent --set --name DEFAULT --mask 255.255.255.255 --rsource` has no equivalent in nft's language\n\
                     \t\tip saddr 10.0.0.0/8 counter accept\n\t}\n}\n";
     assert_eq!(ran.out, expected);
-    assert!(ran.err.contains("not said: line 3: "), "{}", ran.err);
+    assert!(ran.err.contains("not translated: line 3: "), "{}", ran.err);
     let json = run_here(&["translate", "--json", &path]).expect(1);
     let back = run_here(&["translate", "--to", "iptables", "--json", "-"]).expect(0);
     json::check("translate", &[&json, &back]);
@@ -368,7 +368,7 @@ fn rulesets_are_said_in_iptables_words() {
     let ran = run_here(&["translate", "--to", "iptables", &path]).expect(1);
     assert!(
         ran.out
-            .starts_with("# the table inet firewall, which iptables does not know\n# Generated"),
+            .starts_with("# table inet firewall, which iptables does not have\n# Generated"),
         "{}",
         ran.out.lines().next().unwrap()
     );
@@ -384,7 +384,7 @@ fn rulesets_are_said_in_iptables_words() {
     );
     assert!(
         ran.err
-            .contains("iptables does not know the table inet firewall\n"),
+            .contains("iptables does not have a table inet firewall\n"),
         "{}",
         ran.err
     );
@@ -478,7 +478,7 @@ fn apply_echoes_what_nft_echoes() {
     fs::write(&path, "add table inet v\nlist tables\n").unwrap();
     let asked = run(&third, &format!("apply {path}")).expect(2);
     assert!(
-        asked.err.contains(":2:1: this asks for a listing"),
+        asked.err.contains(":2:1: a listing cannot be part"),
         "{}",
         asked.err
     );

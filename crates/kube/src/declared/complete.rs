@@ -1,13 +1,13 @@
-//! What makes a chain complete, on whichever backend.
+//! Computes which rules to add and delete so that a chain is complete, for either backend.
 
 use super::{Found, Item, Place, Wanted};
 
-/// What is to be done with the rules of one chain.
+/// The changes that make one chain complete.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Completion {
-    /// The handles or places of rules that go.
+    /// The handles or positions of the rules to delete.
     pub(super) delete: Vec<u64>,
-    /// Which of the wanted rules come, in this order: each to the head, or to the end.
+    /// Indexes of the wanted rules to add, in this order: each at the head, or at the end.
     pub(super) put: Vec<usize>,
 }
 
@@ -23,8 +23,8 @@ impl Completion {
                 }
             }
             Place::End => {
-                // The rules stand in an order that matters: from the first one on that is not in
-                // its place, they are made anew.
+                // The order of these rules matters: from the first one that is out of order, they
+                // are deleted and added again.
                 let mut standing = found.rules.iter();
                 let in_place = all
                     .clone()
@@ -44,7 +44,7 @@ impl Completion {
     }
 }
 
-/// What is missing of a chain, in words: the chain itself, and the rules that come.
+/// Lists what a chain lacks: the chain itself, and the rules to add.
 pub(super) fn missing<'w>(
     wanted: &'w Wanted,
     made: bool,

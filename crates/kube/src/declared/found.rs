@@ -1,14 +1,15 @@
-//! What is there of a chain that is to be there.
+//! The current state of a wanted chain.
 
-/// One of the wanted chains as it is in the kernel.
+/// One of the wanted chains in its current state.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) exists: bool,
-    /// Number of rules in the chain and of references to it.
+    /// Number of rules in the chain plus the number of references to it.
     pub(crate) references: u32,
-    /// Number of rules in the chain, those of others included.
+    /// Number of rules in the chain, including those of other programs.
     pub(crate) total: usize,
-    /// The wanted rules that are there, in the order in which they stand: which one, and its handle, or its place among
-    /// the chain's rules in a legacy table. Rules of others are not among them; of a wanted rule that stands twice, both are.
+    /// The wanted rules that are in the chain, in the chain's order: the index of the wanted rule, and its handle, or
+    /// its position in the chain of a legacy table. Rules of other programs are left out; a wanted rule that occurs
+    /// twice is listed twice.
     pub(crate) rules: Vec<(usize, u64)>,
 }

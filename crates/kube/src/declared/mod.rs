@@ -1,8 +1,9 @@
-//! Chains and rules that somebody wants to be there, among those of others, on either backend.
+//! Chains and rules that a program keeps present among those of other programs, on either backend.
 //!
-//! A [`kubelet`](super::kubelet)'s are such a set, and so is what a text of rules names ([`Declared::of_text`]). What is there
-//! is recognised whichever version of iptables wrote it, and what is missing is made: on nf_tables in one transaction over all
-//! tables and both families, in the legacy tables each table at once. What is not declared is left alone.
+//! The chains of a [`kubelet`](super::kubelet) are such a set, and so are the chains and rules in a text
+//! ([`Declared::of_text`]). Existing rules are recognised whichever version of iptables wrote them. Missing ones are
+//! created: on nf_tables in one transaction over all tables and both families, in the legacy backend with one
+//! replacement per table. Everything that is not declared is left alone.
 
 mod complete;
 mod found;
@@ -24,52 +25,53 @@ pub(super) use on_legacy::change as change_legacy;
 pub(super) use on_nft::{Attempt, change as change_nft};
 pub use text::TextError;
 
-/// What can go wrong.
+/// An error of this module.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The ruleset could not be read.
-    #[error("cannot read the chains that are to be kept")]
+    #[error("cannot read the declared chains")]
     Read(#[from] netlink::Error),
     /// The transaction failed; it says what is known of the ruleset.
     #[error("cannot change the chains that are to be kept")]
     Commit(#[source] Box<CommitError>),
     /// An attribute was too long to be put into a message.
-    #[error("cannot write the rules that are to be kept")]
+    #[error("cannot write the declared rules")]
     MessageError(#[from] netlink::MessageError),
     /// A rule could not be put into nf_tables' terms.
     #[error("cannot encode the rules that are to be kept")]
     Encode(#[from] Unwritable),
-    /// A set that a rule names could not be looked up.
+    /// A set that a rule refers to could not be looked up.
     #[error(transparent)]
     Set(#[from] SetError),
-    /// The legacy tables could not be read or changed; it says what was applied.
+    /// The legacy tables could not be read or changed; the error says what was applied.
     #[error(transparent)]
     Tables(Box<iptables::Error>),
-    /// A table or chain is there, but no packet goes through it as iptables means it to: rules in
-    /// it would have no effect. Nothing was applied.
+    /// A table or chain exists, but packets do not pass through it as iptables expects: rules in it would have no
+    /// effect. Nothing was applied.
     #[error("{family} {table}{}: {reason}; iptables' rules have no effect there", chain.as_ref().map(|c| format!(" {c}")).unwrap_or_default())]
     Ineffective {
         /// Address family.
         family: nft::Family,
         /// Table.
         table: String,
-        /// Chain; `None` if it is the table.
+        /// Chain; `None` if the table is at fault.
         chain: Option<String>,
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// The tables were changed again and again between reading and committing. Nothing was applied.
+    /// The tables kept changing between reading and committing. Nothing was applied.
     #[error(
-        "the ruleset changed {attempts} times while the chains that are to be kept were looked at; nothing was applied"
+        "the ruleset changed {attempts} times while the declared chains were read; nothing was applied"
     )]
     Contended {
-        /// How often it was tried.
+        /// Number of attempts.
         attempts: u32,
     },
-    /// The hint is in the other backend: a second one would send other components to the wrong one. Nothing was applied.
+    /// The other backend has the hint: a second one would send other components to the wrong backend. Nothing was
+    /// applied.
     #[error(
-        "{} is in the {family} mangle table of {there}: made in {wanted} as well, it would send the node's other components to the wrong backend; nothing was made",
+        "{} is in the {family} mangle table of {there}: creating it in {wanted} too would send the node's other components to the wrong backend; nothing was created",
         super::kubelet::HINT
     )]
     HintElsewhere {
@@ -77,7 +79,7 @@ pub enum Error {
         family: Family,
         /// The backend that has it.
         there: Backend,
-        /// The backend that it was to be made in.
+        /// The backend in which it would have been created.
         wanted: Backend,
     },
 }
@@ -92,16 +94,16 @@ impl From<iptables::Error> for Error {
     }
 }
 
-/// Where a rule goes when it is not there yet.
+/// Where a missing rule is inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Place {
-    /// To the head of a chain that others use as well: `iptables -I`.
+    /// At the head of a chain that other programs use as well: `iptables -I`.
     Head,
-    /// To the end: `iptables -A`.
+    /// At the end: `iptables -A`.
     End,
 }
 
-/// One chain, and the rules in it that are to be there.
+/// A chain and the rules it must contain.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted {
     pub(super) family: Family,
@@ -121,7 +123,7 @@ impl Wanted {
         }
     }
 
-    /// The table that it is in.
+    /// The family and table that the chain is in.
     fn place_of(&self) -> (Family, &str) {
         (self.family, &self.table)
     }
@@ -130,7 +132,7 @@ impl Wanted {
         builtin(&self.table, &self.chain).is_some()
     }
 
-    /// The same with the indexes of sets in the place of their names.
+    /// Returns the rules with the names of sets replaced by their indexes.
     fn resolved(&self) -> Result<Cow<'_, [Rule]>, SetError> {
         if !self.rules.iter().any(Rule::has_set_names) {
             return Ok(Cow::Borrowed(&self.rules));
@@ -165,8 +167,8 @@ impl fmt::Display for Item {
     }
 }
 
-/// The way to the tables in which chains are looked for and made: an [`Iptables`] of either backend, or a [`Connection`] to
-/// nf_tables.
+/// A handle on the tables in which chains are looked up and created: an [`Iptables`] of either backend, or a
+/// [`Connection`] to nf_tables.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Through<'t> {
@@ -205,7 +207,7 @@ impl Through<'_> {
     }
 }
 
-/// Chains, jumps and rules that are to be there.
+/// Chains, jumps and rules that must exist.
 ///
 /// ```
 /// # fn main() -> Result<(), chainwright_kube::Error> {
@@ -224,14 +226,14 @@ impl Through<'_> {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Declared {
-    /// In an order in which no rule jumps to a chain that comes later, but for chains that are named without rules first.
+    /// Ordered so that no rule jumps to a later chain, except that chains listed without rules come first.
     pub(super) chains: Vec<Wanted>,
-    /// Whether the hint may be made while the other backend has one.
+    /// Whether the hint may be created while the other backend has one.
     pub(super) second_hint: bool,
 }
 
 impl Declared {
-    /// What is missing.
+    /// Lists what is missing.
     ///
     /// # Errors
     /// [`Error::Read`] or [`Error::Tables`], [`Error::Ineffective`] when a built-in chain is there but not hooked in,
@@ -243,16 +245,18 @@ impl Declared {
         }
     }
 
-    /// Makes what is missing, and returns it. If nothing is, nothing is changed. Rules of others are left alone.
+    /// Creates what is missing, and returns it. If nothing is missing, nothing is changed. Rules of other programs are
+    /// left alone.
     ///
-    /// On nf_tables it is one transaction. Of legacy tables each is replaced at once, under their lock, and `mangle`, which
-    /// has the hint, last. Where somebody else changes the tables meanwhile it begins again, as the handle's `with_retry` says.
+    /// On nf_tables this is one transaction. Each legacy table is replaced in one step, under the iptables lock;
+    /// `mangle`, which has the hint, is replaced last. If another program changes the tables meanwhile, the call starts
+    /// again, as often as the handle's `with_retry` allows.
     ///
-    /// The hint ([`HINT`](super::kubelet::HINT)) is not made while the other backend of the calling thread's network
-    /// namespace has one, as far as that may be looked at.
+    /// The hint ([`HINT`](super::kubelet::HINT)) is not created while the other backend of the calling thread's network
+    /// namespace has one, as far as that backend can be read.
     ///
     /// # Errors
-    /// As [`check`](Self::check), [`Error::Commit`], and [`Error::HintElsewhere`].
+    /// Those of [`check`](Self::check), [`Error::Commit`], and [`Error::HintElsewhere`].
     #[tracing::instrument(level = "debug", skip_all)]
     pub fn ensure<'t>(&self, tables: impl Into<Through<'t>>) -> Result<Vec<Item>, Error> {
         match tables.into() {
@@ -261,8 +265,8 @@ impl Declared {
         }
     }
 
-    /// Refuses to make a hint that the other backend has. `is_here` tells whether these are the tables of the calling thread's
-    /// network namespace.
+    /// Refuses to create a hint that the other backend has. `is_here` returns whether these are the tables of the
+    /// calling thread's network namespace.
     fn allow(
         &self,
         missing: &[Item],
@@ -281,7 +285,7 @@ impl Declared {
                 Backend::Nft => Backend::Legacy,
                 Backend::Legacy => Backend::Nft,
             };
-            // The node's families go together: a hint of the other one counts, too.
+            // A hint of the other family counts too: a node uses one backend for both.
             for family in [hint.family, other(hint.family)] {
                 match detect::has_hint(there, family) {
                     Ok(false) => {}
@@ -294,7 +298,7 @@ impl Declared {
                     }
                     Err(error) => tracing::warn!(
                         %error,
-                        "whether the other backend has a hint cannot be known"
+                        "cannot check whether the other backend has a hint"
                     ),
                 }
             }
@@ -302,7 +306,7 @@ impl Declared {
         Ok(())
     }
 
-    /// The tables that its chains are in, each once.
+    /// The tables that contain the declared chains, each once.
     pub(super) fn tables(&self) -> Vec<(Family, &str)> {
         let mut tables = Vec::new();
         for wanted in &self.chains {
@@ -313,7 +317,7 @@ impl Declared {
         tables
     }
 
-    /// The same for who guards tables of nf_tables.
+    /// The same tables as scopes of an nf_tables guard.
     fn scopes(&self) -> Vec<Scope<'_>> {
         let tables = self.tables().into_iter();
         tables

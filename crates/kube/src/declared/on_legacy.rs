@@ -1,4 +1,4 @@
-//! In the legacy tables, through the view that both backends have.
+//! Checks and creates declared chains in the legacy tables, through the view that both backends share.
 
 use std::collections::HashSet;
 
@@ -8,10 +8,10 @@ use chainwright::iptables::{
     self, Backend, Counters, Edit, Entry, Family, Iptables, NotExpressible, Rule, TableEdit, Target,
 };
 
-/// The table with the hint is changed last: it is there when everything else is.
+/// The table with the hint is changed last: when the hint exists, everything else does too.
 const LAST: &str = "mangle";
 
-/// Changes these tables, each at once.
+/// Changes these tables, each in one step.
 pub(crate) fn change<R>(
     iptables: &mut Iptables,
     mut tables: Vec<(Family, &str)>,
@@ -22,7 +22,7 @@ pub(crate) fn change<R>(
 }
 
 impl Declared {
-    /// What is missing of tables that were read. None is made for it.
+    /// Lists what is missing, without creating a table.
     pub(super) fn check_legacy(&self, iptables: &mut Iptables) -> Result<Vec<Item>, Error> {
         let mut all = Vec::new();
         for family in Family::ALL {
@@ -43,7 +43,7 @@ impl Declared {
                 let found = match chain {
                     None => Found::default(),
                     Some(chain) => {
-                        // Sets have their names here, as they were declared.
+                        // This view shows sets by name, as they were declared.
                         let entries = chain.rules().map(|rule| tables.entry(&rule));
                         Found::among(entries, &wanted.rules)
                     }
@@ -57,7 +57,7 @@ impl Declared {
     }
 
     pub(super) fn ensure_legacy(&self, iptables: &mut Iptables) -> Result<Vec<Item>, Error> {
-        // Only tables of which something is missing are replaced, or made.
+        // Only tables that lack something are replaced or created.
         let before = self.check_legacy(iptables)?;
         if before.is_empty() {
             return Ok(before);
@@ -95,7 +95,7 @@ impl Declared {
 }
 
 impl Found {
-    /// A chain of these rules, of which some are to be there.
+    /// Matches a chain's rules with the wanted ones.
     pub(crate) fn among(
         entries: impl IntoIterator<Item = Result<Entry, NotExpressible>>,
         rules: &[Rule],
@@ -116,8 +116,8 @@ impl Found {
         found
     }
 
-    /// Looks at a chain of a legacy table that is in use. What leads to it is counted as nf_tables count it: its rules, and
-    /// the rules of the table that jump to it, or that may.
+    /// Looks up a chain of a legacy table that is in use. References are counted as nf_tables does: the chain's rules,
+    /// and the table's rules that jump to it or may jump to it.
     pub(crate) fn look_in(
         table: &mut TableEdit<'_>,
         wanted: &Wanted,
@@ -132,7 +132,7 @@ impl Found {
                 let leads = match entry.as_ref().map(|entry| &entry.rule.target) {
                     Ok(Target::Jump(to) | Target::Goto(to)) => *to == *wanted.chain,
                     Ok(_) => false,
-                    // It may lead anywhere.
+                    // A rule that cannot be expressed may jump anywhere.
                     Err(_) => true,
                 };
                 references += usize::from(leads);
@@ -151,7 +151,7 @@ impl Wanted {
         completion: &Completion,
     ) -> Result<(), iptables::Error> {
         let chain = &*self.chain;
-        // From the last to the first, places stay what they are.
+        // From last to first, so that the remaining positions stay valid.
         for &place in completion.delete.iter().rev() {
             table.delete_number(chain, place as usize + 1)?;
         }

@@ -1,4 +1,4 @@
-//! In nf_tables: looked at and changed in one transaction.
+//! Checks and creates declared chains in nf_tables, in one transaction.
 
 use std::collections::HashSet;
 
@@ -11,11 +11,11 @@ use chainwright::nft::{
 };
 use chainwright::{netlink, nft};
 
-/// Why an attempt was broken off.
+/// Why an attempt ended early.
 pub(crate) enum Attempt {
-    /// The ruleset changed: begin again.
+    /// The ruleset changed: start again.
     Again,
-    /// An error to be reported.
+    /// An error for the caller.
     Failed(Error),
 }
 
@@ -62,19 +62,19 @@ impl From<Error> for Attempt {
     }
 }
 
-/// How an attempt ended well.
+/// How an attempt succeeded.
 enum Done<T> {
     /// A commit through the guard.
     Committed(T),
-    /// Something was only read: it is so if the guard holds.
+    /// A read only; the result is valid if the guard still holds.
     Read(T),
 }
 
-/// What a commit was to do of which it could not be known whether it did.
+/// The intended result of a commit whose outcome is unknown, and its error.
 type Unknown<T> = Option<(T, CommitError)>;
 
-/// Plans a change on one state of the tables and commits it, and again if they changed meanwhile. Where nothing is to be
-/// changed, nothing is committed.
+/// Plans a change on one state of the tables and commits it; starts again if they changed meanwhile. Commits nothing if
+/// the plan is empty.
 pub(crate) fn change<T: Clone>(
     declared: &Declared,
     nft: &mut Connection,
@@ -91,7 +91,7 @@ pub(crate) fn change<T: Clone>(
     done.map_err(|error| contended(error, unknown))
 }
 
-/// Does `work` on one state of the tables, and again if they changed meanwhile.
+/// Runs `work` on one state of the tables; starts again if they changed meanwhile.
 fn attempt<T>(
     declared: &Declared,
     nft: &mut Connection,
@@ -119,7 +119,7 @@ fn attempt<T>(
     }
 }
 
-/// Commits. Where it cannot be known whether that was done, what is there is looked at again, once.
+/// Commits. If the outcome is unknown, the caller reads the tables again, once.
 fn commit<T>(
     nft: &mut Connection,
     guard: &mut Guard,
@@ -137,12 +137,12 @@ fn commit<T>(
     }
 }
 
-/// What was done after all, now that nothing is left to be done.
+/// The result of the commit whose outcome was unknown, now that nothing remains to be done.
 fn known<T: Clone>(unknown: &Unknown<T>) -> Option<T> {
     unknown.as_ref().map(|(done, _)| done.clone())
 }
 
-/// An error that does not say that nothing was applied where that cannot be known.
+/// Replaces an error that implies that nothing was applied if the outcome of a commit is unknown.
 fn contended<T>(error: Error, unknown: Unknown<T>) -> Error {
     match unknown {
         Some((_, unknown)) => Error::Commit(Box::new(unknown)),
@@ -167,7 +167,7 @@ impl Declared {
         })
     }
 
-    /// What makes everything complete, and what that is.
+    /// Returns the transaction that makes everything complete, and the items that it creates.
     fn plan(
         &self,
         nft: &mut Connection,
@@ -190,7 +190,7 @@ impl Declared {
             all.extend(missing(wanted, make, &completion));
             completions.push((wanted, rules, completion));
         }
-        // The chains are there by now, whichever rule jumps to them.
+        // All chains exist by now, so rules can jump to any of them.
         for (wanted, rules, completion) in &completions {
             for &handle in &completion.delete {
                 wanted.delete(&mut tx, handle)?;
@@ -208,7 +208,7 @@ impl Declared {
 }
 
 impl Found {
-    /// Looks at a chain, of which these rules are to be there.
+    /// Looks up a chain and the wanted rules in it.
     pub(crate) fn look(
         nft: &mut Connection,
         guard: &Guard,

@@ -1,4 +1,4 @@
-//! What is to be there, read from a text of rules.
+//! Reads declared chains and rules from text.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -9,30 +9,31 @@ use super::{Declared, Place, Wanted};
 use chainwright::iptables::text::{Command, LONGEST_LINE, ParseError, Verb, words};
 use chainwright::iptables::{Family, Rule, builtin, builtins};
 
-/// How many rules are declared at most: each is looked for at every change.
+/// Largest number of rules in a declaration: each is looked up at every change.
 const MOST_RULES: usize = 10_000;
 
-/// Why a text cannot be declared.
+/// Why a text cannot be read as a declaration.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct TextError {
-    /// The line, from 1.
+    /// The line number, from 1.
     pub line: usize,
     /// What is wrong with it.
     pub reason: String,
 }
 
 impl Declared {
-    /// What a text as `iptables-save` writes it names, of one family: its chains, and the rules that `-A` and `-I` put into
-    /// them.
+    /// Reads a text in the format of `iptables-save`, for one family: its chains, and the rules that `-A` and `-I` add
+    /// to them.
     ///
-    /// A rule is to be there once in its chain, among those of others. One of `-I` is made at the head of the chain, one of
-    /// `-A` at its end; those of `-A` are to stand in the text's order, and from the first one on that does not, they are made
-    /// anew. Counters and policies are not looked at: policies stay as they are.
+    /// Each rule must occur once in its chain, among those of other programs. A rule of `-I` is inserted at the head of
+    /// the chain, a rule of `-A` appended at its end. The rules of `-A` must be in the text's order: from the first one
+    /// that is out of order, they are deleted and added again. Counters and policies are ignored; policies stay
+    /// unchanged.
     ///
     /// # Errors
-    /// A line that is none of `iptables-save`'s, or another command than `-A`, `-I` at the head, and `-N`; a rule that stands
-    /// twice in its chain; a table without its `COMMIT`.
+    /// A line that is not in the format of `iptables-save`; a command other than `-A`, `-I` at the head, and `-N`; a
+    /// rule that occurs twice in its chain; a table without its `COMMIT`.
     pub fn of_text(family: Family, text: impl AsRef<[u8]>) -> Result<Self, TextError> {
         let mut reader = Reader::default();
         let mut last = 0;
@@ -47,14 +48,14 @@ impl Declared {
                 reason: format!("the text ends without a COMMIT for table {table}"),
             }),
             None => Ok(Self {
-                // Chains first: a rule may jump to one that is named behind it.
+                // Chains first: a rule may jump to a chain that the text declares later.
                 chains: [reader.chains, reader.rules].concat(),
                 second_hint: false,
             }),
         }
     }
 
-    /// The same and what another one declares.
+    /// Adds everything that another declaration contains.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.chains.extend(other.chains);
@@ -65,15 +66,15 @@ impl Declared {
 
 #[derive(Default)]
 struct Reader {
-    /// The table that the lines are in.
+    /// The current table.
     table: Option<String>,
     chains: Vec<Wanted>,
-    /// The names of those chains by their tables.
+    /// The names in `chains` by table.
     named: HashMap<String, HashSet<String>>,
     rules: Vec<Wanted>,
-    /// Which of those are of a chain, of either place.
+    /// Indexes of the entries of `rules` that belong to a chain, for either place.
     of_chain: HashMap<(String, String), Vec<usize>>,
-    /// How many rules these are.
+    /// Total number of rules.
     count: usize,
 }
 
@@ -81,7 +82,7 @@ impl Reader {
     fn line(&mut self, family: Family, line: &[u8]) -> Result<(), String> {
         let line = line.trim_ascii();
         if line.len() > LONGEST_LINE {
-            return Err(format!("it has more than {LONGEST_LINE} bytes"));
+            return Err(format!("line has more than {LONGEST_LINE} bytes"));
         }
         match (line.first(), &self.table) {
             (None | Some(b'#'), _) => Ok(()),
@@ -93,7 +94,7 @@ impl Reader {
                 self.table = Some(name);
                 Ok(())
             }
-            (_, None) => Err("it stands in no table: a line like *filter is to come first".into()),
+            (_, None) => Err("missing table: a line like *filter must come first".into()),
             (Some(b'*'), Some(table)) => Err(format!("table {table} has no COMMIT")),
             (Some(b':'), Some(table)) => {
                 let name = line[1..].split_str(" ").next().unwrap_or_default();
@@ -119,7 +120,7 @@ impl Reader {
     }
 
     fn command(&mut self, family: Family, table: String, line: &[u8]) -> Result<(), String> {
-        // Counters stand before the command.
+        // Counters precede the command.
         let line = match line.strip_prefix(b"[") {
             Some(rest) => rest.split_once_str("]").map_or(line, |(_, rest)| rest),
             None => line,
@@ -139,7 +140,7 @@ impl Reader {
         if let Some(cut) = command.spec.shortened.first() {
             return Err(format!("iptables would cut a text: {cut:?}"));
         }
-        let chain = command.chain.ok_or("a chain is to be named")?;
+        let chain = command.chain.ok_or("missing chain name")?;
         let chain = said(chain.as_bstr())?;
         let place = match command.verb {
             Verb::Append => Place::End,
@@ -149,17 +150,15 @@ impl Reader {
                 return Ok(());
             }
             _ => {
-                return Err(
-                    "only -A, -I at the head of a chain, and -N say what is to be there".into(),
-                );
+                return Err("only -A, -N, and -I at the head of a chain are supported".into());
             }
         };
         if builtin(&table, &chain).is_none() && !is_chain(chain.as_bytes().as_bstr()) {
-            return Err(format!("chain {chain} is named nowhere before it"));
+            return Err(format!("chain {chain} is not declared before this line"));
         }
         self.count = self.count.saturating_add(command.spec.number());
         if self.count > MOST_RULES {
-            return Err(format!("more than {MOST_RULES} rules cannot be looked for"));
+            return Err(format!("more than {MOST_RULES} rules"));
         }
         for rule in command.spec.rules() {
             self.rule(family, &table, &chain, place, rule)?;
@@ -196,7 +195,7 @@ impl Reader {
                 continue;
             };
             if known.rules.iter().any(|known| known.means_the_same(&rule)) {
-                return Err("the rule stands twice in its chain".into());
+                return Err("duplicate rule in its chain".into());
             }
             if known.place == place {
                 of_place = Some(index);
@@ -219,9 +218,11 @@ impl Reader {
     }
 }
 
-/// A name as text.
+/// Converts a name to text.
 fn said(name: &BStr) -> Result<String, String> {
-    let text = name.to_str().map_err(|_| format!("{name:?} is no text"))?;
+    let text = name
+        .to_str()
+        .map_err(|_| format!("{name:?} is not valid UTF-8"))?;
     Ok(text.to_owned())
 }
 
@@ -263,10 +264,16 @@ mod tests {
     #[test]
     fn what_says_not_what_is_to_be_there_is_refused() {
         for (text, why) in [
-            ("-A INPUT -j DROP", "line 1: it stands in no table"),
+            ("-A INPUT -j DROP", "line 1: missing table"),
             ("*filter\n-F\nCOMMIT", "line 2: "),
-            ("*filter\n-D INPUT -j DROP\nCOMMIT", "line 2: only -A, -I"),
-            ("*filter\n-I INPUT 2 -j DROP\nCOMMIT", "line 2: only -A, -I"),
+            (
+                "*filter\n-D INPUT -j DROP\nCOMMIT",
+                "line 2: only -A, -N, and -I",
+            ),
+            (
+                "*filter\n-I INPUT 2 -j DROP\nCOMMIT",
+                "line 2: only -A, -N, and -I",
+            ),
             (
                 "*filter\n-A INPUT -j DROP",
                 "line 2: the text ends without a COMMIT",
@@ -276,11 +283,11 @@ mod tests {
             ("*filter\n: -\nCOMMIT", "line 2: the chain has no name"),
             (
                 "*filter\n-A INPUT -j DROP\n-I INPUT -j DROP\nCOMMIT",
-                "line 3: the rule stands twice",
+                "line 3: duplicate rule",
             ),
             (
                 "*filter\n-A a -j DROP\nCOMMIT",
-                "line 2: chain a is named nowhere",
+                "line 2: chain a is not declared",
             ),
         ] {
             let said = read(text).unwrap_err();

@@ -1,4 +1,4 @@
-//! What else there is of the node's components, counted.
+//! Counts other chains and tables of the node's components.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,13 +11,13 @@ use chainwright::legacy::{self, Lookup, Status};
 use chainwright::netlink;
 use chainwright::nft::{self, Connection, ElementsOf, List, Scope, SnapshotOptions};
 
-/// What the names of chains start with that the components of a node make.
+/// Prefixes of the names of chains that a node's components create.
 pub const PREFIXES: [&str; 4] = ["KUBE-", "CNI-", "AZURE-NPM", "cali-"];
 
-/// The chains of one prefix in one table.
+/// The chains with one prefix in one table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owned {
-    /// Where the table is.
+    /// The backend that has the table.
     pub backend: Backend,
     /// Address family.
     pub family: Family,
@@ -25,29 +25,30 @@ pub struct Owned {
     pub table: BString,
     /// One of [`PREFIXES`].
     pub prefix: &'static str,
-    /// How many chains have it.
+    /// Number of chains with the prefix.
     pub chains: usize,
-    /// How many rules are in them; 0 if these were not counted ([`Evidence::counts_rules`]).
+    /// Number of rules in them; 0 if rules were not counted ([`Evidence::counts_rules`]).
     pub rules: usize,
-    /// The first of the chains, in the kernel's order.
+    /// The first of these chains, in the kernel's order.
     pub first: BString,
 }
 
-/// Whose a table of services in nf_tables is.
+/// Which program made a table of services in nf_tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ServiceTableKind {
-    /// kube-proxy's, in its nftables mode. So counts every table of its name that nothing says of that this library made it.
+    /// kube-proxy, in its nftables mode. Every table of kube-proxy's name counts unless something shows that this
+    /// library made it.
     KubeProxy,
-    /// Of this library's [nftables layout](crate::service::Layout::Nftables), by what stands beside the table's
-    /// comment, or by an owner, which kube-proxy cannot be.
+    /// This library's [nftables layout](crate::service::Layout::Nftables), recognised by a mark beside the table's
+    /// comment, or by an owner, which a table of kube-proxy cannot have.
     Nftables,
-    /// Of this library's [flat layout](crate::service::Layout::Flat).
+    /// This library's [flat layout](crate::service::Layout::Flat).
     Flat,
 }
 
 impl ServiceTableKind {
-    /// Its name: `kube-proxy`, `nftables`, `flat`.
+    /// The kind's name: `kube-proxy`, `nftables`, `flat`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -58,46 +59,46 @@ impl ServiceTableKind {
     }
 }
 
-/// A table of nf_tables that has a node's services and none of iptables' chains.
+/// A table of nf_tables that contains a node's services and none of iptables' chains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceTable {
     /// Address family.
     pub family: Family,
-    /// Its name.
+    /// Table name.
     pub table: BString,
-    /// Whose it is.
+    /// Which program made it.
     pub kind: ServiceTableKind,
 }
 
-/// What speaks for a verdict.
+/// The evidence for a verdict.
 #[derive(Debug)]
 pub struct Evidence {
     /// Hints and canaries.
     pub detection: Detection,
-    /// Whether nf_tables are loaded.
+    /// Whether nf_tables is loaded.
     pub nft_loaded: bool,
-    /// What there is of the legacy tables, IPv4 and IPv6: whether they are built and which are in use.
+    /// The state of the legacy tables, IPv4 and IPv6: whether they are built and which are in use.
     pub legacy: [Result<Status, legacy::Error>; 2],
-    /// Whether rules were counted, too.
+    /// Whether rules were counted as well.
     pub counts_rules: bool,
     /// The chains of the node's components, by table.
     pub owned: Vec<Owned>,
     /// The tables of services in nf_tables.
     pub services: Vec<ServiceTable>,
-    /// Which backends, or families of them, could not be looked at, and why: any chains of a node's components may be there,
-    /// and in nf_tables any tables of services.
+    /// Which backends, or families of them, could not be read, and why: they may contain any chains of a node's
+    /// components, and nf_tables may contain any tables of services.
     pub uncounted: Vec<(Backend, Error)>,
 }
 
 impl Evidence {
-    /// Those of this prefix in this backend.
+    /// The chains with this prefix in this backend.
     pub fn of(&self, backend: Backend, prefix: &str) -> impl Iterator<Item = &Owned> {
         let of = move |owned: &&Owned| owned.backend == backend && owned.prefix == prefix;
         self.owned.iter().filter(of)
     }
 
-    /// Whether chains of Kubernetes are in the legacy tables, and none in nf_tables, so that nothing there looks into those.
-    /// Where nf_tables could not be looked at that is not known, and it is `false`.
+    /// Whether Kubernetes' chains are in the legacy tables and not in nf_tables, so that a program that reads nf_tables
+    /// does not see them. `false` if nf_tables could not be read.
     #[must_use]
     pub fn is_legacy_only(&self) -> bool {
         let any = |backend| self.of(backend, PREFIXES[0]).next().is_some();
@@ -108,14 +109,14 @@ impl Evidence {
 }
 
 impl Detector {
-    /// Counts what there is of the node's components, in all tables of iptables'. It reads the tables that are in use whole,
-    /// but for the elements of sets, and makes none. The calling thread is to be in the network namespace in which this was
-    /// opened: which legacy tables are in use is told of the thread's.
+    /// Counts chains of the node's components in all iptables tables. It reads the tables in use completely, except for
+    /// the elements of sets, and creates none. The calling thread must be in the network namespace in which the
+    /// detector was opened, because the list of legacy tables in use is that of the thread's namespace.
     pub fn evidence(&mut self) -> Evidence {
         self.evidence_with(true)
     }
 
-    /// The same, but it counts chains and no rules: of nf_tables it reads no more than the chains.
+    /// Like [`evidence`](Self::evidence), but counts chains and no rules: from nf_tables it reads only the chains.
     pub fn evidence_of_chains(&mut self) -> Evidence {
         self.evidence_with(false)
     }
@@ -143,15 +144,15 @@ impl Detector {
             let uncounted = counted.err().map(|error| (Backend::Legacy, error));
             evidence.uncounted.extend(uncounted);
         }
-        // What stands in the way of both families is said once.
+        // An error that affects both families is reported once.
         let mut seen = HashSet::new();
         let uncounted = &mut evidence.uncounted;
         uncounted.retain(|(backend, error)| seen.insert((*backend, error.to_string())));
         evidence
     }
 
-    /// The tables of nf_tables that have services: kube-proxy's, and those of this library. Where nf_tables are not loaded
-    /// there are none.
+    /// Lists the tables of nf_tables that contain services: those of kube-proxy and of this library. The list is empty
+    /// if nf_tables is not loaded.
     ///
     /// # Errors
     /// Those of listing tables.
@@ -184,7 +185,7 @@ impl Detector {
         Ok(all)
     }
 
-    /// The way to nf_tables; none where they are not loaded.
+    /// The nf_tables connection; `None` if nf_tables is not loaded.
     fn connection(&mut self) -> Result<Option<&mut Connection>, Error> {
         if self.nft.is_none() {
             self.nft = match Connection::open_to_look() {
@@ -196,7 +197,7 @@ impl Detector {
         Ok(self.nft.as_mut())
     }
 
-    /// Counts in a family of nf_tables. Where they are not loaded there is nothing.
+    /// Counts in a family of nf_tables. Counts nothing if nf_tables is not loaded.
     fn count_nft(
         &mut self,
         family: Family,
@@ -243,7 +244,7 @@ impl Detector {
         Ok(())
     }
 
-    /// Counts in the legacy tables of a family. Where there are none there is nothing.
+    /// Counts in the legacy tables of a family. Counts nothing if there are none.
     fn count_legacy(
         &mut self,
         index: usize,
@@ -279,12 +280,12 @@ impl Detector {
     }
 }
 
-/// Whether it is one of iptables' tables.
+/// Whether the table is one of iptables' tables.
 fn is_of_iptables(table: &BStr) -> bool {
     table.to_str().is_ok_and(|name| builtins(name).is_some())
 }
 
-/// The chains of a table, counted.
+/// Counter of one table's chains.
 struct Count<'n> {
     backend: Backend,
     family: Family,

@@ -1,4 +1,4 @@
-//! Verdicts as they change.
+//! Reports verdicts as they change.
 
 use std::time::{Duration, Instant};
 
@@ -6,14 +6,14 @@ use super::{Detection, Detector, MANGLE, Verdict};
 use chainwright::netlink;
 use chainwright::nft::live::{EventObject, Item, Monitor, MonitorOptions};
 
-/// Longer than this nobody is to wait for a look.
+/// Longest interval between two looks.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// How a [`Watch`] looks.
+/// Options of a [`Watch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WatchOptions {
-    /// How often the legacy tables are looked at, of whose changes nobody tells, and whether nf_tables have been loaded: at
-    /// least once a day.
+    /// How often to read the legacy tables, whose changes the kernel does not report, and to check whether nf_tables
+    /// was loaded: at least once a day.
     pub interval: Duration,
 }
 
@@ -26,21 +26,21 @@ impl Default for WatchOptions {
     }
 }
 
-/// Tells each verdict that differs from the one before: for who waits until a kubelet has initialised, and is to know when
-/// the other backend comes up later.
+/// Reports each verdict that differs from the previous one: for callers that wait until a kubelet has initialised, and
+/// that must notice when the other backend is used later.
 ///
-/// nf_tables tell of their changes; the legacy tables are looked at in intervals.
+/// nf_tables reports its changes; the legacy tables are read at intervals.
 #[derive(Debug)]
 pub struct Watch {
     detector: Detector,
     options: WatchOptions,
-    /// None while nf_tables are not loaded.
+    /// `None` while nf_tables is not loaded.
     monitor: Option<Monitor>,
     told: Option<Verdict>,
 }
 
 impl Detector {
-    /// Watches from here on. The first that it tells is what there is now.
+    /// Starts watching. The first verdict reported is the current one.
     #[must_use]
     pub const fn watch(self, options: WatchOptions) -> Watch {
         Watch {
@@ -52,10 +52,10 @@ impl Detector {
     }
 
     /// Waits until the backend is determined: until the verdict is neither [`Verdict::Undetermined`] nor
-    /// [`Verdict::Unavailable`], or the time is up. What was found last.
+    /// [`Verdict::Unavailable`], or the time is up. Returns the last detection.
     ///
     /// # Errors
-    /// As [`Watch::next_until`].
+    /// Those of [`Watch::next_until`].
     pub fn wait(self, limit: Duration) -> Result<Detection, netlink::Error> {
         let deadline = Instant::now().checked_add(limit);
         let mut watch = self.watch(WatchOptions::default());
@@ -73,16 +73,17 @@ impl Detector {
 }
 
 impl Watch {
-    /// Waits for the next verdict until this moment, without end for `None`; `None` if there is none by then.
+    /// Waits for the next verdict until `deadline`, or indefinitely for `None`. Returns `None` if there is none by
+    /// then.
     ///
     /// # Errors
-    /// Those of [`Monitor::receive`]; it can be used on.
+    /// Those of [`Monitor::receive`]; the watch can still be used afterwards.
     pub fn next_until(
         &mut self,
         deadline: Option<Instant>,
     ) -> Result<Option<Detection>, netlink::Error> {
         loop {
-            // Before it is looked: no change is missed.
+            // Open the monitor before looking, so that no change is missed.
             if self.monitor.is_none() {
                 match MonitorOptions::default().open_to_look() {
                     Ok(monitor) => self.monitor = Some(monitor),
@@ -102,7 +103,7 @@ impl Watch {
         }
     }
 
-    /// Waits until it is time to look again; `false` if the time is up before.
+    /// Waits until it is time to look again; returns `false` if the deadline comes first.
     fn wait(&mut self, deadline: Option<Instant>) -> Result<bool, netlink::Error> {
         let next = Instant::now() + self.options.interval.min(LONGEST);
         let until = deadline.map_or(next, |deadline| deadline.min(next));
@@ -110,7 +111,7 @@ impl Watch {
             None => std::thread::sleep(until.saturating_duration_since(Instant::now())),
             Some(monitor) => {
                 while let Some(item) = monitor.receive_until(until)? {
-                    // Changes may come without end.
+                    // Changes may arrive without end.
                     if is_of_mangle(&item) || Instant::now() >= until {
                         break;
                     }
@@ -121,7 +122,7 @@ impl Watch {
     }
 }
 
-/// Whether a change may be one of the hint or the canary.
+/// Whether a change may affect the hint or the canary.
 fn is_of_mangle(item: &Item) -> bool {
     match item {
         Item::Change(change) => change.events().any(|event| {

@@ -1,4 +1,4 @@
-//! What the audit subsystem tells of legacy tables.
+//! Audit records of changes to legacy tables.
 
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,25 +12,26 @@ use chainwright_sys::netlink::NLM_F_REQUEST;
 use chainwright::iptables::Family;
 use chainwright::netlink::{Error, Message, MessageWriter, RECEIVE_BUFFER, Socket};
 
-/// What happens to a table when it is replaced, and when it is gone.
+/// The operations that replace a table and that remove it.
 const OPERATIONS: [&[u8]; 2] = [b"xt_replace", b"xt_unregister"];
 
-/// The audit log, of which what is about legacy tables is read.
+/// The audit log, reduced to records about legacy tables.
 ///
-/// The kernel tells of every legacy table that is replaced in any network namespace, if there is auditing
-/// ([`is_on`](Self::is_on); `auditctl -e 1`): with the table's name, the process and its name. A record does not say in which
-/// namespace. Of a process that lives it is looked up; of one that has ended it is not known, and it is taken for one of this.
+/// If auditing is on ([`is_on`](Self::is_on); `auditctl -e 1`), the kernel reports every legacy table that is replaced
+/// in any network namespace, with the table's name, the process ID and the process's name. A record does not contain
+/// the namespace. For a running process the namespace is looked up; a process that has ended is assumed to belong to
+/// this namespace.
 ///
-/// It is to be opened in the first network namespace, whose sockets alone are told, with `CAP_AUDIT_READ` in the first user
-/// namespace. Sources: `linux/audit.h`,
-/// [audit records](https://github.com/linux-audit/audit-documentation/wiki/SPEC-Audit-Event-Definitions) (`NETFILTER_CFG`).
+/// The log must be opened in the initial network namespace, because only its sockets receive records, and with
+/// `CAP_AUDIT_READ` in the initial user namespace. Sources: `linux/audit.h`, [audit
+/// records](https://github.com/linux-audit/audit-documentation/wiki/SPEC-Audit-Event-Definitions) (`NETFILTER_CFG`).
 #[derive(Debug)]
 pub struct AuditLog {
     socket: Socket,
     buffer: Vec<u8>,
 }
 
-/// A table was replaced.
+/// A record of a replaced table.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) family: Family,
@@ -41,13 +42,14 @@ pub(super) struct Record {
 }
 
 impl AuditLog {
-    /// Opens it, and listens from here on.
+    /// Opens the log and starts listening.
     ///
     /// # Errors
-    /// [`Error::Open`] where the kernel has no auditing; [`Error::Option`], with `EPERM` without the right.
+    /// [`Error::Open`] if the kernel has no auditing; [`Error::Option`] with `EPERM` if the process lacks the
+    /// capability.
     pub fn open() -> Result<Self, Error> {
         let socket = Socket::audit()?;
-        // On a node where much is audited the rest would wake who reads this.
+        // Filters out other records, which would wake the reader needlessly on a node that audits much.
         socket.take_only(AUDIT_NETFILTER_CFG)?;
         socket.join(AUDIT_NLGRP_READLOG)?;
         Ok(Self {
@@ -56,7 +58,7 @@ impl AuditLog {
         })
     }
 
-    /// Whether anything is audited now. `None` where that cannot be known: it takes `CAP_AUDIT_CONTROL`.
+    /// Whether auditing is on. `None` if that is unknown: the query requires `CAP_AUDIT_CONTROL`.
     #[must_use]
     pub fn is_on() -> Option<bool> {
         let socket = Socket::audit().ok()?;
@@ -78,14 +80,14 @@ impl AuditLog {
         None
     }
 
-    /// The next record of a table that was replaced by another process, if one is there: in this network namespace (a link's
-    /// text of `/proc`), as far as that is known. What was lost is not told.
+    /// Returns the next queued record of a table that another process replaced in the network namespace `here` (the
+    /// target of a `/proc` link), as far as the namespace is known. Lost records are not reported.
     pub(super) fn try_receive(&mut self, here: Option<&Path>) -> Result<Option<Record>, Error> {
         loop {
             let length = match self.socket.try_receive(&mut self.buffer) {
                 Ok(None) => return Ok(None),
                 Ok(Some(length)) => length,
-                // Others come behind it.
+                // Later records follow.
                 Err(Error::Lost(_) | Error::Truncated { .. }) => continue,
                 Err(error) => return Err(error),
             };
@@ -111,7 +113,7 @@ impl AsFd for AuditLog {
 }
 
 impl Record {
-    /// Reads a record's text. `None` for one of other tables, or in another form.
+    /// Parses a record's text. `None` for a record of another table type, or in another form.
     fn read(text: &[u8]) -> Option<Self> {
         let (mut table, mut family, mut operation, mut process, mut name) = Default::default();
         for field in text.trim_end_with(|end| end == '\0').split_str(" ") {
@@ -143,7 +145,7 @@ impl Record {
         })
     }
 
-    /// Whether another process did it, which as far as is known is of this network namespace.
+    /// Whether another process replaced the table, in this network namespace as far as is known.
     fn is_of_another(&self, here: Option<&Path>) -> bool {
         let there = fs::read_link(format!("/proc/{}/ns/net", self.process));
         let is_elsewhere = match (there, here) {
@@ -154,7 +156,7 @@ impl Record {
     }
 }
 
-/// A text that a user chose: in quotation marks, or where it has odd bytes in hexadecimal.
+/// Decodes text chosen by a user: in quotation marks, or in hexadecimal if it contains unusual bytes.
 fn said(text: &[u8]) -> Option<BString> {
     let quoted = text.strip_prefix(b"\"");
     if let Some(text) = quoted.and_then(|text| text.strip_suffix(b"\"")) {
@@ -181,7 +183,7 @@ mod tests {
         })
     }
 
-    /// What Linux 6.18 said when iptables-legacy 1.8.9 did these things.
+    /// Records that Linux 6.18 wrote when iptables-legacy 1.8.9 did these operations.
     #[test]
     fn records_of_replaced_tables_are_read() {
         for (text, read) in [
@@ -212,7 +214,7 @@ mod tests {
 
     #[test]
     fn names_with_odd_bytes_and_labels_are_read() {
-        // As the kernel's audit_log_untrustedstring writes a name with a space in it, beside a security label.
+        // A name with a space as the kernel's audit_log_untrustedstring writes it, beside a security label.
         let text = b"audit(1.2:3): table=nat family=2 entries=4 op=xt_replace pid=7 subj=system_u:system_r:init_t:s0 \
                      comm=6120622209\0";
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Who took something away, as far as it can be known.
+//! Identifies the process that removed something, as far as it can be known.
 
 use std::fmt;
 use std::fs;
@@ -9,23 +9,24 @@ use super::audit::Record;
 use chainwright::nft::Generation;
 use chainwright::nft::live::Change;
 
-/// How many bytes of a command line are read.
+/// Largest number of bytes of a command line to read.
 const LONGEST_COMMAND: usize = 4096;
 
-/// Who changed what is guarded: what the kernel says of it, and what `/proc` said of the process at that moment.
-/// Programs as short-lived as iptables may have ended before: then there is only what the kernel says.
+/// The process that changed guarded chains: what the kernel reported about it, and what `/proc` contained at
+/// that moment. Short-lived programs such as iptables may have ended by then; only the kernel's report is
+/// available for those.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Culprit {
-    /// The generation that the change made; legacy tables have none.
+    /// The generation that the change created; `None` for legacy tables.
     pub generation: Option<Generation>,
-    /// The thread; not told of legacy tables.
+    /// The thread ID; `None` for legacy tables.
     pub thread: Option<u32>,
     /// The thread's name (`comm`), at most 15 bytes.
     pub name: Option<BString>,
-    /// The process.
+    /// The process ID.
     pub process: Option<u32>,
-    /// Its command line, in words.
+    /// Its command line, split into arguments.
     pub command: Vec<BString>,
     /// The process that started it.
     pub parent: Option<Parent>,
@@ -34,16 +35,16 @@ pub struct Culprit {
 /// A process that started another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parent {
-    /// The process.
+    /// The process ID.
     pub process: u32,
     /// Its name (`comm`).
     pub name: BString,
 }
 
 impl Culprit {
-    /// Who made this change. To be asked as soon as it is told.
+    /// Identifies the process behind a change. Call this as soon as the change is received.
     pub(super) fn of(change: &Change) -> Self {
-        // What ends first is asked for first.
+        // Read what disappears first.
         let process = change.process_id();
         let command = process.map(command).unwrap_or_default();
         let parent = process.and_then(parent);
@@ -57,10 +58,11 @@ impl Culprit {
         }
     }
 
-    /// Who replaced a legacy table, as a record says. To be asked as soon as it is told.
+    /// Identifies the process that replaced a legacy table, from a record. Call this as soon as the record is
+    /// received.
     pub(super) fn of_record(record: &Record) -> Self {
         let process = record.process;
-        // The record is older than the answer: the number may be another's by now.
+        // The process may have ended since the record was written, and its ID may have been reused.
         let is_still = |process: &u32| comm(*process).as_ref() == Some(&record.name);
         let alive = Some(process).filter(is_still);
         Self {
@@ -75,7 +77,7 @@ impl Culprit {
 }
 
 impl fmt::Display for Culprit {
-    /// `iptables (4711: iptables -F; of systemd, 1) in generation 77`
+    /// Formats as `iptables (4711: iptables -F; of systemd, 1) in generation 77`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Some(name) => write!(f, "{}", name.to_str_lossy().escape_debug())?,
@@ -123,7 +125,7 @@ fn parent(process: u32) -> Option<Parent> {
     Some(Parent { process, name })
 }
 
-/// A process's name, at most 15 bytes.
+/// Name of a process, at most 15 bytes.
 fn comm(process: u32) -> Option<BString> {
     let mut name = fs::read(format!("/proc/{process}/comm")).ok()?;
     if name.ends_with(b"\n") {

@@ -1,4 +1,4 @@
-//! What is counted: by the recorder of the crate `metrics`, if its feature is on.
+//! Counters and histograms, written to the recorder of the crate `metrics` if that feature is on.
 
 use std::time::Duration;
 

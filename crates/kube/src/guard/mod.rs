@@ -1,10 +1,10 @@
-//! Chains and rules that are kept: what vanishes is made again at once, and it is told who took it away.
+//! Guards chains and rules: restores those that disappear at once, and reports which process removed them.
 //!
-//! Kubelet and kube-proxy watch one chain each, the canary, and look for it every half a minute or minute: who flushes the
-//! rules and leaves the chain, or restores a file without that table, is not noticed. A [`Guard`] watches everything that is
-//! [declared](super::declared::Declared), chains, jumps and rules. nf_tables tell of each change as it is committed; the
-//! legacy tables do not tell, and are asked for their size in [intervals](GuardOptions::poll). Where netfilter is audited,
-//! the [audit log](Guard::with_audit) tells of them, too.
+//! Kubelet and kube-proxy each watch one chain, the canary, and check for it once or twice a minute. They do not notice
+//! when a program flushes the rules and leaves the chain, or restores a file without that table. A [`Guard`] watches
+//! all [declared](super::declared::Declared) chains, jumps and rules. nf_tables reports each change when it is
+//! committed; for legacy tables the guard queries their size at [intervals](GuardOptions::poll), because the kernel
+//! does not report their changes. Where netfilter is audited, the [audit log](Guard::with_audit) reports those too.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -31,19 +31,20 @@
 //! # }
 //! ```
 //!
-//! # What it does when
-//! At the beginning everything that is missing is made; where that fails it is tried again until it is done. Later, what
-//! vanishes is made again at once, and once more at the end of a burst, since a `systemctl restart iptables` makes some twenty
-//! commits and takes away again what was made between them. Who takes away again and again what is made has their way after
-//! [some time](PaceOptions::repairs): the guard says that it gives way, and comes back later. Where the kernel dropped events
-//! everything is looked at anew. [`Pace`] decides all this, without a clock or a kernel.
+//! # When it acts
+//! At first the guard creates everything that is missing, and retries until it succeeds. Later it restores what
+//! disappears at once, and checks again at the end of a burst: a `systemctl restart iptables` makes some twenty commits
+//! and may remove again what was restored between them. If another program keeps removing what the guard restores, the
+//! guard stops after [some repairs](PaceOptions::repairs): it reports that it backs off, and resumes later. When the
+//! kernel dropped events it checks everything. [`Pace`] makes these decisions, without a clock or a kernel.
 //!
-//! At rest it waits for events of nf_tables without a deadline, and wakes for nothing else. A node that changes its tables wakes
-//! it for each change, of which it looks at the names.
+//! When idle it waits for nf_tables events without a deadline, and wakes for nothing else. Every change of the node's
+//! tables wakes it; it examines only the names in the change.
 //!
-//! With the feature `metrics` it counts what it does, for the recorder of the crate `metrics`:
+//! With the feature `metrics` it writes these counters to the recorder of the crate `metrics`:
 //! `chainwright_guard_repairs_total`, `chainwright_guard_vanished_total`, `chainwright_guard_failures_total`,
-//! `chainwright_guard_gave_way_total`, `chainwright_guard_lost_total`, and a histogram `chainwright_guard_repair_seconds`.
+//! `chainwright_guard_gave_way_total`, `chainwright_guard_lost_total`, and a histogram
+//! `chainwright_guard_repair_seconds`.
 
 mod audit;
 mod culprit;
@@ -79,48 +80,49 @@ pub use pace::{Outcome, Pace, PaceOptions};
 use poll::Poll;
 pub use run::Running;
 
-/// How many events are taken in before it is looked.
+/// Largest number of events to read before a check.
 const AT_ONCE: usize = 4096;
-/// Of how many changes in a row it is kept who made them.
+/// Largest number of changes in a row whose processes are recorded.
 const CULPRITS: usize = 16;
 
-/// Why there is no guard.
+/// Why a guard cannot run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The tables cannot be opened.
     #[error(transparent)]
     Tables(#[from] declared::Error),
-    /// No thread could be started, or not be stopped later.
+    /// A thread could not be started, or could not be stopped later.
     #[error("cannot start the guard's thread")]
     Thread(#[source] io::Error),
 }
 
-/// How a guard watches.
+/// How a guard watches and repairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GuardOptions {
-    /// When it looks and repairs.
+    /// When it checks and repairs.
     pub pace: PaceOptions,
-    /// How often legacy tables are asked for their size and number of entries: what vanishes is seen no later. It costs some
-    /// microseconds a table.
+    /// How often to query the size and number of entries of legacy tables, which bounds the delay until a removal is
+    /// noticed. A query takes some microseconds per table.
     pub poll: Duration,
-    /// At every so many polls legacy tables are read whole: a change that leaves size and number the same is seen then.
+    /// After this many polls legacy tables are read completely, which finds changes that keep size and number of
+    /// entries.
     pub whole: u32,
-    /// How the changes of nf_tables are received.
+    /// How changes of nf_tables are received.
     pub monitor: MonitorOptions,
-    /// How patient one repair is with others who change the tables meanwhile.
+    /// How long one repair retries while other programs change the tables.
     pub retry: Retry,
 }
 
 impl Default for GuardOptions {
-    /// Legacy tables are polled each second, and read whole twice a minute.
+    /// Polls legacy tables once a second, and reads them completely twice a minute.
     fn default() -> Self {
         Self {
             pace: PaceOptions::default(),
             poll: Duration::from_secs(1),
             whole: 30,
             monitor: MonitorOptions {
-                // What is queued while it repairs; what is lost is looked for.
+                // Holds events that arrive during a repair; lost events lead to a check.
                 receive_buffer: 8 << 20,
                 ..MonitorOptions::default()
             },
@@ -129,27 +131,27 @@ impl Default for GuardOptions {
     }
 }
 
-/// Keeps what is declared.
+/// Keeps declared chains and rules present.
 ///
-/// It is opened in the calling thread's network namespace, and [runs](Self::start) in a thread of its own, or with the feature
-/// `tokio` as a task (`Guard::run`).
+/// It is opened in the calling thread's network namespace, and [runs](Self::start) in its own thread, or with the
+/// feature `tokio` as a task (`Guard::run`).
 #[derive(Debug)]
 pub struct Guard {
     declared: Declared,
     names: Names,
     way: Way,
     pace: Pace,
-    /// Whether everything was there once.
+    /// Whether everything was present at least once.
     is_ready: bool,
-    /// Who changed what is guarded since it was complete.
+    /// The processes that changed guarded chains since everything was last present.
     by: Vec<Culprit>,
-    /// Since when that is.
+    /// Time of the first of those changes.
     since: Option<(Instant, SystemTime)>,
-    /// The last failure that was told.
+    /// The last failure that was reported.
     failure: Option<String>,
-    /// Whether events cannot be received until it was looked again.
+    /// Whether receiving events is suspended until the next check.
     is_deaf: bool,
-    /// Whether no event is left to be taken in.
+    /// Whether all pending events have been read.
     #[cfg_attr(
         not(feature = "tokio"),
         allow(dead_code, reason = "a thread waits for the socket itself")
@@ -173,10 +175,10 @@ enum Way {
 }
 
 impl Guard {
-    /// Opens the tables, and listens from here on.
+    /// Opens the tables and starts listening.
     ///
     /// # Errors
-    /// Those of opening them, and of listing legacy ones.
+    /// Those of opening the tables, and of listing legacy ones.
     pub fn open(
         declared: Declared,
         backend: Backend,
@@ -201,7 +203,7 @@ impl Guard {
                 let iptables = Iptables::legacy().map_err(declared::Error::from)?;
                 let mut iptables = iptables.with_retry(options.retry);
                 for family in Family::ALL {
-                    // Who may not read the tables' names now may not later either.
+                    // A process that may not read the tables' names now will not be able to later either.
                     if declared.tables().iter().any(|(of, _)| *of == family) {
                         let names = iptables.tables_in_use(family);
                         names.map_err(declared::Error::from)?;
@@ -229,7 +231,7 @@ impl Guard {
         })
     }
 
-    /// The same with another lock for changes of legacy tables, as [`Iptables::with_lock`].
+    /// Sets another lock for changes of legacy tables, like [`Iptables::with_lock`].
     #[must_use]
     pub fn with_lock(mut self, policy: LockPolicy, limit: Retry) -> Self {
         self.way = match self.way {
@@ -249,9 +251,9 @@ impl Guard {
         self
     }
 
-    /// The same and told by the audit subsystem when a legacy table is replaced, and by whom, where that is audited. Then the
-    /// tables are polled when it has been [quiet](PaceOptions::quiet), and in intervals all the same. On nf_tables it is not
-    /// needed, and nothing is changed by it.
+    /// Adds the audit log, which reports when a legacy table is replaced, and by which process, where that is audited.
+    /// The guard then polls the tables once no record has arrived for the [quiet](PaceOptions::quiet) time, and still
+    /// at intervals. Has no effect on nf_tables, where it is not needed.
     #[must_use]
     pub fn with_audit(mut self, log: AuditLog) -> Self {
         if let Way::Legacy { audit, .. } = &mut self.way {
@@ -260,7 +262,7 @@ impl Guard {
         self
     }
 
-    /// Where the tables live.
+    /// The backend that contains the tables.
     #[must_use]
     pub const fn backend(&self) -> Backend {
         match self.way {
@@ -269,7 +271,7 @@ impl Guard {
         }
     }
 
-    /// Takes in what happened, and does what is due.
+    /// Reads pending events, and checks if a check is due.
     fn turn(&mut self, on: &mut dyn FnMut(Notice)) {
         self.take_in(on);
         if self.pace.is_due(Instant::now()) {
@@ -277,7 +279,7 @@ impl Guard {
         }
     }
 
-    /// When the next turn is due, if nothing happens before. Where events are left to be taken in, they are readable.
+    /// When the next turn is due if nothing happens before. Pending events keep the descriptor readable.
     fn deadline(&self) -> Option<Instant> {
         match (&self.way, self.pace.deadline()) {
             (Way::Legacy { poll, .. }, Some(look)) => Some(look.min(poll.next())),
@@ -286,7 +288,7 @@ impl Guard {
         }
     }
 
-    /// What is readable when something happens; `None` where nobody tells.
+    /// The descriptor that becomes readable when something happens; `None` if there is no source of events.
     fn events(&self) -> Option<BorrowedFd<'_>> {
         match &self.way {
             Way::Nft { monitor, .. } if !self.is_deaf => Some(monitor.as_fd()),
@@ -298,7 +300,7 @@ impl Guard {
     fn take_in(&mut self, on: &mut dyn FnMut(Notice)) {
         match &mut self.way {
             Way::Legacy { .. } => {
-                // Before it is polled: it tells who made the difference.
+                // Before polling: the log shows which process changed the table.
                 self.read_log();
                 self.poll();
             }
@@ -316,7 +318,7 @@ impl Guard {
         }
     }
 
-    /// Takes in what is told of legacy tables that were replaced.
+    /// Reads audit records of replaced legacy tables.
     fn read_log(&mut self) {
         self.has_heard_all = false;
         for _ in 0..AT_ONCE {
@@ -343,9 +345,9 @@ impl Guard {
                     self.is_made_by(Culprit::of_record(&record), now);
                 }
                 Ok(Some(_)) => {}
-                // It is polled.
+                // Polling continues.
                 Err(error) => {
-                    tracing::warn!(%error, "the audit log cannot be read any more: who replaces a legacy table is not known");
+                    tracing::warn!(%error, "cannot read the audit log any more: processes that replace legacy tables are not reported");
                     *audit = None;
                 }
             }
@@ -394,7 +396,7 @@ impl Guard {
         }
     }
 
-    /// Somebody changed what is guarded. Of many the first are kept, and the last.
+    /// Records a process that changed guarded chains. Beyond the limit only the last one is replaced.
     fn is_made_by(&mut self, culprit: Culprit, now: Instant) {
         if self.by.len() == CULPRITS {
             self.by.pop();
@@ -408,7 +410,7 @@ impl Guard {
         self.pace.changed(now);
     }
 
-    /// Looks, and makes what is missing.
+    /// Checks, and restores what is missing if the pace permits it.
     fn look(&mut self, on: &mut dyn FnMut(Notice)) {
         let start = Instant::now();
         self.is_deaf = false;
@@ -472,7 +474,7 @@ impl Guard {
         }
     }
 
-    /// Of legacy tables that were changed here it is not known what they look like now.
+    /// Forgets the known sizes of legacy tables after the guard changed them.
     fn forget_if(&mut self, changed: bool) {
         if let Way::Legacy { poll, .. } = &mut self.way
             && changed
@@ -503,7 +505,7 @@ fn tell(on: &mut dyn FnMut(Notice), event: Event) {
     });
 }
 
-/// The names of what is guarded, as events have them.
+/// The names of the guarded chains, as events contain them.
 #[derive(Debug)]
 struct Names {
     chains: HashMap<nft::Family, HashMap<BString, HashSet<BString>>>,
@@ -520,13 +522,13 @@ impl Names {
         Self { chains }
     }
 
-    /// Whether something in this table is guarded.
+    /// Whether this table contains guarded chains.
     fn has(&self, family: Family, table: &BStr) -> bool {
         let tables = self.chains.get(&nft::Family::from(family));
         tables.is_some_and(|tables| tables.contains_key(table))
     }
 
-    /// Whether a change may have taken away something.
+    /// Whether a change may have removed something guarded.
     fn are_touched(&self, change: &Change) -> bool {
         change.events().any(|event| {
             let tables = self.chains.get(&event.family());
@@ -536,7 +538,8 @@ impl Names {
             match event.object() {
                 Ok(EventObject::Chain(chain)) => match event.is_deletion() {
                     true => chains.contains(chain.name()),
-                    // It may be one of these, under another name now. A built-in one has another policy.
+                    // It may be a guarded chain under a new name. An event of a built-in chain is a change of its
+                    // policy.
                     false => chain.hook().is_none() && !chains.contains(chain.name()),
                 },
                 Ok(EventObject::Rule(rule)) => event.is_deletion() && chains.contains(rule.chain()),

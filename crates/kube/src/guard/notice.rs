@@ -1,4 +1,4 @@
-//! What the guard tells.
+//! The notices that a guard sends.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -6,44 +6,44 @@ use std::time::{Duration, SystemTime};
 use super::Culprit;
 use crate::declared::Item;
 
-/// What a guard tells of.
+/// A notice of a guard.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Notice {
-    /// When.
+    /// When it happened.
     pub at: SystemTime,
-    /// What.
+    /// What happened.
     pub event: Event,
 }
 
-/// What happened.
+/// The event of a notice.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
-    /// For the first time everything is there.
+    /// Everything is present for the first time.
     Ready {
-        /// What was made for it.
+        /// What was created for that.
         made: Vec<Item>,
     },
-    /// Something had vanished, and was made again.
+    /// Something had disappeared, and was restored.
     Repaired(Repair),
-    /// It could not be looked, or not be made; it will be tried again. Of the same failure again and again it is told once.
+    /// A check or repair failed; it will be retried. Repetitions of the same failure are reported once.
     Failed {
-        /// Why, with the causes.
+        /// The error with its causes.
         error: String,
-        /// When it is tried again.
+        /// When it is retried.
         retry: Duration,
     },
-    /// Something has vanished that was made again and again: it is left so for some time.
+    /// Something disappeared that was restored repeatedly: the guard leaves it missing for some time.
     GaveWay {
         /// What is missing.
         missing: Vec<Item>,
-        /// Who took it away last.
+        /// The processes that removed it last.
         by: Vec<Culprit>,
-        /// For how long.
+        /// How long the guard backs off.
         rest: Duration,
     },
-    /// The kernel dropped events: everything is looked at anew, and who changed it is not known.
+    /// The kernel dropped events: everything is checked, and the processes that made the changes are unknown.
     Lost {
         /// What was lost.
         what: String,
@@ -54,21 +54,22 @@ pub enum Event {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Repair {
-    /// What had vanished, and was made again.
+    /// What had disappeared, and was restored.
     pub items: Vec<Item>,
-    /// Who changed what is guarded since it was complete, in their order; of many the first and the last. Not known on legacy
-    /// tables, of whose changes the kernel does not tell.
+    /// The processes that changed guarded chains since everything was last present, in order; if there are many, the
+    /// first ones and the last one. Empty for legacy tables unless the audit log reported them.
     pub by: Vec<Culprit>,
-    /// Since when it was missing: when the first of these changes was told, or on legacy tables when it was seen.
+    /// Since when it was missing: when the first of these changes was received, or for legacy tables when it was
+    /// noticed.
     pub since: SystemTime,
-    /// How long it took from then on.
+    /// How long the repair took from then on.
     pub took: Duration,
     /// Whether it is the repair at the end of a burst.
     pub trailing: bool,
 }
 
 impl Event {
-    /// Its name: `ready`, `repaired`, `failed`, `gave_way`, `lost`.
+    /// The event's name: `ready`, `repaired`, `failed`, `gave_way`, `lost`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -82,11 +83,11 @@ impl Event {
 }
 
 impl fmt::Display for Event {
-    /// In one line.
+    /// Formats the event in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ready { made } if made.is_empty() => f.write_str("everything is there"),
-            Self::Ready { made } => write!(f, "everything is there: {} made", made.len()),
+            Self::Ready { made } if made.is_empty() => f.write_str("everything is present"),
+            Self::Ready { made } => write!(f, "everything is present: {} created", made.len()),
             Self::Repaired(repair) => {
                 let end = if repair.trailing {
                     ", at the end of a burst"
@@ -94,14 +95,14 @@ impl fmt::Display for Event {
                     ""
                 };
                 let (count, took) = (repair.items.len(), repair.took);
-                write!(f, "{count} vanished, made again in {took:.1?}{end}")
+                write!(f, "{count} disappeared, restored in {took:.1?}{end}")
             }
-            Self::Failed { error, retry } => write!(f, "failed, again in {retry:?}: {error}"),
+            Self::Failed { error, retry } => write!(f, "failed, retrying in {retry:?}: {error}"),
             Self::GaveWay { missing, rest, .. } => {
                 let count = missing.len();
                 write!(
                     f,
-                    "gave way for {rest:?}: {count} missing, taken away again and again"
+                    "backing off for {rest:?}: {count} missing, removed repeatedly by others"
                 )
             }
             Self::Lost { what } => write!(f, "events were lost: {what}"),

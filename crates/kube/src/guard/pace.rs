@@ -1,32 +1,32 @@
-//! When the guard looks, and when it gives way: decided from what happened when, without a clock or a kernel.
+//! Decides when the guard checks and when it backs off, from the times of events, without a clock or a kernel.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How the guard answers to others.
+/// How the guard reacts to other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PaceOptions {
-    /// A burst is over when nothing has touched what is guarded for so long: then it is looked again. `systemctl restart
-    /// iptables` makes some twenty commits, tens of milliseconds apart.
+    /// A burst ends when nothing has touched guarded chains for this time: then the guard checks again. `systemctl
+    /// restart iptables` makes some twenty commits, tens of milliseconds apart.
     pub quiet: Duration,
-    /// In a burst that does not end it is looked again after so long all the same.
+    /// In a burst that does not end, the guard checks after this time anyway.
     pub longest_burst: Duration,
-    /// How often it is repaired at most within [`within`](Self::within). If it would be once more, somebody takes away again
-    /// and again what is made: the guard gives way for [`rest`](Self::rest).
+    /// Largest number of repairs within [`within`](Self::within). If one more would be needed, another program keeps
+    /// removing what the guard restores: the guard backs off for [`rest`](Self::rest).
     pub repairs: usize,
     /// See [`repairs`](Self::repairs).
     pub within: Duration,
-    /// How long it gives way.
+    /// How long the guard backs off.
     pub rest: Duration,
-    /// How long it waits after a failure before it tries again. Each time it is twice as long as the time before.
+    /// How long it waits before the first retry after a failure. The wait doubles with each further failure.
     pub retry: Duration,
-    /// How long it waits at most after a failure.
+    /// Longest wait after a failure.
     pub longest_retry: Duration,
 }
 
 impl Default for PaceOptions {
-    /// Quiet after 100 milliseconds, or after a second all the same; 30 repairs a minute, or a minute's rest; after failures
-    /// 50 milliseconds to 5 seconds.
+    /// A burst ends after 100 milliseconds, with a check after a second at the latest; 30 repairs a minute, or a
+    /// minute's rest; retries after 50 milliseconds to 5 seconds.
     fn default() -> Self {
         Self {
             quiet: Duration::from_millis(100),
@@ -40,23 +40,23 @@ impl Default for PaceOptions {
     }
 }
 
-/// What came of a look.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Everything is there.
+    /// Everything is present.
     Complete,
-    /// What was missing was made.
+    /// Missing items were restored.
     Repaired,
-    /// It could not be looked, or not be made.
+    /// The check or the repair failed.
     Failed,
-    /// Something is missing, and it was given way.
+    /// Something is missing, and the guard backed off.
     GaveWay,
 }
 
-/// Decides when it is looked, and whether what is missing is made.
+/// Decides when to check, and whether to restore what is missing.
 ///
-/// At first it is to be looked at once. What others [change](Self::changed) is looked at at once, too; when that made a repair
-/// necessary, what follows closely is looked at when it has become quiet.
+/// The first check is due at once. A [change](Self::changed) by another program makes a check due at once, too; if that
+/// check led to a repair, changes that closely follow are checked when they have stopped.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -73,21 +73,21 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct Pace {
     options: PaceOptions,
-    /// When it is to be looked.
+    /// When the next check is due.
     look: Option<Instant>,
-    /// The last change, or repair, of a burst that goes on.
+    /// Time of the last change, or repair, of a running burst.
     burst: Option<Instant>,
-    /// The first change in it that was not looked at.
+    /// Time of the first change in the burst that was not checked.
     held: Option<Instant>,
-    /// When there were repairs, no longer ago than counts.
+    /// Times of the repairs that still count.
     repairs: VecDeque<Instant>,
-    /// Until when it gives way.
+    /// Until when the guard backs off.
     away: Option<Instant>,
     failures: u32,
 }
 
 impl Pace {
-    /// To be looked at once.
+    /// Creates a pace whose first check is due at once.
     #[must_use]
     pub const fn new(options: PaceOptions, now: Instant) -> Self {
         Self {
@@ -101,10 +101,10 @@ impl Pace {
         }
     }
 
-    /// Somebody touched what is guarded, or may have.
+    /// Records that another program touched guarded chains, or may have.
     pub fn changed(&mut self, now: Instant) {
         if self.away.is_some() {
-            return; // it is looked when that ends
+            return; // a check follows when that ends
         }
         let quiet = self.options.quiet;
         match self.burst {
@@ -113,25 +113,25 @@ impl Pace {
                 let held = *self.held.get_or_insert(now);
                 self.look = Some((now + quiet).min(held + self.options.longest_burst));
             }
-            // After a failure it is not tried faster because somebody is at work.
+            // After a failure, another program's changes do not make the retry earlier.
             _ if self.failures > 0 => {}
             _ => self.look = Some(now),
         }
     }
 
-    /// When it is to be looked; `None` for not before the next change.
+    /// When the next check is due; `None` if not before the next change.
     #[must_use]
     pub const fn deadline(&self) -> Option<Instant> {
         self.look
     }
 
-    /// Whether it is to be looked now.
+    /// Whether a check is due now.
     #[must_use]
     pub fn is_due(&self, now: Instant) -> bool {
         self.look.is_some_and(|look| look <= now)
     }
 
-    /// Whether what is missing may be made now. If not, it is to be given way: [`Outcome::GaveWay`].
+    /// Whether missing items may be restored now. If not, the guard must back off: [`Outcome::GaveWay`].
     pub fn may_repair(&mut self, now: Instant) -> bool {
         let within = self.options.within;
         while let Some(first) = self.repairs.front()
@@ -142,13 +142,13 @@ impl Pace {
         self.repairs.len() < self.options.repairs
     }
 
-    /// Whether a look is one at the end of a burst.
+    /// Whether a check now would be one at the end of a burst.
     #[must_use]
     pub const fn is_trailing(&self) -> bool {
         self.held.is_some()
     }
 
-    /// It was looked.
+    /// Records a check and its result.
     pub fn looked(&mut self, now: Instant, outcome: Outcome) {
         (self.look, self.held, self.away) = (None, None, None);
         match outcome {
@@ -175,7 +175,7 @@ impl Pace {
         }
     }
 
-    /// How long it waits after this many failures.
+    /// How long the guard waits after the failures so far.
     #[must_use]
     pub fn pause(&self) -> Duration {
         let doubled = self.failures.saturating_sub(1).min(31);
@@ -183,7 +183,7 @@ impl Pace {
         pause.min(self.options.longest_retry)
     }
 
-    /// How it was made.
+    /// The options it was created with.
     #[must_use]
     pub const fn options(&self) -> &PaceOptions {
         &self.options
@@ -208,12 +208,12 @@ mod tests {
         Duration::from_millis(time)
     }
 
-    /// A node in which one thing is guarded.
+    /// A simulated node with one guarded item.
     struct Node {
         start: Instant,
         pace: Pace,
         is_there: bool,
-        /// What was done, and when.
+        /// The checks made, with their times.
         done: Vec<(u64, Outcome)>,
     }
 
@@ -234,7 +234,7 @@ mod tests {
             self.start + ms(time)
         }
 
-        /// Does what is due until then.
+        /// Makes all checks that are due by then.
         fn run(&mut self, until: u64) {
             while let Some(due) = self.pace.deadline()
                 && due <= self.at(until)
@@ -252,7 +252,7 @@ mod tests {
             }
         }
 
-        /// Somebody changes something, and takes the thing away.
+        /// Another program changes something, and removes the item.
         fn flush(&mut self, time: u64) {
             self.run(time);
             self.is_there = false;
@@ -294,7 +294,7 @@ mod tests {
             node.flush(5000 + 10 * commit);
         }
         let times: Vec<_> = node.done[1..].iter().map(|(time, _)| *time).collect();
-        // The second change is the first that is held.
+        // The second change is the first one that is delayed.
         assert_eq!(times, [5000, 6010, 7010]);
     }
 
@@ -321,7 +321,7 @@ mod tests {
         let outcomes: Vec<_> = node.done.iter().map(|(_, outcome)| *outcome).collect();
         assert_eq!(outcomes, [Repaired, Repaired, Repaired, Repaired, GaveWay]);
         assert_eq!(node.done[4].0, 20_000);
-        // Nothing is done until its rest is over.
+        // Nothing is done until the rest is over.
         node.run(49_999);
         assert_eq!(node.done.len(), 5);
         node.run(50_000);
@@ -349,7 +349,7 @@ mod tests {
         let mut pauses = Vec::new();
         for _ in 0..5 {
             pace.looked(now, Outcome::Failed);
-            // Others' changes do not make it faster.
+            // Changes by others do not make the retry earlier.
             pace.changed(now);
             let next = pace.deadline().unwrap();
             pauses.push(next.duration_since(now));

@@ -1,4 +1,4 @@
-//! Whether legacy tables changed, asked without reading them.
+//! Detects changes of legacy tables without reading them.
 
 use std::time::{Duration, Instant};
 
@@ -7,23 +7,23 @@ use crate::declared::Declared;
 use chainwright::iptables::Family;
 use chainwright::legacy::{Connection, Info};
 
-/// Asks for the sizes of tables. None is made for it.
+/// Queries the sizes of tables, without creating one.
 #[derive(Debug)]
 pub(super) struct Poll {
     tables: Vec<(Family, String)>,
-    /// By family; none where there is nothing to ask, or they could not be opened.
+    /// By family; `None` if there is nothing to query, or the tables could not be opened.
     connections: [Option<Connection>; 2],
-    /// What the tables were like when they were looked at; not known after they were changed here.
+    /// The tables' state at the last check; `None` after the guard changed them.
     known: Option<Vec<Option<Info>>>,
     interval: Duration,
     next: Instant,
-    /// The next poll if nobody tells of a change before.
+    /// The next poll if no change is reported before.
     regular: Instant,
-    /// Whether somebody told of a change since the last poll.
+    /// Whether a change was reported since the last poll.
     is_told: bool,
-    /// At so many polls they are looked at whole.
+    /// After this many polls the tables are checked completely.
     whole: u32,
-    /// How many polls are left until then.
+    /// Number of polls left until then.
     left: u32,
 }
 
@@ -57,19 +57,20 @@ impl Poll {
         self.next <= now
     }
 
-    /// Somebody replaced a table. It is polled when nobody has for so long, at the regular time at the latest: between the
-    /// commands of a script a repair would be in their way, and make one fail that does not wait for the lock.
+    /// Records that a program replaced a table. The next poll follows when no table has been replaced for `quiet`, at
+    /// the regular time at the latest: a repair between the commands of a script would hold the lock, and a command
+    /// that does not wait for the lock would fail.
     pub(super) fn told(&mut self, now: Instant, quiet: Duration) {
         self.next = (now + quiet).min(self.regular);
         self.is_told = true;
     }
 
-    /// Whether the tables are to be looked at. What cannot be asked is.
+    /// Whether the tables must be checked. Tables that cannot be queried must.
     pub(super) fn differs(&mut self, now: Instant) -> bool {
         self.regular = now + self.interval;
         self.next = self.regular;
         self.left = self.left.saturating_sub(1);
-        // One that leaves the size the same is told of, too.
+        // A change that keeps the size is reported too.
         let is_told = std::mem::take(&mut self.is_told);
         if self.left == 0 || is_told {
             self.left = self.whole;
@@ -78,12 +79,12 @@ impl Poll {
         self.known.is_none() || self.ask() != self.known
     }
 
-    /// They are looked at now.
+    /// Remembers the tables' state, just before a check.
     pub(super) fn remember(&mut self) {
         self.known = self.ask();
     }
 
-    /// They were changed here.
+    /// Forgets the tables' state, after the guard changed them.
     pub(super) fn forget(&mut self) {
         self.known = None;
     }

@@ -1,4 +1,4 @@
-//! The guard in a thread of its own.
+//! Runs the guard in its own thread.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -13,8 +13,8 @@ use nix::sys::time::TimeSpec;
 use super::{Error, Guard, Notice};
 
 impl Guard {
-    /// Starts a thread that runs it, and calls `on` there for each notice: to hand them on, send them into a channel. While
-    /// `on` does not return nothing is repaired.
+    /// Starts a thread that runs the guard and calls `on` there for each notice. No repairs happen while `on` runs; to
+    /// process notices elsewhere, send them to a channel.
     ///
     /// # Errors
     /// [`Error::Thread`]
@@ -30,7 +30,7 @@ impl Guard {
         })
     }
 
-    /// Runs until the other end of `control` is closed. Each byte that comes from there is sent back.
+    /// Runs until the other end of `control` is closed. Echoes each byte from there.
     fn keep(mut self, mut control: UnixStream, mut on: impl FnMut(Notice)) {
         loop {
             self.turn(&mut on);
@@ -40,20 +40,20 @@ impl Guard {
                     let mut byte = [0];
                     match control.read(&mut byte) {
                         Ok(0) | Err(_) => return,
-                        // Who does not wait for an answer has none.
+                        // Ignores a caller that does not wait for the answer.
                         Ok(_) => drop(control.write_all(&byte)),
                     }
                 }
-                // Without a way to wait it would do nothing but wake.
+                // Without a way to wait the loop would spin.
                 Err(error) => {
-                    tracing::error!(%error, "the guard cannot wait for events");
+                    tracing::error!(%error, "cannot wait for events");
                     return;
                 }
             }
         }
     }
 
-    /// Waits for events, for the next deadline, or for the control; whether it was that.
+    /// Waits for events, the next deadline, or the control socket; returns whether it was the latter.
     fn wait(&self, control: &UnixStream) -> io::Result<bool> {
         let timeout = self.deadline().map(|deadline| {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -72,7 +72,7 @@ impl Guard {
     }
 }
 
-/// A guard that runs. It stops when this is dropped.
+/// A running guard. Dropping this stops it.
 #[derive(Debug)]
 pub struct Running {
     control: UnixStream,
@@ -80,7 +80,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Whether it answers within this time: a guard that is repairing does when that is done.
+    /// Whether the guard answers within this time. A guard that is repairing answers afterwards.
     #[must_use]
     pub fn is_alive(&mut self, within: Duration) -> bool {
         let mut answer = [0];
@@ -90,7 +90,7 @@ impl Running {
             && self.control.read_exact(&mut answer).is_ok()
     }
 
-    /// Stops it, and waits until what it is doing is done. What it made stays.
+    /// Stops the guard, and waits until its current work is done. Chains and rules that it created stay.
     pub fn stop(self) {
         drop(self);
     }
@@ -98,10 +98,10 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It sees the end of the stream, even if its answers were not read.
+        // The thread sees the end of the stream, even if its answers were not read.
         let _ = self.control.shutdown(std::net::Shutdown::Both);
         if let Some(thread) = self.thread.take() {
-            // That `on` panicked has been said.
+            // The panic of `on` was already reported.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! The guard as a task of tokio's.
+//! Runs the guard as a tokio task.
 
 use std::convert::Infallible;
 use std::io;
@@ -11,9 +11,9 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::{Error, Guard, Notice};
 
 impl Guard {
-    /// Runs it as a task, and calls `on` for each notice. It ends when the future is dropped; what it made stays. It is to be
-    /// run within a runtime that has I/O and time enabled; the tables are looked at and changed on its threads for what
-    /// blocks.
+    /// Runs the guard as a task, and calls `on` for each notice. The guard ends when the future is dropped; chains and
+    /// rules that it created stay. The future must run within a runtime with I/O and time enabled; the tables are read
+    /// and changed on the runtime's threads for blocking work.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,13 +38,13 @@ impl Guard {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Thread`] if the runtime is shut down, or its events cannot be waited for.
+    /// [`Error::Thread`] if the runtime is shut down, or waiting for its events fails.
     pub async fn run(
         mut self,
         on: impl FnMut(Notice) + Send + 'static,
     ) -> Result<Infallible, Error> {
         let mut on = on;
-        // The guard goes to other threads and back: what is waited for is a copy of its descriptor.
+        // The guard moves to other threads and back, so the task waits on a copy of its descriptor.
         let events = self.events().map(|events| events.try_clone_to_owned());
         let events = events.transpose().map_err(Error::Thread)?;
         let events = events.map(watched).transpose().map_err(Error::Thread)?;
@@ -72,7 +72,7 @@ impl Guard {
             let joined = turn.await;
             (self, on) = joined.map_err(|error| Error::Thread(io::Error::other(error)))?;
             if let Some(ready) = ready {
-                // All that was there when it became readable has been taken in, or it will be readable again.
+                // All pending events have been read, or the descriptor will become readable again.
                 let mut ready = ready.map_err(Error::Thread)?;
                 if self.has_heard_all {
                     ready.clear_ready();

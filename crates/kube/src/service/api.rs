@@ -1,8 +1,8 @@
-//! Services, endpoint slices and nodes from the API's types (crate `k8s-openapi`).
+//! Converts services, endpoint slices and nodes from the API's types (crate `k8s-openapi`).
 //!
-//! What the API server fills in is filled in here, too, so that a manifest that it never saw means the same. What it
-//! would refuse is an [error](InvalidObject), not a warning: kube-proxy passes over a source range that it cannot
-//! read, and if it is the only one everybody may use the load balancer.
+//! Defaults that the API server fills in are filled in here, too, so that a manifest that never passed through it has
+//! the same meaning. A value that the API server would refuse is an [error](InvalidObject), not a warning: kube-proxy
+//! ignores a source range that it cannot parse, and if that is the only one, all clients may use the load balancer.
 //!
 //! Source: `pkg/proxy/serviceport.go`, `pkg/proxy/endpointslicecache.go`, `pkg/api/v1/service/util.go` of Kubernetes;
 //! the defaults from `pkg/apis/core/v1/defaults.go` and the API's documentation.
@@ -21,19 +21,19 @@ use super::model::{
     Endpoint, EndpointPort, EndpointSlice, ObjectName, Port, Protocol, Service, TrafficPolicy,
 };
 
-/// Says which service a slice is of.
+/// Label with the service that a slice belongs to.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
-/// Says that another proxy serves it.
+/// Label of a service that another proxy serves.
 const PROXY_NAME: &str = "service.kubernetes.io/service-proxy-name";
-/// Says that it has no cluster IP.
+/// Label of a service without a cluster IP.
 const HEADLESS: &str = "service.kubernetes.io/headless";
-/// Says which zone a node is in.
+/// Label with a node's zone.
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// After what time a client is forgotten if the service says nothing of it: three hours.
+/// Default time after which a client's affinity ends: three hours.
 const AFFINITY: Duration = Duration::from_secs(10_800);
 
-/// A field of an object that cannot be read, or that the API does not allow to be so.
+/// A field of an object that cannot be parsed, or whose value the API does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} {object}: {field}: {problem}")]
 pub struct InvalidObject {
@@ -44,42 +44,43 @@ pub struct InvalidObject {
 }
 
 impl InvalidObject {
-    /// Kind of the object: `Service`, for instance.
+    /// The object's kind, for instance `Service`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         self.kind
     }
 
-    /// Its name, behind its namespace if it has one.
+    /// The object's name, preceded by its namespace if it has one.
     #[must_use]
     pub fn object(&self) -> &str {
         &self.object
     }
 
-    /// The field: `spec.clusterIPs[0]`, for instance.
+    /// The field, for instance `spec.clusterIPs[0]`.
     #[must_use]
     pub fn field(&self) -> &str {
         &self.field
     }
 }
 
-/// What a proxy wants to know of the node that it runs on.
+/// Properties of the node that a proxy runs on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Its name.
+    /// The node's name.
     pub name: Arc<str>,
-    /// The zone that it is in (label `topology.kubernetes.io/zone`).
+    /// The node's zone (label `topology.kubernetes.io/zone`).
     pub zone: Option<Arc<str>>,
-    /// Its addresses: the internal ones, then the external ones.
+    /// The node's addresses: the internal ones, then the external ones.
     pub addresses: Vec<IpAddr>,
-    /// The networks of its pods (`spec.podCIDRs`).
+    /// The networks of the node's pods (`spec.podCIDRs`).
     pub pod_networks: Vec<IpNet>,
 }
 
 impl Service {
-    /// From the API's. `None` if a proxy has nothing to do with it: it is of type `ExternalName`, has no cluster IP,
-    /// or is [another proxy's](https://kubernetes.io/docs/reference/labels-annotations-taints/#servicekubernetesioservice-proxy-name).
-    /// A service may come to be such a one: it is then to be [removed](super::Services::remove_service).
+    /// Converts the API's type. Returns `None` for a service that a proxy ignores: it is of type `ExternalName`, has no
+    /// cluster IP, or belongs to [another
+    /// proxy](https://kubernetes.io/docs/reference/labels-annotations-taints/#servicekubernetesioservice-proxy-name). A
+    /// service may become one of these after a change; [remove](super::Services::remove_service) it then.
     ///
     /// ```
     /// use chainwright_kube::service::Service;
@@ -99,7 +100,7 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// An address, port, range or word cannot be read.
+    /// An address, port, range or keyword cannot be parsed.
     pub fn from_api(service: &core::Service) -> Result<Option<Self>, InvalidObject> {
         let object = Object::of("Service", &service.metadata)?;
         let Some(spec) = &service.spec else {
@@ -171,13 +172,13 @@ impl Service {
 }
 
 impl EndpointSlice {
-    /// From the API's. `None` if a proxy has nothing to do with it: it names no service, holds host names
-    /// (`addressType: FQDN`), or is of a headless service or one of
-    /// [another proxy](https://kubernetes.io/docs/reference/labels-annotations-taints/#servicekubernetesioservice-proxy-name).
+    /// Converts the API's type. Returns `None` for a slice that a proxy ignores: it names no service, contains host
+    /// names (`addressType: FQDN`), or belongs to a headless service or one of [another
+    /// proxy](https://kubernetes.io/docs/reference/labels-annotations-taints/#servicekubernetesioservice-proxy-name).
     ///
     /// # Errors
     ///
-    /// An address, port or word cannot be read.
+    /// An address, port or keyword cannot be parsed.
     pub fn from_api(slice: &discovery::EndpointSlice) -> Result<Option<Self>, InvalidObject> {
         let object = Object::of("EndpointSlice", &slice.metadata)?;
         let service = label(&slice.metadata, SERVICE_NAME).filter(|name| !name.is_empty());
@@ -205,11 +206,11 @@ impl EndpointSlice {
 }
 
 impl Node {
-    /// From the API's.
+    /// Converts the API's type.
     ///
     /// # Errors
     ///
-    /// An address or network cannot be read.
+    /// An address or network cannot be parsed.
     pub fn from_api(node: &core::Node) -> Result<Self, InvalidObject> {
         let object = Object::of("Node", &node.metadata)?;
         let spec = node.spec.as_ref();
@@ -245,7 +246,7 @@ impl Node {
     }
 }
 
-/// What errors name.
+/// The object that errors refer to.
 struct Object {
     kind: &'static str,
     name: ObjectName,
@@ -253,7 +254,7 @@ struct Object {
 
 impl Object {
     fn of(kind: &'static str, metadata: &ObjectMeta) -> Result<Self, InvalidObject> {
-        // What has no namespace is kubectl's.
+        // An object without a namespace is in the default one, as for kubectl.
         let namespace = word(metadata.namespace.as_ref()).unwrap_or("default");
         let name = word(metadata.name.as_ref());
         let object = Self {
@@ -262,7 +263,7 @@ impl Object {
         };
         match name {
             Some(_) => Ok(object),
-            None => Err(object.invalid(format_args!("metadata.name"), "there is none")),
+            None => Err(object.invalid(format_args!("metadata.name"), "missing")),
         }
     }
 
@@ -279,11 +280,11 @@ impl Object {
     }
 
     fn unknown(&self, field: fmt::Arguments<'_>, word: &str) -> InvalidObject {
-        self.invalid(field, format!("{word:?} is none that there is"))
+        self.invalid(field, format!("unknown value {word:?}"))
     }
 
     fn address(&self, field: fmt::Arguments<'_>, text: &str) -> Result<IpAddr, InvalidObject> {
-        address(text).ok_or_else(|| self.invalid(field, format!("{text:?} is no IP address")))
+        address(text).ok_or_else(|| self.invalid(field, format!("invalid IP address {text:?}")))
     }
 
     fn addresses(&self, field: &str, texts: &[String]) -> Result<Vec<IpAddr>, InvalidObject> {
@@ -294,12 +295,12 @@ impl Object {
 
     fn network(&self, field: fmt::Arguments<'_>, text: &str) -> Result<IpNet, InvalidObject> {
         // The API server allows blanks around ranges.
-        network(text.trim()).ok_or_else(|| self.invalid(field, format!("{text:?} is no network")))
+        network(text.trim()).ok_or_else(|| self.invalid(field, format!("invalid network {text:?}")))
     }
 
     fn port(&self, field: fmt::Arguments<'_>, number: i32) -> Result<u16, InvalidObject> {
         let port = u16::try_from(number).ok().filter(|port| *port != 0);
-        port.ok_or_else(|| self.invalid(field, format!("{number} is no port")))
+        port.ok_or_else(|| self.invalid(field, format!("invalid port {number}")))
     }
 
     fn protocol(
@@ -351,7 +352,7 @@ impl Object {
         let ingress = status.and_then(|s| s.load_balancer.as_ref()?.ingress.as_ref());
         let mut addresses = Vec::new();
         for (n, ingress) in some(ingress).iter().enumerate() {
-            // Of one that is a proxy itself packets come with the node's address.
+            // Packets from a balancer that is itself a proxy arrive with the node's address.
             let is_vip = matches!(word(ingress.ip_mode.as_ref()), None | Some("VIP"));
             if let Some(ip) = word(ingress.ip.as_ref()).filter(|_| is_vip) {
                 addresses
@@ -393,11 +394,11 @@ impl Object {
         is_ipv6: bool,
     ) -> Result<Endpoint, InvalidObject> {
         let Some(text) = endpoint.addresses.first() else {
-            return Err(self.invalid(format_args!("endpoints[{n}].addresses"), "there is none"));
+            return Err(self.invalid(format_args!("endpoints[{n}].addresses"), "missing"));
         };
         let address = self.address(format_args!("endpoints[{n}].addresses[0]"), text)?;
         if address.is_ipv6() != is_ipv6 {
-            let problem = format!("{text:?} is of another family than the slice");
+            let problem = format!("{text:?} is not of the slice's address family");
             return Err(self.invalid(format_args!("endpoints[{n}].addresses[0]"), problem));
         }
         let conditions = endpoint.conditions.as_ref();
@@ -416,12 +417,12 @@ impl Object {
     }
 }
 
-/// A list that need not be there.
+/// The elements of an optional list.
 fn some<T>(list: Option<&Vec<T>>) -> &[T] {
     list.map_or(&[], Vec::as_slice)
 }
 
-/// A text that need not be there, which an empty one means, too.
+/// An optional string, for which an empty one counts as absent.
 fn word(text: Option<&String>) -> Option<&str> {
     text.map(String::as_str).filter(|text| !text.is_empty())
 }
@@ -431,15 +432,15 @@ fn label<'m>(metadata: &'m ObjectMeta, name: &str) -> Option<&'m str> {
     labels?.get(name).map(String::as_str)
 }
 
-/// Whether its labels say that a proxy is to pass over it.
+/// Whether the object's labels exclude it from this proxy.
 fn is_others(metadata: &ObjectMeta) -> bool {
     [PROXY_NAME, HEADLESS]
         .iter()
         .any(|name| label(metadata, name).is_some())
 }
 
-/// As the API server read addresses once, and still does in objects that are that old: zeros before a number mean
-/// nothing, and an IPv4 address in IPv6's form is one of IPv4.
+/// Parses an address as old API servers did, and as they still do in old objects: leading zeros are ignored, and an
+/// IPv4 address in IPv6 form is an IPv4 address.
 fn address(text: &str) -> Option<IpAddr> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Some(address.to_canonical());

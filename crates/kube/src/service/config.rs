@@ -1,4 +1,4 @@
-//! What a proxy knows of its node and cluster.
+//! A proxy's configuration of its node and cluster.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,23 +7,23 @@ use ipnet::IpNet;
 
 use chainwright::iptables::Family;
 
-/// How traffic of the node's own pods is told from traffic from outside (kube-proxy's `detectLocalMode`).
+/// How to distinguish traffic of the node's own pods from traffic from outside (kube-proxy's `detectLocalMode`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum LocalDetector {
-    /// Not at all: nothing counts as pods' traffic.
+    /// No detection: no traffic counts as pods' traffic.
     #[default]
     None,
-    /// By its sender: the pods' networks (`ClusterCIDR`, `NodeCIDR`). Of each family the first one counts.
+    /// By the sender's address: the pods' networks (`ClusterCIDR`, `NodeCIDR`). The first one of each family counts.
     Networks(Vec<IpNet>),
-    /// By the interface that it comes in by (`BridgeInterface`).
+    /// By the incoming interface (`BridgeInterface`).
     Interface(String),
-    /// By how the name of that interface begins (`InterfaceNamePrefix`).
+    /// By the prefix of the incoming interface's name (`InterfaceNamePrefix`).
     InterfacePrefix(String),
 }
 
 impl LocalDetector {
-    /// The pods' network of this family, if they are told by it.
+    /// The pods' network of this family, if pods are detected by network.
     #[must_use]
     pub fn network(&self, family: Family) -> Option<IpNet> {
         let Self::Networks(networks) = self else {
@@ -34,34 +34,35 @@ impl LocalDetector {
     }
 }
 
-/// Where node ports are (kube-proxy's `nodePortAddresses`). All layouts serve them at the same addresses; loopback
-/// addresses have none but in the iptables layout with [`localhost_node_ports`](Config::localhost_node_ports).
+/// The node's addresses that serve node ports (kube-proxy's `nodePortAddresses`). All layouts serve them at the same
+/// addresses. Loopback addresses are excluded, except in the iptables layout with
+/// [`localhost_node_ports`](Config::localhost_node_ports).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum NodePortAddresses {
-    /// At every address that the node has.
+    /// Every address of the node.
     #[default]
     All,
-    /// At these addresses. A family that has none of them serves no node ports: so does an empty list.
+    /// These addresses. A family without any of them serves no node ports; neither does an empty list.
     These(Vec<IpAddr>),
-    /// At every address of the node that is in one of these networks, which is decided when a packet arrives: an
-    /// address that the node gets later counts as well. A family that has none of them serves no node ports.
+    /// Every address of the node in one of these networks, evaluated when a packet arrives, so that addresses added
+    /// later count as well. A family without any of the networks serves no node ports.
     Networks(Vec<IpNet>),
 }
 
-/// Where node ports of one family are.
+/// Where one family serves node ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NodePortsOf {
-    /// At every address of the node.
+    /// Every address of the node.
     Every,
-    /// At these, in order, each once; there may be none.
+    /// These addresses, sorted and without duplicates; possibly none.
     These(Vec<IpAddr>),
-    /// At every address of the node in these networks, of which none holds another; there is one at least.
+    /// Every address of the node in these networks, none of which contains another; at least one.
     Networks(Vec<IpNet>),
 }
 
 impl NodePortAddresses {
-    /// Those of a family.
+    /// Selects the node port addresses of a family.
     pub(crate) fn of(&self, family: Family) -> NodePortsOf {
         match self {
             Self::All => NodePortsOf::Every,
@@ -88,47 +89,48 @@ impl NodePortAddresses {
     }
 }
 
-/// What a [proxy](super) knows of its node and cluster, the same for all its services. The names in
-/// parentheses are those of kube-proxy's configuration.
+/// The [proxy](super)'s configuration of its node and cluster, shared by all services. The names in parentheses are
+/// those in kube-proxy's configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
-    /// The families that services are served in.
+    /// The families in which services are served.
     pub families: Vec<Family>,
-    /// The node's name (`hostnameOverride`): endpoints that run on it are local.
+    /// The node's name (`hostnameOverride`): endpoints on this node are local.
     pub node: Arc<str>,
-    /// The zone that the node is in (label `topology.kubernetes.io/zone`).
+    /// The node's zone (label `topology.kubernetes.io/zone`).
     pub zone: Option<Arc<str>>,
-    /// The node's own addresses: a load balancer's source ranges that hold one of them admit the balancer itself.
+    /// The node's own addresses: load balancer source ranges that contain one of them also admit the load balancer's
+    /// own address.
     pub node_addresses: Vec<IpAddr>,
-    /// Where node ports are.
+    /// The addresses that serve node ports.
     pub node_port_addresses: NodePortAddresses,
-    /// How pods' traffic is told (`detectLocal`).
+    /// How to detect traffic from local pods (`detectLocal`).
     pub local_detector: LocalDetector,
-    /// The networks that cluster IPs are given from: those that no service has are dropped there (nftables and flat).
+    /// The networks from which cluster IPs are allocated. Packets to unused addresses in them are dropped (nftables and
+    /// flat).
     pub service_networks: Vec<IpNet>,
-    /// The mark of packets that are to be masqueraded (`masqueradeBit` 14: `0x4000`).
+    /// The mark of packets to masquerade (`masqueradeBit` 14: `0x4000`).
     pub masquerade_mark: u32,
     /// Whether all traffic to cluster IPs is masqueraded (`masqueradeAll`).
     pub masquerade_all: bool,
-    /// Whether node ports are at `127.0.0.1`, too (`localhostNodePorts`; iptables alone). The kernel's setting
-    /// `net.ipv4.conf.all.route_localnet`, which that needs, is then set in the network namespace of the thread that calls
-    /// [`sync`](super::ServiceProxy::sync).
+    /// Whether `127.0.0.1` serves node ports, too (`localhostNodePorts`; iptables only). This requires the kernel
+    /// setting `net.ipv4.conf.all.route_localnet`, which [`sync`](super::ServiceProxy::sync) then sets in the calling
+    /// thread's network namespace.
     pub localhost_node_ports: bool,
-    /// Whether the kernel takes TCP packets outside their connection's window (`nf_conntrack_tcp_be_liberal`): then
-    /// none are dropped for belonging to no connection (iptables alone).
+    /// Whether the kernel accepts TCP packets outside their connection's window (`nf_conntrack_tcp_be_liberal`). If so,
+    /// no packets are dropped as invalid (iptables only).
     pub tcp_be_liberal: bool,
-    /// Whether what kube-proxy counts in `nfacct` objects is counted, too: connections to node ports at loopback
-    /// addresses in `localhost_nps_accepted_pkts`, dropped packets of no connection in
-    /// `ct_state_invalid_dropped_pkts` (iptables alone). Who says so has made them: the kernel refuses rules that name
-    /// others.
+    /// Whether to update kube-proxy's `nfacct` counters: `localhost_nps_accepted_pkts` counts connections to node ports
+    /// at loopback addresses, `ct_state_invalid_dropped_pkts` counts dropped invalid packets (iptables only). The
+    /// objects must exist already: the kernel refuses rules that refer to missing ones.
     pub nfacct: bool,
-    /// Whether the table is made one's own ([`Connection::own`](chainwright::nft::Connection::own)), where the kernel can.
+    /// Whether the proxy [owns](chainwright::nft::Connection::own) its table, if the kernel supports that.
     pub own: bool,
 }
 
 impl Config {
-    /// For a node of this name: both families, node ports everywhere, no pods' network.
+    /// A configuration for the node of this name: both families, node ports at all addresses, no pod networks.
     pub fn new(node: impl Into<Arc<str>>) -> Self {
         Self {
             families: vec![Family::Ipv4, Family::Ipv6],
@@ -148,7 +150,7 @@ impl Config {
     }
 }
 
-/// Whether an address is of a family.
+/// Whether an address belongs to a family.
 pub(crate) const fn is_of(address: IpAddr, family: Family) -> bool {
     match family {
         Family::Ipv4 => address.is_ipv4(),

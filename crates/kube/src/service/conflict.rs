@@ -1,8 +1,9 @@
-//! Addresses and ports that several services ask for.
+//! Conflicts between services that request the same address and port.
 //!
-//! Of those that ask for the same address, protocol and port one gets it: a cluster IP before a load balancer's address
-//! before an external IP, so that nobody takes another's cluster IP by asking for it; of one kind the service that was
-//! created first, then the first by name. The others are served without it, in every layout, until it is free.
+//! One of the services that request the same address, protocol and port gets it: a cluster IP takes precedence over a
+//! load balancer's address, and that over an external IP, so that no service can take another's cluster IP by
+//! requesting it. Within one kind the service that was created first gets it, then the first by name. All layouts serve
+//! the others without the address and port until it is free.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -15,7 +16,7 @@ use super::names::PortName;
 use super::resolve::ServicePort;
 use chainwright::iptables::Family;
 
-/// What an address is to a service. Of several services that ask for one the first kind in this order gets it.
+/// The field that an address comes from. If several services request an address, the first kind in this order gets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum AddressKind {
@@ -29,21 +30,21 @@ pub enum AddressKind {
     NodePort,
 }
 
-/// An address and port that a service asks for and another one has.
+/// An address and port that one service requests and another one has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Conflict {
-    /// The port of the service that does not get it.
+    /// The service port that does not get it.
     pub port: PortName,
-    /// In which family.
+    /// The family.
     pub family: Family,
-    /// What the address is to that service.
+    /// The kind of the address in that service.
     pub kind: AddressKind,
     /// The address; `None` for a node port.
     pub address: Option<IpAddr>,
-    /// The number of the port.
+    /// The port number.
     pub number: u16,
-    /// The port of the service that has it.
+    /// The service port that has it.
     pub has_it: PortName,
 }
 
@@ -64,16 +65,16 @@ impl fmt::Display for Conflict {
     }
 }
 
-/// Where a port can be reached.
+/// An address, protocol and port at which a service port can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Front {
-    /// `None`: at the node's addresses.
+    /// `None` for the node's addresses.
     address: Option<IpAddr>,
     protocol: Protocol,
     port: u16,
 }
 
-/// A port that asks for a front.
+/// A service port that requests a frontend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Owner {
     kind: AddressKind,
@@ -82,7 +83,7 @@ struct Owner {
 }
 
 impl Owner {
-    /// The first one gets it. Of what age a service is that does not say so is not known: it comes last.
+    /// The first one in this order gets the frontend. A service of unknown age comes last.
     fn order(&self, other: &Self) -> Ordering {
         let age = |owner: &Self| (owner.created.is_none(), owner.created);
         (self.kind.cmp(&other.kind))
@@ -91,23 +92,23 @@ impl Owner {
     }
 }
 
-/// Nearly always it is one.
+/// The owners of a frontend, nearly always one.
 #[derive(Debug)]
 enum Owners {
     One(Owner),
-    /// In their order, more than one.
+    /// More than one, in order of precedence.
     Several(Vec<Owner>),
 }
 
-/// Which ports ask for which fronts.
+/// Which service ports request which frontends.
 #[derive(Debug, Default)]
 pub(super) struct Fronts {
     owners: Map<Front, Owners>,
-    /// What ports do not get that ask for it.
+    /// The frontends that a port requests and does not get.
     lost: Map<PortName, Vec<(Front, AddressKind)>>,
-    /// Of which of it `take_lost` said so.
+    /// The part of `lost` that `take_lost` has already reported.
     noted: Map<PortName, Vec<(Front, AddressKind)>>,
-    /// Fronts that several ports asked for, or one of several no longer does, since the last look.
+    /// Frontends that gained or lost one of several owners since the last call of `take_contesters`.
     contested: Vec<Front>,
 }
 
@@ -116,7 +117,7 @@ impl Fronts {
         self.owners.reserve(more);
     }
 
-    /// A port asks for its fronts.
+    /// Registers a port's frontends.
     pub(super) fn claim(&mut self, port: &ServicePort) {
         of(port, |front, kind| {
             let owner = Owner {
@@ -140,7 +141,7 @@ impl Fronts {
         });
     }
 
-    /// A port asks for nothing any more: the fronts that it has, and those that it did not get.
+    /// Unregisters all frontends of a port, including those that it did not get.
     pub(super) fn release(&mut self, port: &ServicePort) {
         let mut fronts = self.lost.swap_remove(&port.name).unwrap_or_default();
         of(port, |front, kind| fronts.push((front, kind)));
@@ -164,7 +165,7 @@ impl Fronts {
         }
     }
 
-    /// Ports that may have got a front, or lost one, since the last look; each once.
+    /// Returns the ports that may have got or lost a frontend since the last call, each once.
     pub(super) fn take_contesters(&mut self) -> Vec<PortName> {
         let mut contested = std::mem::take(&mut self.contested);
         contested.sort_unstable();
@@ -184,7 +185,8 @@ impl Fronts {
         names
     }
 
-    /// Takes from a port what another one has, and notes it. Says whether that is more than what was noted before.
+    /// Removes from a port the frontends that another port has, and records them. Returns whether some were not
+    /// recorded before.
     pub(super) fn take_lost(&mut self, port: &mut ServicePort) -> bool {
         let mut lost = Vec::new();
         of(port, |front, kind| {
@@ -217,13 +219,13 @@ impl Fronts {
         is_new
     }
 
-    /// A port is there no more.
+    /// Forgets a removed port.
     pub(super) fn forget(&mut self, port: &ServicePort) {
         self.release(port);
         self.noted.swap_remove(&port.name);
     }
 
-    /// What a port does not get because another service has it.
+    /// Lists the frontends of a port that another service has.
     pub(super) fn conflicts(&self, name: &PortName, family: Family) -> Vec<Conflict> {
         let lost = self.lost.get(name).into_iter().flatten();
         let conflict = |&(front, kind): &(Front, AddressKind)| {
@@ -244,7 +246,7 @@ impl Fronts {
         lost.filter_map(conflict).collect()
     }
 
-    /// Ports that do not get all that they ask for, in the order of their names.
+    /// Lists the ports that lack some of their frontends, sorted by name.
     pub(super) fn losers(&self) -> Vec<&PortName> {
         let mut names: Vec<_> = self.lost.keys().collect();
         names.sort_unstable();
@@ -256,7 +258,7 @@ impl Fronts {
     }
 }
 
-/// What a port asks for.
+/// Calls `take` for each frontend of a port.
 fn of(port: &ServicePort, mut take: impl FnMut(Front, AddressKind)) {
     let protocol = port.name.protocol;
     let mut at = |address, number, kind| {

@@ -1,4 +1,4 @@
-//! What a proxy knows and does of one family.
+//! The part of a proxy that handles one family.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -19,24 +19,24 @@ use chainwright::Error;
 use chainwright::iptables::{self, Family};
 use chainwright::nft::CommitError;
 
-/// How often in a sync the kernel may refuse what is brought to it: enough to find some services among very many.
+/// How many refusals of the kernel one sync tolerates: enough to find a few bad services among very many.
 const MOST_REFUSALS: usize = 64;
 
-/// What is known of one family.
+/// The state of one family.
 pub(super) struct OfFamily {
     pub(super) family: Family,
     pub(super) layout: Box<dyn FamilyLayout>,
-    /// What is desired, but for what is set aside: of that what it was before.
+    /// The desired ports; for skipped services their previous ports.
     ports: Ports,
     /// The ports of each service.
     names: Map<ObjectName, Vec<PortName>>,
-    /// Whether the kernel is as it was left.
+    /// Whether the kernel's state is the one that the last sync left.
     pub(super) is_known: bool,
-    /// Connections that syncs made wrong since somebody asked: at most one thing of each port of UDP.
+    /// UDP conntrack entries that syncs made stale since the last `take_stale`: at most one record for each UDP port.
     pub(super) stale: StaleFlows,
     /// Services that the kernel refused.
     set_aside: BTreeMap<ObjectName, Arc<Error>>,
-    /// Where ports can be reached: what `ports` has is without what another one has.
+    /// The frontends of all ports: `ports` lacks those that another port has.
     fronts: Fronts,
     observer: Observer,
 }
@@ -52,19 +52,19 @@ impl fmt::Debug for OfFamily {
     }
 }
 
-/// A service that the kernel refused, while it took others.
+/// A service that the kernel refused while it accepted others.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SetAside {
-    /// The service. Of it stands in the kernel what was there before: nothing, if it is new.
+    /// The service. The kernel keeps its previous state: nothing, if the service is new.
     pub service: ObjectName,
-    /// In which family.
+    /// The family.
     pub family: Family,
-    /// What the kernel said when it was brought the service alone.
+    /// The kernel's error for this service alone.
     pub error: Arc<Error>,
 }
 
-/// What failed in each family, while the other was brought all the same.
+/// The errors of each family. An error in one family does not stop the sync of the other.
 #[derive(Debug, Default)]
 pub struct FamilyErrors(Vec<(Family, Error)>);
 
@@ -78,7 +78,7 @@ impl FamilyErrors {
         self.0.push((family, error));
     }
 
-    /// An error if there is any. Where only one family is served, it is that family's own.
+    /// Returns an error if there is any: the family's own error if only one family is served.
     pub(super) fn into_result(mut self, served: usize) -> Result<(), crate::Error> {
         match self.0.pop() {
             None => Ok(()),
@@ -103,13 +103,13 @@ impl fmt::Display for FamilyErrors {
 
 impl std::error::Error for FamilyErrors {}
 
-/// What a sync did.
+/// The result of a sync.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     pub(super) transactions: usize,
     pub(super) set_aside: Vec<SetAside>,
     pub(super) conflicts: Vec<Conflict>,
-    /// How often the kernel refused.
+    /// Number of the kernel's refusals.
     refusals: usize,
 }
 
@@ -142,7 +142,7 @@ impl OfFamily {
         self.observer = observer;
     }
 
-    /// Brings services to the kernel; if they are all that there are, whatever is there.
+    /// Writes services to the kernel. If `whole`, `changed` lists all services, and everything in the kernel is compared.
     pub(super) fn sync(
         &mut self,
         services: &Services,
@@ -173,7 +173,7 @@ impl OfFamily {
         config: &Config,
         done: &mut Done,
     ) -> Result<(), Error> {
-        // What was refused is as it was, and is tried again at the end.
+        // Skipped services keep their previous state for now; they are retried at the end.
         let refused = mem::take(&mut self.set_aside);
         let mut ports = mem::take(&mut self.ports);
         let mut names = mem::take(&mut self.names);
@@ -214,7 +214,7 @@ impl OfFamily {
         self.bring(changes, done)
     }
 
-    /// Takes in what a service is now, and tells what of it is new.
+    /// Resolves a service's ports, and calls `tell` for each change.
     fn resolve(
         &mut self,
         services: &Services,
@@ -226,7 +226,7 @@ impl OfFamily {
         let names = self.names.entry(service.clone()).or_default();
         let mut before = mem::replace(names, Vec::with_capacity(resolved.len()));
         for port in resolved {
-            // The API takes no service with two ports of one name.
+            // The API accepts no service with two ports of the same name.
             before.retain(|name| *name != port.name);
             names.push(port.name.clone());
             let port = Arc::new(port);
@@ -251,8 +251,8 @@ impl OfFamily {
         }
     }
 
-    /// Takes from ports what others have, and gives to others what they do not have any more: ports that were taken in,
-    /// and those that ask for the same.
+    /// Removes frontends from ports that lost them to others, and gives ports the ones that became free. Affects the
+    /// changed ports and those that compete with them.
     fn settle(
         &mut self,
         services: &Services,
@@ -267,7 +267,7 @@ impl OfFamily {
         let places = changes.iter().enumerate();
         let places: HashMap<_, _> = places.map(|(i, c)| (c.name.clone(), i)).collect();
         for name in names {
-            // One that is set aside stays as it is.
+            // A skipped service keeps its state.
             let resolved = services.resolve(&name.service, self.family, config);
             let resolved = resolved.into_iter().find(|port| port.name == name);
             let Some(mut port) = resolved.filter(|_| !self.set_aside.contains_key(&name.service))
@@ -291,14 +291,14 @@ impl OfFamily {
         changes.retain(|change| change.before != change.after);
     }
 
-    /// What services do not get because others have it.
+    /// Lists the frontends that services lack because others have them.
     pub(super) fn conflicts(&self) -> impl Iterator<Item = Conflict> {
         let losers = self.fronts.losers().into_iter();
         losers.flat_map(|name| self.fronts.conflicts(name, self.family))
     }
 
-    /// Brings changes to the kernel that are taken in. If it refuses them, each service that is refused by itself is set
-    /// aside, and is as it was.
+    /// Writes changes to the kernel. If it refuses them, skips each service that it refuses individually and keeps that
+    /// service's previous state.
     fn bring(&mut self, changes: Vec<PortChange>, done: &mut Done) -> Result<(), Error> {
         if changes.is_empty() {
             return Ok(());
@@ -317,7 +317,7 @@ impl OfFamily {
         }
         match self.layout.adopt(&self.ports) {
             Ok(transactions) => done.transactions += transactions,
-            // It is not the changes that it refuses.
+            // The changes are not the reason for the refusal.
             Err(_) => return Err(error),
         }
         let mut services: BTreeMap<ObjectName, Vec<PortChange>> = BTreeMap::new();
@@ -344,8 +344,8 @@ impl OfFamily {
         Ok(())
     }
 
-    /// Adopts all services but those that the kernel refuses by themselves. Which these are it is asked first, so that
-    /// nothing of the others is disturbed.
+    /// Adopts all services except those that the kernel refuses individually. Finds these with checks that change
+    /// nothing, so that the other services are not disturbed.
     fn adopt_what_can_be(&mut self, error: Error, done: &mut Done) -> Result<(), Error> {
         if !self.layout.only_check(true) {
             return Err(error);
@@ -358,7 +358,7 @@ impl OfFamily {
             refused: Vec::new(),
             done,
         };
-        // That is no progress.
+        // These checks are not progress.
         search.layout.observe(Observer::default());
         let searched = search.all(&all, error);
         let refused = search.refused;
@@ -385,7 +385,7 @@ impl OfFamily {
         Ok(())
     }
 
-    /// What is set aside.
+    /// Lists the skipped services.
     pub(super) fn aside(&self) -> impl Iterator<Item = SetAside> {
         self.set_aside.iter().map(|(service, error)| SetAside {
             service: service.clone(),
@@ -404,7 +404,7 @@ impl OfFamily {
         });
     }
 
-    /// Has a port be this.
+    /// Sets the state of a port.
     fn put(&mut self, name: &PortName, port: Option<&Arc<ServicePort>>) {
         let names = self.names.entry(name.service.clone()).or_default();
         names.retain(|known| known != name);
@@ -431,14 +431,14 @@ impl OfFamily {
 }
 
 impl Done {
-    /// Whether it is worth while to look for what was refused; each time counts.
+    /// Whether to search for the refused services. Each call counts.
     const fn may_be_refused(&mut self) -> bool {
         self.refusals += 1;
         self.refusals <= MOST_REFUSALS
     }
 }
 
-/// A search for services that the kernel refuses, which changes nothing.
+/// A search for services that the kernel refuses. Changes nothing.
 struct Search<'s> {
     layout: &'s mut dyn FamilyLayout,
     ports: &'s Ports,
@@ -447,11 +447,11 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    /// Among these, which it refuses together.
+    /// Searches these services, which the kernel refuses together.
     fn all(&mut self, services: &[(ObjectName, Vec<PortName>)], error: Error) -> Result<(), Error> {
         match self.layout.adopt(&Ports::default()) {
             Ok(_) => self.among(services, error),
-            // It is not the services that it refuses.
+            // The services are not the reason for the refusal.
             Err(_) => Err(error),
         }
     }
@@ -489,7 +489,7 @@ impl Search<'_> {
     }
 }
 
-/// Whether the kernel, or what writes rules for it, refuses what it was brought, and would take something else.
+/// Whether the kernel, or the code that writes rules for it, refuses this content and would accept other content.
 fn is_refusal(error: &Error) -> bool {
     use iptables::Error as Tables;
     match error {
@@ -510,7 +510,7 @@ fn is_refusal(error: &Error) -> bool {
     }
 }
 
-/// Whether it is for what is in the transaction, not for who sends it or what state the kernel is in.
+/// Whether the kernel refused the content of the transaction, not its sender or because of the kernel's state.
 fn is_refused(error: &CommitError) -> bool {
     const OTHERS: [i32; 6] = [
         libc::EPERM,

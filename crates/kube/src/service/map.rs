@@ -1,12 +1,12 @@
-//! The tables of services and ports.
+//! The maps of services and ports.
 //!
-//! They are in the order in which things came, in memory too, so that who goes through all of them reads memory from
-//! one end to the other: of tens of thousands of services that is the half of a cold start's time. The API lists
-//! objects in the order of their names. Something that is removed leaves its place to the last one.
+//! They keep insertion order, in memory too, so that iterating over all entries reads memory sequentially: with tens
+//! of thousands of services this halves the time of a cold start. The API lists objects in the order of their names.
+//! When an entry is removed, the last one takes its place.
 
 use hashbrown::DefaultHashBuilder;
 
-/// A table in the order of what came.
+/// A map in insertion order.
 pub(super) type Map<K, V> = indexmap::IndexMap<K, V, DefaultHashBuilder>;
-/// A set in the order of what came.
+/// A set in insertion order.
 pub(super) type Set<T> = indexmap::IndexSet<T, DefaultHashBuilder>;

@@ -1,7 +1,8 @@
-//! Services: the heart of a kube-proxy replacement.
+//! Services: the core of a kube-proxy replacement.
 //!
-//! [`Services`] holds what the API says of services and endpoint slices and what of it changed. A [`ServiceProxy`]
-//! brings it to the kernel, in one of three layouts, and says which [known connections](StaleFlows) it made wrong.
+//! [`Services`] holds the API's services and endpoint slices and records which of them changed. A [`ServiceProxy`]
+//! writes them to the kernel, in one of three layouts, and lists the [conntrack entries](StaleFlows) that became
+//! stale.
 
 #[cfg(feature = "k8s-openapi")]
 mod api;

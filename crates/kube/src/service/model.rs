@@ -1,4 +1,4 @@
-//! Services and endpoint slices as a node's proxy sees them: what of the API's objects decides where a packet goes.
+//! Services and endpoint slices, reduced to the fields of the API's objects that decide where packets go.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ pub struct ObjectName {
 }
 
 impl ObjectName {
-    /// From its parts.
+    /// Creates a name from its parts.
     pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -26,7 +26,7 @@ impl ObjectName {
     }
 }
 
-/// `namespace/name`.
+/// Formats as `namespace/name`.
 impl fmt::Display for ObjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
@@ -36,7 +36,7 @@ impl fmt::Display for ObjectName {
 /// A transport protocol that a service can have (`v1.Protocol`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Protocol {
-    /// TCP, which the API means where it says nothing.
+    /// TCP, the API's default.
     #[default]
     Tcp,
     /// UDP.
@@ -56,7 +56,7 @@ impl Protocol {
         }
     }
 
-    /// In small letters, as names of chains are made of it.
+    /// The lower-case name, as it occurs in names of chains.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -79,15 +79,15 @@ pub enum TrafficPolicy {
     /// All of them; traffic from outside is masqueraded.
     #[default]
     Cluster,
-    /// Those on this node alone; the sender's address stays.
+    /// Only those on this node; the sender's address is preserved.
     Local,
 }
 
-/// A service that has a cluster IP: one of type `ClusterIP`, `NodePort` or `LoadBalancer`. Headless ones and those of
-/// type `ExternalName` have nothing to do with packets.
+/// A service with a cluster IP: one of type `ClusterIP`, `NodePort` or `LoadBalancer`. Headless services and those of
+/// type `ExternalName` do not affect packets.
 ///
-/// Its addresses may be of both families. What is of neither use nor harm to a proxy stands not here: `type`, because
-/// node ports and load balancers say it; `trafficDistribution`, because it comes as the slices'
+/// Its addresses may belong to both families. Fields that a proxy does not need are omitted: `type`, which follows
+/// from node ports and load balancers; and `trafficDistribution`, which the slices express as
 /// [hints](Endpoint::for_zones).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
@@ -97,10 +97,11 @@ pub struct Service {
     pub cluster_ips: Vec<IpAddr>,
     /// `spec.externalIPs`.
     pub external_ips: Vec<IpAddr>,
-    /// Those of `status.loadBalancer.ingress` whose mode is `VIP`: packets arrive with such an address.
+    /// The addresses in `status.loadBalancer.ingress` with mode `VIP`: packets arrive with these destination
+    /// addresses.
     pub load_balancer_ips: Vec<IpAddr>,
-    /// `spec.loadBalancerSourceRanges`: who may use the load balancer. All may if there are none of an address's
-    /// family.
+    /// `spec.loadBalancerSourceRanges`: the clients that may use the load balancer. Without ranges of an address's
+    /// family all clients may use that address.
     pub source_ranges: Vec<IpNet>,
     /// `spec.ports`.
     pub ports: Vec<Port>,
@@ -108,16 +109,16 @@ pub struct Service {
     pub external_traffic_policy: TrafficPolicy,
     /// `spec.internalTrafficPolicy`.
     pub internal_traffic_policy: TrafficPolicy,
-    /// `ClientIP` affinity with the time after which a client that is not heard of is forgotten.
+    /// `ClientIP` affinity, with the idle time after which a client's affinity ends.
     pub session_affinity: Option<Duration>,
     /// `spec.healthCheckNodePort`.
     pub health_check_node_port: Option<u16>,
-    /// `metadata.creationTimestamp`: of several services that ask for one address and port the oldest gets it.
+    /// `metadata.creationTimestamp`: if several services request the same address and port, the oldest one gets it.
     pub created: Option<SystemTime>,
 }
 
 impl Service {
-    /// With these cluster IPs, and nothing else.
+    /// Creates a service with these cluster IPs, and default values otherwise.
     #[must_use]
     pub fn new(name: ObjectName, cluster_ips: impl IntoIterator<Item = IpAddr>) -> Self {
         Self {
@@ -135,7 +136,7 @@ impl Service {
         }
     }
 
-    /// And a port.
+    /// Adds a port.
     #[must_use]
     pub fn with_port(mut self, port: Port) -> Self {
         self.ports.reserve_exact(1);
@@ -147,18 +148,18 @@ impl Service {
 /// A port of a service.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Port {
-    /// Its name; empty for the only port of a service, which needs none.
+    /// The name; empty for the only port of a service, which needs none.
     pub name: Arc<str>,
-    /// Its protocol.
+    /// The protocol.
     pub protocol: Protocol,
-    /// Its number.
+    /// The port number.
     pub port: u16,
-    /// Its number on the nodes.
+    /// The port number on the nodes.
     pub node_port: Option<u16>,
 }
 
 impl Port {
-    /// With this name, protocol and number.
+    /// Creates a port with this name, protocol and number.
     pub fn new(name: impl Into<Arc<str>>, protocol: Protocol, port: u16) -> Self {
         Self {
             name: name.into(),
@@ -174,11 +175,11 @@ impl Port {
 pub struct EndpointSlice {
     /// Namespace and name.
     pub name: ObjectName,
-    /// The service that it is of, in the same namespace (label `kubernetes.io/service-name`).
+    /// The service that it belongs to, in the same namespace (label `kubernetes.io/service-name`).
     pub service: Arc<str>,
     /// The endpoints.
     pub endpoints: Vec<Endpoint>,
-    /// The ports of each.
+    /// The ports of each endpoint.
     pub ports: Vec<EndpointPort>,
 }
 
@@ -189,31 +190,31 @@ pub struct EndpointPort {
     pub name: Arc<str>,
     /// The protocol.
     pub protocol: Protocol,
-    /// The number. `None` in the API means every port; a proxy has no use for that.
+    /// The port number. `None` means every port in the API; a proxy ignores such a port.
     pub port: Option<u16>,
 }
 
-/// One that serves.
+/// An endpoint of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Its address: the first of `addresses`, the others are without meaning.
+    /// The address: the first of `addresses`; the others have no meaning.
     pub address: IpAddr,
-    /// `conditions.ready`: takes new connections. Where the API says nothing, it does.
+    /// `conditions.ready`: accepts new connections. True if the API leaves it out.
     pub ready: bool,
-    /// `conditions.serving`: ready, whether it terminates or not.
+    /// `conditions.serving`: ready, regardless of termination.
     pub serving: bool,
     /// `conditions.terminating`.
     pub terminating: bool,
-    /// The node that it runs on.
+    /// The node that runs it.
     pub node: Option<Arc<str>>,
-    /// `hints.forZones`: the zones whose traffic it is to get.
+    /// `hints.forZones`: the zones whose traffic it should receive.
     pub for_zones: Vec<Arc<str>>,
-    /// `hints.forNodes`: the nodes whose traffic it is to get.
+    /// `hints.forNodes`: the nodes whose traffic it should receive.
     pub for_nodes: Vec<Arc<str>>,
 }
 
 impl Endpoint {
-    /// One that is ready.
+    /// Creates a ready endpoint.
     #[must_use]
     pub const fn new(address: IpAddr) -> Self {
         Self {

@@ -1,7 +1,7 @@
-//! Names that kube-proxy gives chains, sets and rules of a service's port: a hash of what they are of, so that they
-//! are the same after a restart and on every node.
+//! The names that kube-proxy gives to the chains, sets and rules of a service port. They contain a hash of the port's
+//! identity, so that they are the same after a restart and on every node.
 //!
-//! | form | made of | used by |
+//! | form | contains | used by |
 //! |---|---|---|
 //! | `KUBE-SVC-XPGD46QRK7WJZT7O` | 16 characters of the hash of `ns1/svc1:p80tcp` | iptables |
 //! | `service-ULMVA6XW-ns1/svc1/tcp/p80` | 8 characters of the hash of `ns1/svc1/tcp/p80`, and that itself | nftables |
@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::model::{ObjectName, Protocol};
 
-/// Which port of which service: what a proxy's rules are about.
+/// Identifies a port of a service; a proxy's rules refer to it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortName {
     /// The service.
@@ -27,7 +27,7 @@ pub struct PortName {
     pub protocol: Protocol,
 }
 
-/// `namespace/name:port`, without the colon where the port has no name; as kube-proxy's comments say it.
+/// Formats as `namespace/name:port`, without the colon if the port has no name, as in kube-proxy's comments.
 impl fmt::Display for PortName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.service.fmt(f)?;
@@ -38,17 +38,17 @@ impl fmt::Display for PortName {
     }
 }
 
-/// What kube-proxy's chains of a service's port in iptables begin with.
+/// The kinds of kube-proxy's iptables chains of a service port, by the prefixes of their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ChainKind {
-    /// `KUBE-SVC-`: to an endpoint anywhere.
+    /// `KUBE-SVC-`: to any endpoint.
     Service,
     /// `KUBE-SVL-`: to an endpoint on this node.
     Local,
-    /// `KUBE-EXT-`: from outside.
+    /// `KUBE-EXT-`: traffic from outside.
     External,
-    /// `KUBE-FW-`: who may use the load balancer.
+    /// `KUBE-FW-`: restricts the clients of the load balancer.
     Firewall,
     /// `KUBE-SEP-`: one endpoint.
     Endpoint,
@@ -64,7 +64,7 @@ impl ChainKind {
         Self::Endpoint,
     ];
 
-    /// What the chains' names begin with.
+    /// The prefix of the chains' names.
     #[must_use]
     pub const fn prefix(self) -> &'static str {
         match self {
@@ -78,7 +78,7 @@ impl ChainKind {
 }
 
 impl PortName {
-    /// Name of a chain in iptables: 16 characters of a hash behind a prefix.
+    /// Name of a chain in iptables: a prefix and 16 characters of a hash.
     #[must_use]
     pub fn iptables_chain(&self, kind: ChainKind) -> String {
         let protocol = self.protocol;
@@ -93,7 +93,8 @@ impl PortName {
         named(ChainKind::Endpoint.prefix(), &hashed, 16)
     }
 
-    /// Name of a chain or set in nftables: a prefix such as `service`, eight characters of a hash, and what it is of.
+    /// Name of a chain or set in nftables: a prefix such as `service`, eight characters of a hash, and the port's
+    /// identity.
     #[must_use]
     pub fn nftables_name(&self, prefix: &str) -> String {
         self.nftables(prefix, format_args!(""))
@@ -139,7 +140,7 @@ fn named(prefix: &str, hash: &str, length: usize) -> String {
 fn hash(of: fmt::Arguments<'_>) -> String {
     let mut hasher = Sha256::new();
     let mut text = String::new();
-    // Strings take all.
+    // Writing to this type cannot fail.
     let _ = fmt::Write::write_fmt(&mut text, of);
     hasher.update(&text);
     data_encoding::BASE32.encode(&hasher.finalize())
@@ -157,7 +158,7 @@ mod tests {
         }
     }
 
-    /// Those that stand in rulesets of kube-proxy's, and in its own tests.
+    /// Names from kube-proxy's rulesets, and from its own tests.
     #[test]
     fn names_are_kube_proxys() {
         let svc1 = name("ns1", "svc1", "p80", Protocol::Tcp);

@@ -1,4 +1,4 @@
-//! What brings services to the kernel.
+//! Writes services to the kernel.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::Error;
 use chainwright::iptables::{self, Backend, Family};
 use chainwright::nft::Connection;
 
-/// Keeps a node's tables as [`Services`] say: the heart of a kube-proxy replacement.
+/// Keeps a node's tables in line with [`Services`]: the core of a kube-proxy replacement.
 ///
-/// The first [`sync`](Self::sync) takes over what is there, of this process or of one before it, by the smallest
-/// change; those after it bring what changed, without looking at what is there, and cost as much. In the
+/// The first [`sync`](Self::sync) takes over the existing tables, of this process or an earlier one, with the smallest
+/// change. Later ones write only what changed, without reading the tables, and cost as much as the change. In the
 /// [flat](Layout::Flat) layout that is some element operations, however many services there are.
 ///
-/// In nf_tables a packet that the kernel deals with during a sync is sent to an endpoint of its service all the same. Where
-/// something goes that such a packet can look up, a sync waits some milliseconds for these packets before it is deleted.
+/// In nf_tables a packet that the kernel processes during a sync still reaches an endpoint of its service. Before a
+/// sync deletes something that such a packet can look up, it waits some milliseconds for these packets.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -59,31 +59,31 @@ pub struct ServiceProxy {
     layout: Layout,
     families: Vec<OfFamily>,
     commits: OwnCommits,
-    /// Whether all services may come to something else, though none changed.
+    /// Whether all services must be resolved again although none changed.
     is_resolved_anew: bool,
     observer: Observer,
 }
 
-/// What a [sync](ServiceProxy::sync) did.
+/// The result of a [sync](ServiceProxy::sync).
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Synced {
-    /// How many services had changed.
+    /// Number of services that had changed.
     pub services: usize,
-    /// How many transactions it took. None if nothing of what changed is of interest to this node.
+    /// Number of transactions. 0 if no change affects this node.
     pub transactions: usize,
-    /// Whether what is in the kernel was read and compared whole, as the first time.
+    /// Whether the sync read and compared the kernel's tables completely, as the first one does.
     pub whole: bool,
-    /// Services that this sync brought and the kernel refused, while it took the others. They are tried again when they
-    /// change, and when all is looked at.
+    /// Services in this sync that the kernel refused while it accepted the others. They are retried when they change,
+    /// and at the next complete sync.
     pub set_aside: Vec<SetAside>,
-    /// Addresses and ports that services ask for and other services have, as far as this sync found them; if it was whole,
-    /// all of them.
+    /// Addresses and ports that services request and other services have, as far as this sync found them; all of them
+    /// if the sync was complete.
     pub conflicts: Vec<Conflict>,
 }
 
 impl ServiceProxy {
-    /// For this network namespace. Nothing is changed before the first [`sync`](Self::sync).
+    /// Opens a proxy for this network namespace. The first [`sync`](Self::sync) makes the first change.
     ///
     /// # Errors
     /// Those of opening connections.
@@ -116,14 +116,14 @@ impl ServiceProxy {
         self.layout
     }
 
-    /// What it knows of its node and cluster.
+    /// The configuration.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Has `observe` told of progress, on the thread that calls [`sync`](Self::sync), after each transaction of a sync that
-    /// makes a table: of many services that takes several.
+    /// Sets a callback for progress. It runs on the thread that calls [`sync`](Self::sync), after each transaction of a
+    /// sync that creates a table: with many services that takes several.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -143,12 +143,12 @@ impl ServiceProxy {
         }
     }
 
-    /// Has the next [`sync`](Self::sync) bring services as they are to be with this configuration. Where the node's name
-    /// and zone alone are others, it brings what that changes, as any other change; else it looks at all that is in the
-    /// kernel. A family that is served no more is removed from the kernel at once.
+    /// Makes the next [`sync`](Self::sync) apply this configuration. If only the node's name and zone differ, it writes
+    /// the changes that result, like any other change; otherwise it compares everything in the kernel. A family that is
+    /// no longer served is removed from the kernel at once.
     ///
     /// # Errors
-    /// Those of opening connections for a family that is new, and of removing one. The configuration stays as it was.
+    /// Those of opening connections for a new family, and of removing one. On error the configuration stays unchanged.
     pub fn set_config(&mut self, config: Config) -> Result<(), Error> {
         if config == *self.config {
             return Ok(());
@@ -186,18 +186,19 @@ impl ServiceProxy {
         Ok(())
     }
 
-    /// Brings what changed since the last call to the kernel; the first time, and after an error, everything.
+    /// Writes everything that changed since the last call to the kernel; the first time, and after an error,
+    /// everything.
     ///
-    /// A service that the kernel refuses is set aside alone, and [named](Synced::set_aside). It is found by trying halves
-    /// of what changed, then halves of these; when everything is brought the kernel is only asked, and nothing that
-    /// serves is disturbed.
+    /// A service that the kernel refuses is skipped individually, and [listed](Synced::set_aside). It is found by
+    /// bisecting the changes; when everything is written, the search only asks the kernel to check, so that serving is
+    /// not disturbed.
     ///
     /// # Errors
-    /// Those of reading and committing; also where what is refused is no service by itself, or more of them than is
-    /// looked for (one among thousands, or some dozens of a few), and in the legacy tables, of which the kernel cannot be
-    /// asked, when everything is brought. An error of one family does not keep the other from being brought; where two are
-    /// served, [`Error::Families`] says which of them failed. What changed counts as changed still: the next call tries it
-    /// again, and looks at everything in the families that failed.
+    /// Those of reading and committing. Also if the kernel refuses the changes but no single service; if it refuses
+    /// more services than the search finds (one among thousands, or some dozens of a few); and, when everything is
+    /// written to the legacy tables, on any refusal, because the kernel cannot check those without a change. An error
+    /// of one family does not stop the sync of the other; if two are served, [`Error::Families`] names the failed ones.
+    /// The changes stay recorded: the next call retries them, and compares everything in the families that failed.
     #[tracing::instrument(level = "debug", skip_all, fields(changed = services.changed().len()))]
     pub fn sync(&mut self, services: &mut Services) -> Result<Synced, Error> {
         let mut synced = Synced::default();
@@ -209,7 +210,7 @@ impl ServiceProxy {
         } else {
             services.take_changed().collect()
         };
-        // A family whose tables are not known is brought whole, and only that one.
+        // Only families whose tables are in an unknown state are written completely.
         synced.whole = self.families.iter().any(|family| !family.is_known);
         let all: Vec<ObjectName> = match synced.whole {
             true => services.names().cloned().collect(),
@@ -237,7 +238,7 @@ impl ServiceProxy {
                 }
             }
         }
-        // A family that failed is brought whole the next time.
+        // A family that failed is written completely the next time.
         self.is_resolved_anew = false;
         if let Err(error) = failed.into_result(self.families.len()) {
             services.mark_changed(changed);
@@ -246,9 +247,10 @@ impl ServiceProxy {
         Ok(synced)
     }
 
-    /// What syncs made wrong of the table of connections since the last call, each family by itself: none if there is
-    /// nothing. It takes no time; to delete it takes as long as the kernel needs to look at all entries, and can be done on
-    /// another thread. Who never asks leaves connections of UDP to endpoints that are gone; nothing grows.
+    /// Returns the conntrack entries that syncs made stale since the last call, separately for each family; empty if
+    /// there are none. This call is fast; deleting the entries takes as long as the kernel needs to scan the conntrack
+    /// table, and can be done on another thread. Without calls UDP connections to removed endpoints remain; memory does
+    /// not grow.
     ///
     /// ```no_run
     /// # use chainwright_kube::service::{ServiceProxy, Services};
@@ -265,53 +267,54 @@ impl ServiceProxy {
     /// });
     /// # Ok(()) }
     /// ```
-    #[must_use = "it is not told again"]
+    #[must_use = "the flows are returned only once"]
     pub fn take_stale(&mut self) -> Vec<StaleFlows> {
         let there = self.families.iter_mut().filter(|f| !f.stale.is_empty());
         there.map(|family| family.stale.take_out()).collect()
     }
 
-    /// All services that are set aside, each family by itself.
+    /// Lists all skipped services, separately for each family.
     pub fn set_aside(&self) -> impl Iterator<Item = SetAside> {
         self.families.iter().flat_map(OfFamily::aside)
     }
 
-    /// All addresses and ports that services ask for and other services have, each family by itself. Such a service is
-    /// served at its other addresses alone.
+    /// Lists all addresses and ports that services request and other services have, separately for each family. Such a
+    /// service is served only at its other addresses.
     pub fn conflicts(&self) -> impl Iterator<Item = Conflict> {
         self.families.iter().flat_map(OfFamily::conflicts)
     }
 
-    /// Has the next [`sync`](Self::sync) read what is in the kernel and mend it: what a proxy does from time to time
-    /// where others can change the table.
+    /// Makes the next [`sync`](Self::sync) read the kernel's tables and repair them: proxies call this periodically
+    /// where other programs can change the tables.
     pub fn distrust(&mut self) {
         for family in &mut self.families {
             family.is_known = false;
         }
     }
 
-    /// Whether the last [`sync`](Self::sync) brought this family to the kernel. If not, what the kernel has of the family is
-    /// not known, and the next sync brings it whole.
+    /// Whether the last [`sync`](Self::sync) of this family succeeded. If not, the state of the family's tables is
+    /// unknown, and the next sync writes it completely.
     #[must_use]
     pub fn is_known(&self, family: Family) -> bool {
         let mut families = self.families.iter();
         families.any(|one| one.family == family && one.is_known)
     }
 
-    /// Removes the other layouts from the kernel, in both backends of iptables: what a proxy was before it was this
-    /// one, and what kube-proxy left in either of its modes. To be called after a [`sync`](Self::sync): while both
-    /// layouts are there either sends a new connection to an endpoint, and at no time none does. Clients that were
-    /// kept at an endpoint are drawn for anew. No table is made, and a kubelet's chains stay.
+    /// Removes the other layouts from the kernel, in both backends of iptables: those that this proxy used before, and
+    /// the rules that kube-proxy left in either of its modes. Call it after a [`sync`](Self::sync): while two layouts
+    /// exist, either of them sends new connections to an endpoint, and at every moment at least one does. Clients with
+    /// session affinity get a newly chosen endpoint. No table is created, and a kubelet's chains stay.
     ///
-    /// How many layouts there were, each family counted by itself.
+    /// Returns the number of layouts removed, counting each family separately.
     ///
     /// # Errors
-    /// Those of reading and committing. An error of one layout does not keep the others from being removed.
+    /// Those of reading and committing. An error of one layout does not stop the removal of the others.
     pub fn remove_others(&mut self) -> Result<usize, Error> {
         self.remove_others_of(&self.config.families)
     }
 
-    /// The same of these families alone: of those that a [`sync`](Self::sync) brought, where it failed in another.
+    /// Like [`remove_others`](Self::remove_others), for these families only: for those that a [`sync`](Self::sync)
+    /// wrote when it failed in another one.
     ///
     /// # Errors
     /// As [`remove_others`](Self::remove_others).
@@ -332,9 +335,9 @@ impl ServiceProxy {
         Ok(removed)
     }
 
-    /// Removes another layout. Its commit is one of this proxy's own.
+    /// Removes another layout. Its commit counts as one of this proxy's own.
     fn clean_up(&self, layout: Layout, family: Family) -> Result<bool, chainwright::Error> {
-        // The layouts of iptables read anew what they change.
+        // The iptables layouts read again what they change.
         if matches!(self.layout, Layout::Iptables(_)) {
             return layout.clean_up(family);
         }
@@ -342,7 +345,7 @@ impl ServiceProxy {
         let before = nft.generation()?;
         let was_there = layout.clean_up(family)?;
         let made = nft.generation()?;
-        // One of somebody else would have made two of it.
+        // With a commit of another program in between, the generation would have moved by two.
         let is_of_nft = layout != Layout::Iptables(Backend::Legacy);
         if was_there && is_of_nft && made == before.next() {
             self.commits.note(before, made);
@@ -350,10 +353,10 @@ impl ServiceProxy {
         Ok(was_there)
     }
 
-    /// Removes everything from the kernel that this layout puts there. Connections that are open stay.
+    /// Removes everything that this layout created in the kernel. Open connections stay.
     ///
     /// # Errors
-    /// Those of reading and committing. An error of one family does not keep the other from being removed.
+    /// Those of reading and committing. An error of one family does not stop the removal of the other.
     pub fn remove(&mut self) -> Result<(), Error> {
         let mut failed = FamilyErrors::default();
         for family in &mut self.families {
@@ -384,12 +387,13 @@ fn open(
 }
 
 impl Layout {
-    /// Whether a family's tables have anything of this layout, in the calling thread's network namespace. Of kube-proxy's
-    /// layouts it says nothing of who made it ([`Detector::service_tables`](crate::detect::Detector::service_tables)
-    /// does, of nftables'). No table is made, and no module is loaded.
+    /// Whether a family's tables contain anything of this layout, in the calling thread's network namespace. For
+    /// kube-proxy's layouts this does not show which program created it
+    /// ([`Detector::service_tables`](crate::detect::Detector::service_tables) does, for nftables). Creates no table and
+    /// loads no module.
     ///
     /// # Errors
-    /// Those of listing tables, and of reading iptables'.
+    /// Those of listing tables, and of reading iptables' tables.
     pub fn is_there(self, family: Family) -> Result<bool, chainwright::Error> {
         let has_table = |name: &str| match Connection::open_to_look() {
             Ok(mut nft) => Ok(nft.table(family.into(), name)?.is_some()),
@@ -403,11 +407,11 @@ impl Layout {
         }
     }
 
-    /// Removes this layout from a family's tables, in the calling thread's network namespace, whoever made it: a kube-proxy,
-    /// too. Says whether there was anything. No table is made, and a kubelet's chains stay.
+    /// Removes this layout from a family's tables, in the calling thread's network namespace, whichever program created
+    /// it, including kube-proxy. Returns whether there was anything. Creates no table and keeps a kubelet's chains.
     ///
     /// # Errors
-    /// Those of reading and committing; with `EPERM` if the table belongs to a connection that is still there.
+    /// Those of reading and committing; with `EPERM` if the table belongs to a connection that still exists.
     pub fn clean_up(self, family: Family) -> Result<bool, chainwright::Error> {
         match self {
             Self::Flat => flat::clean_up(&mut Connection::open()?, family),

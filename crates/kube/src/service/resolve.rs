@@ -1,4 +1,4 @@
-//! What a service's ports come to on this node: which endpoints each kind of traffic goes to.
+//! Resolves a service's ports on this node: which endpoints each kind of traffic reaches.
 //!
 //! Source: `CategorizeEndpoints` of `pkg/proxy/topology.go`, and `pkg/proxy/serviceport.go` of Kubernetes 1.36.
 
@@ -13,7 +13,7 @@ use super::model::{Endpoint, EndpointSlice, Port, Protocol, Service, TrafficPoli
 use super::names::PortName;
 use chainwright::iptables::Family;
 
-/// An endpoint that traffic goes to.
+/// An endpoint that receives traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Backend {
     /// Address and port.
@@ -22,73 +22,73 @@ pub struct Backend {
     pub local: bool,
 }
 
-/// Where a port's traffic goes.
+/// The endpoints of a port's traffic.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Backends {
-    /// Where traffic goes that may go anywhere, in the order of their addresses as text, as kube-proxy has them.
+    /// Endpoints for traffic that may leave the node, sorted by their addresses as text, as in kube-proxy.
     pub cluster: Vec<Backend>,
-    /// Where traffic goes that is to stay on this node.
+    /// Endpoints for traffic that must stay on this node.
     pub local: Vec<Backend>,
-    /// Whether there are any at all, also on other nodes: if not, traffic is rejected; else that which has nowhere to
-    /// go is dropped, for it has come to the wrong node.
+    /// Whether there are any endpoints at all, also on other nodes. If not, traffic is rejected; otherwise traffic
+    /// without an endpoint is dropped, because it arrived at the wrong node.
     pub any: bool,
-    /// Of UDP: all endpoints that serve, whatever policies and hints say and whether they are about to end, in the order
-    /// of their addresses as numbers. Connections that are known may go on to these.
+    /// For UDP: all serving endpoints, regardless of policies, hints and termination, sorted by their addresses as
+    /// numbers. Existing connections may continue to use these.
     pub serving: Vec<SocketAddr>,
 }
 
 impl Backends {
-    /// Whether connections of UDP that go to this endpoint may go on.
+    /// Whether UDP connections to this endpoint may continue.
     pub(super) fn serves(&self, endpoint: SocketAddr) -> bool {
         self.serving.binary_search(&endpoint).is_ok()
     }
 }
 
-/// A port of a service in one family, as it is on this node: all that a layout needs to know of it.
+/// A service port in one family, resolved for this node: everything that a layout needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServicePort {
-    /// Which port of which service.
+    /// The name of the service port.
     pub name: PortName,
     /// The cluster IP.
     pub cluster_ip: IpAddr,
-    /// Whether the port is served at its cluster IP. It is not where an older service has that address and port.
+    /// Whether the port is served at its cluster IP. It is not if an older service has that address and port.
     pub has_cluster_ip: bool,
-    /// The port's number, at all addresses but the node's.
+    /// The port number at all addresses except the node's.
     pub port: u16,
-    /// The port's number at the node's addresses.
+    /// The port number at the node's addresses.
     pub node_port: Option<u16>,
     /// External addresses.
     pub external_ips: Vec<IpAddr>,
     /// Addresses of load balancers.
     pub load_balancer_ips: Vec<IpAddr>,
-    /// Who may use the load balancers; everybody if empty.
+    /// The clients that may use the load balancers; all if empty.
     pub source_ranges: Vec<IpNet>,
     /// Whether traffic to the cluster IP stays on this node.
     pub internal_local: bool,
     /// Whether traffic from outside stays on this node.
     pub external_local: bool,
-    /// After what time without a word a client is forgotten that is sent to one endpoint always.
+    /// The idle time after which a client's session affinity ends; `None` without affinity.
     pub affinity: Option<Duration>,
-    /// Port at which the node says whether it has endpoints.
+    /// Port at which the node reports whether it has endpoints.
     pub health_check_node_port: Option<u16>,
-    /// When its service was created.
+    /// When the service was created.
     pub created: Option<SystemTime>,
-    /// Where its traffic goes.
+    /// The endpoints.
     pub backends: Backends,
 }
 
-/// What becomes of traffic that has no endpoint to go to.
+/// How traffic without an endpoint is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Refusal {
     /// Rejected: there are no endpoints.
     Reject,
-    /// Dropped: there are some, on other nodes.
+    /// Dropped: there are endpoints on other nodes.
     Drop,
 }
 
 #[cfg(test)]
 impl ServicePort {
-    /// One that can be had at its cluster IP alone, and leads nowhere yet.
+    /// Creates a port that is reachable only at its cluster IP and has no endpoints.
     pub(super) fn new(name: PortName, cluster_ip: IpAddr, port: u16) -> Self {
         Self {
             name,
@@ -110,7 +110,7 @@ impl ServicePort {
 }
 
 impl ServicePort {
-    /// Whether it can be had from outside.
+    /// Whether the port is reachable from outside.
     #[must_use]
     pub fn is_external(&self) -> bool {
         self.node_port.is_some()
@@ -118,8 +118,8 @@ impl ServicePort {
             || !self.load_balancer_ips.is_empty()
     }
 
-    /// Whether some traffic may go to endpoints anywhere: that of the cluster IP, or that from outside, of which the
-    /// pods' own is not kept on the node.
+    /// Whether some traffic may go to any endpoint: that to the cluster IP, or that to external addresses, for which
+    /// the pods' own traffic may leave the node.
     #[must_use]
     pub fn uses_cluster(&self) -> bool {
         !self.internal_local || self.is_external()
@@ -131,7 +131,7 @@ impl ServicePort {
         self.internal_local || (self.external_local && self.is_external())
     }
 
-    /// Where traffic to the cluster IP goes.
+    /// Endpoints of traffic to the cluster IP.
     #[must_use]
     pub fn internal(&self) -> &[Backend] {
         match self.internal_local {
@@ -140,7 +140,7 @@ impl ServicePort {
         }
     }
 
-    /// Where traffic from outside goes, but for the pods' and the node's own.
+    /// Endpoints of traffic from outside, except that of the pods and the node.
     #[must_use]
     pub fn external(&self) -> &[Backend] {
         match self.external_local {
@@ -149,13 +149,13 @@ impl ServicePort {
         }
     }
 
-    /// What becomes of traffic to the cluster IP, if it has nowhere to go.
+    /// How traffic to the cluster IP is refused, if it has no endpoint.
     #[must_use]
     pub fn internal_refusal(&self) -> Option<Refusal> {
         self.refusal(self.internal())
     }
 
-    /// What becomes of traffic from outside, if it has nowhere to go.
+    /// How traffic from outside is refused, if it has no endpoint.
     #[must_use]
     pub fn external_refusal(&self) -> Option<Refusal> {
         self.refusal(self.external())
@@ -169,8 +169,7 @@ impl ServicePort {
         }
     }
 
-    /// The endpoints that some traffic on this node can come to: those of the cluster and those of the node, each
-    /// once.
+    /// The endpoints that some traffic on this node can reach: those of the cluster and those of the node, each once.
     #[must_use]
     pub fn reachable(&self) -> Vec<Backend> {
         let Backends { cluster, local, .. } = &self.backends;
@@ -187,7 +186,7 @@ impl ServicePort {
     }
 }
 
-/// The ports of a service in one family.
+/// Resolves the ports of a service in one family.
 #[must_use]
 pub(super) fn resolve<'s>(
     service: &Service,
@@ -246,9 +245,9 @@ struct Found<'s> {
     endpoint: &'s Endpoint,
 }
 
-/// Those of one port, in the order of their addresses as text. Of those that have the same address, as an endpoint that
-/// ends and the one that got its address, it is the one that does not end, then one that is ready, one that serves, a local
-/// one.
+/// The endpoints of one port, sorted by their addresses as text. If several have the same address, as when a new
+/// endpoint reuses the address of a terminating one, the choice prefers one that does not terminate, then a ready one,
+/// a serving one, a local one.
 fn endpoints<'s>(
     port: &Port,
     slices: impl Iterator<Item = &'s EndpointSlice>,
@@ -290,10 +289,10 @@ fn endpoints<'s>(
     found
 }
 
-/// An address in the order of its text.
+/// An address that sorts like its text.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum AsText {
-    /// Its characters, of four bits each, from the first on: a dot, the digits, a colon.
+    /// Its characters, of four bits each, first character first: a dot, the digits, a colon.
     V4(u128),
     V6(String),
 }
@@ -323,7 +322,7 @@ impl AsText {
     }
 }
 
-/// Decimal digits from the first on.
+/// Decimal digits, most significant first.
 fn digits(number: u16, mut put: impl FnMut(u128)) {
     let mut unit = 1;
     while number / unit >= 10 {
@@ -338,7 +337,7 @@ fn digits(number: u16, mut put: impl FnMut(u128)) {
 fn categorize(port: &ServicePort, found: Vec<Found<'_>>, config: &Config) -> Backends {
     let ending = |f: &Found<'_>| f.endpoint.serving && f.endpoint.terminating;
     let collect = |is: &dyn Fn(&Found<'_>) -> bool| -> Vec<Backend> {
-        // Of most services it is all of them, and as many are kept as there are.
+        // For most services all are chosen, so reserve exactly that capacity.
         let chosen = || found.iter().filter(|f| is(f));
         let mut backends = Vec::with_capacity(chosen().count());
         backends.extend(chosen().map(|f| f.backend));
@@ -369,7 +368,7 @@ fn categorize(port: &ServicePort, found: Vec<Found<'_>>, config: &Config) -> Bac
     backends
 }
 
-/// Which endpoints the slices' hints leave to this node.
+/// The endpoints that remain for this node after the slices' hints.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Topology {
     All,
@@ -378,7 +377,7 @@ enum Topology {
 }
 
 impl Topology {
-    /// Hints count if all that are ready have them, and one of them is for this node or zone.
+    /// Hints count if all ready endpoints have them, and at least one is for this node or zone.
     fn of(found: &[Found<'_>], config: &Config) -> Self {
         let ready = || found.iter().map(|f| f.endpoint).filter(|e| e.ready);
         let counts = |hints: fn(&Endpoint) -> &[Arc<str>], here: Option<&Arc<str>>| {

@@ -1,19 +1,19 @@
-//! Entries of UDP in the table of connections that a sync made wrong.
+//! UDP conntrack entries that a sync made stale.
 //!
-//! Packets of a connection that is known go where its entry says, whatever the rules say by then. Connections of TCP and
-//! SCTP end by themselves when their endpoint is gone; one of UDP lasts as long as the client sends, and is never
-//! answered. So entries are deleted by kube-proxy's rules:
+//! Packets of a tracked connection go where its conntrack entry sends them, whatever the rules are by then. TCP and
+//! SCTP connections end on their own when their endpoint is gone; a UDP connection lasts as long as the client sends,
+//! without an answer. So entries are deleted by kube-proxy's rules:
 //!
-//! - of UDP alone, and of ports that have an endpoint that serves: without one there is nowhere better to go;
-//! - whose first packet went to an address and port of a service, or to its node port,
-//! - and whose answers come from no endpoint of that port that serves: one that is gone; or the address itself, where
-//!   there was no service yet. Policies, hints and whether an endpoint is about to end do not matter: a connection
+//! - only entries of UDP, and of ports with a serving endpoint: without one there is no better destination;
+//! - whose first packet was sent to an address and port of a service, or to its node port,
+//! - and whose replies do not come from a serving endpoint of that port: the endpoint is gone, or the replies come from
+//!   the address itself, where there was no service before. Policies, hints and termination do not matter: a connection
 //!   that works is left alone;
-//! - a service that is gone leaves its connections to themselves, as those of TCP.
+//! - connections of a removed service are left alone, as those of TCP are.
 //!
-//! kube-proxy lists the whole table after a sync. Here a change says which addresses and endpoints it concerns, and the
-//! kernel is asked for entries of these. Node ports count at the node's own addresses; at any other, too, in kube-proxy,
-//! which cuts pods off from servers elsewhere that have the same port.
+//! kube-proxy lists the whole conntrack table after a sync. Here each change records the addresses and endpoints that
+//! it concerns, and the kernel is asked for entries of these. Node ports count only at the node's own addresses;
+//! kube-proxy counts them at any address, and so cuts pods off from servers elsewhere that use the same port.
 //!
 //! Source: `pkg/proxy/conntrack/cleanup.go` of Kubernetes 1.36.
 
@@ -31,25 +31,27 @@ use chainwright::Error;
 use chainwright::conntrack::{Connection, Deleted, EntryRef, Filter, TupleFilter};
 use chainwright::iptables::Family;
 
-/// For each filter the kernel looks at all entries, which it does about three times in the time in which it lists all.
+/// Largest number of filters. The kernel scans all entries for each; about three such scans take as long as listing
+/// all.
 const MOST_FILTERS: usize = 4;
-/// Of how many endpoints that are gone each is known; with more it is looked for what goes to no endpoint that is there.
+/// Largest number of removed endpoints to list individually; beyond it, all entries without a serving endpoint are
+/// sought.
 const MOST_GONE: usize = 64;
 
-/// Entries of UDP in the table of connections that syncs made wrong, of one family: packets of these connections would go
-/// to endpoints that are gone. [`ServiceProxy::take_stale`](super::ServiceProxy::take_stale) gives them, to be deleted
-/// where it delays no sync: another thread, for instance.
+/// UDP conntrack entries of one family that syncs made stale: packets of these connections would go to endpoints that
+/// are gone. [`ServiceProxy::take_stale`](super::ServiceProxy::take_stale) returns them, to be deleted where that
+/// delays no sync, for instance on another thread.
 ///
-/// Connections of TCP and SCTP are left alone: they end by themselves.
+/// TCP and SCTP connections are left alone: they end on their own.
 #[derive(Debug, Clone)]
-#[must_use = "nothing is deleted yet"]
+#[must_use = "nothing is deleted until `delete` is called"]
 pub struct StaleFlows {
     family: Family,
     config: Arc<Config>,
     ports: HashMap<PortName, Stale>,
 }
 
-/// Of one port.
+/// The stale entries of one port.
 #[derive(Debug, Clone)]
 struct Stale {
     port: Arc<ServicePort>,
@@ -58,19 +60,20 @@ struct Stale {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum What {
-    /// What goes to these endpoints, which are gone.
+    /// Entries to these endpoints, which are gone.
     To(Vec<SocketAddr>),
-    /// What goes to none that serves.
+    /// Entries to anything but a serving endpoint.
     Astray,
 }
 
-/// What [`StaleFlows::delete`] did.
+/// The result of [`StaleFlows::delete`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Forgotten {
-    /// How many entries were deleted one by one, and how many were gone by then.
+    /// Number of entries that were deleted individually, and of those that had gone by then.
     pub listed: Deleted,
-    /// How many times the kernel deleted by itself what a filter admits; it does not say how many entries that were.
+    /// Number of requests in which the kernel deleted all entries that match a filter; it does not report how many
+    /// those were.
     pub flushes: usize,
 }
 
@@ -94,7 +97,7 @@ impl StaleFlows {
         self.config = config;
     }
 
-    /// Nothing is known of what was: all that goes to no endpoint that is there.
+    /// Records all entries without a serving endpoint, if the previous state is unknown.
     pub(super) fn take_all(&mut self, ports: &Ports) {
         let stale = ports.iter().filter(|(_, port)| is_concerned(port));
         let stale = stale.map(|(name, port)| {
@@ -107,7 +110,7 @@ impl StaleFlows {
         self.ports = stale.collect();
     }
 
-    /// What a change makes wrong.
+    /// Records the entries that a change makes stale.
     pub(super) fn take(&mut self, change: &PortChange) {
         if change.name.protocol != Protocol::Udp {
             return;
@@ -124,7 +127,7 @@ impl StaleFlows {
         self.put(change.name.clone(), stale);
     }
 
-    /// Adds what is newer.
+    /// Adds a newer record for a port.
     fn put(&mut self, name: PortName, mut newer: Stale) {
         if let Some(older) = self.ports.remove(&name) {
             newer.what = older.what.and(newer.what, &newer.port);
@@ -151,7 +154,8 @@ impl StaleFlows {
         self.ports.is_empty()
     }
 
-    /// Adds what a later sync made wrong, so that both are deleted at once. What is of another family is given back.
+    /// Adds the entries that a later sync made stale, so that both are deleted at once. Returns `later` if it belongs
+    /// to another family.
     #[must_use]
     pub fn merge(&mut self, later: Self) -> Option<Self> {
         if later.family != self.family {
@@ -164,16 +168,17 @@ impl StaleFlows {
         None
     }
 
-    /// Deletes the entries, through a connection to the network namespace that the calling thread is in. Connections that
-    /// are wrong because of syncs after these values were taken are not looked at.
+    /// Deletes the entries, through a connection to the calling thread's network namespace. Connections that later
+    /// syncs made stale, after these values were taken, are not considered.
     ///
-    /// For few ports and endpoints the kernel is asked for their entries alone: over IPv4, where it can, it deletes them by
-    /// itself in one request; else it leaves out what it can compare, which over IPv6 are protocol and ports. For many,
-    /// as after a proxy's start, it lists those of UDP once. Memory does not grow with the table.
+    /// With few ports and endpoints the kernel is asked only for their entries. Over IPv4, where it supports that, the
+    /// kernel deletes them itself in one request; otherwise it filters by the fields that it can compare, which over
+    /// IPv6 are protocol and ports. With many, as after a proxy's start, UDP entries are listed once. Memory use does
+    /// not grow with the table.
     ///
     /// # Errors
-    /// Those of listing and deleting, and of looking up the node's addresses where there are node ports. What was
-    /// deleted stays so; the rest can be tried again.
+    /// Those of listing and deleting, and of looking up the node's addresses if there are node ports. Deleted entries
+    /// stay deleted; the call can be repeated for the rest.
     #[tracing::instrument(level = "debug", skip_all, fields(family = %self.family, ports = self.ports.len()))]
     pub fn delete(&self, conntrack: &mut Connection) -> Result<Forgotten, Error> {
         let mut forgotten = Forgotten::default();
@@ -191,7 +196,7 @@ impl StaleFlows {
         Ok(forgotten)
     }
 
-    /// Which entries the kernel is asked for.
+    /// The filters with which the kernel is queried.
     fn filters(&self) -> Vec<Asked> {
         let udp = Filter::all().protocol(Protocol::Udp.number());
         let udp = match self.family {
@@ -214,12 +219,12 @@ impl StaleFlows {
     }
 }
 
-/// A port of UDP that has somewhere to go.
+/// Whether it is a UDP port with a serving endpoint.
 fn is_concerned(port: &ServicePort) -> bool {
     port.name.protocol == Protocol::Udp && !port.backends.serving.is_empty()
 }
 
-/// What packets go to, but for node ports.
+/// The addresses and ports of a service port, except node ports.
 fn fronts(port: &ServicePort) -> impl Iterator<Item = SocketAddr> {
     let others = port.external_ips.iter().chain(&port.load_balancer_ips);
     let cluster_ip = port.has_cluster_ip.then_some(&port.cluster_ip);
@@ -241,7 +246,7 @@ impl What {
         }
     }
 
-    /// This, and what came after it: the port is this one now.
+    /// Combines this with a later record, given the port's current state.
     fn and(self, later: Self, port: &ServicePort) -> Self {
         let (Self::To(mut gone), Self::To(later)) = (self, later) else {
             return Self::Astray;
@@ -257,16 +262,16 @@ impl What {
     }
 }
 
-/// What the kernel is asked for.
+/// A query to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Asked {
     filter: Filter,
-    /// Whether every entry of it is wrong.
+    /// Whether every entry that matches the filter is stale.
     is_whole: bool,
 }
 
 impl Stale {
-    /// As few as lead to all of its entries.
+    /// Calls `take` with the fewest filters that find all of its entries.
     fn filters(&self, udp: Filter, mut take: impl FnMut(Asked)) {
         let from = |to: SocketAddr| TupleFilter::from(to.ip()).from_port(to.port());
         let to = |front: SocketAddr| TupleFilter::to(front.ip()).to_port(front.port());
@@ -292,7 +297,7 @@ impl Stale {
         }
     }
 
-    /// Whether a connection whose answers come from here is wrong.
+    /// Whether a connection with replies from this address is stale.
     fn is_wrong(&self, answers: SocketAddr) -> bool {
         match &self.what {
             What::To(gone) => gone.contains(&answers),
@@ -301,7 +306,7 @@ impl Stale {
     }
 }
 
-/// Which entries are wrong.
+/// Decides which entries are stale.
 struct Wrong<'s> {
     fronts: HashMap<SocketAddr, &'s Stale>,
     node_ports: HashMap<u16, &'s Stale>,
@@ -315,7 +320,7 @@ impl<'s> Wrong<'s> {
             node_ports: HashMap::new(),
             node_addresses: HashSet::new(),
         };
-        // Of several services at one address the first has it.
+        // If several services have one address, the first one counts.
         let mut ports: Vec<_> = flows.ports.iter().collect();
         ports.sort_unstable_by_key(|(name, _)| *name);
         for (_, stale) in ports {
@@ -351,7 +356,7 @@ impl<'s> Wrong<'s> {
     }
 }
 
-/// Where node ports are.
+/// The node's addresses that serve node ports.
 fn node_addresses(config: &Config, family: Family) -> Result<HashSet<IpAddr>, Error> {
     let node_ports = config.node_port_addresses.of(family);
     if let NodePortsOf::These(addresses) = node_ports {

@@ -1,4 +1,4 @@
-//! What is desired: all services with their endpoints, and which of them changed since somebody asked.
+//! The desired state: all services with their endpoints, and which of them changed.
 
 use std::mem;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use super::model::{EndpointSlice, ObjectName, Service};
 use super::resolve::{ServicePort, resolve};
 use chainwright::iptables::Family;
 
-/// All services of a cluster and their endpoints. It remembers which changed, so that a
-/// [sync](super) costs as much as the change, however many there are.
+/// All services of a cluster and their endpoints. Records which ones changed, so that a [sync](super) costs as
+/// much as the change, however many services there are.
 ///
 /// ```
 /// use chainwright_kube::service::{
@@ -33,9 +33,9 @@ use chainwright::iptables::Family;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Services {
-    /// By service, whether it is there itself or only slices that say that they are of it.
+    /// By service name, including services of which only slices are known.
     services: Map<ObjectName, Entry>,
-    /// Which service each slice is of: a slice may come to be of another one.
+    /// The service of each slice, which can change.
     slices: Map<ObjectName, ObjectName>,
     changed: Set<ObjectName>,
     count: usize,
@@ -44,12 +44,12 @@ pub struct Services {
 #[derive(Debug, Clone, Default)]
 struct Entry {
     service: Option<Service>,
-    /// In the order of their names. Nearly always it is one.
+    /// Sorted by name. Nearly always one.
     slices: Vec<EndpointSlice>,
 }
 
 impl Entry {
-    /// Where the slice of a name is, or is to be.
+    /// Index of the slice of this name, or where to insert it.
     fn slice(&self, name: &str) -> Result<usize, usize> {
         self.slices
             .binary_search_by(|slice| (*slice.name.name).cmp(name))
@@ -57,13 +57,13 @@ impl Entry {
 }
 
 impl Services {
-    /// None.
+    /// Creates an empty collection.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many services there are.
+    /// Number of services.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.count
@@ -75,7 +75,7 @@ impl Services {
         self.count == 0
     }
 
-    /// Adds a service, or changes it to this.
+    /// Adds or replaces a service.
     pub fn set_service(&mut self, service: Service) {
         let name = service.name.clone();
         let entry = self.services.entry(name.clone()).or_default();
@@ -87,7 +87,7 @@ impl Services {
         self.changed.insert(name);
     }
 
-    /// Removes a service. One that is not there is no error.
+    /// Removes a service, if it exists.
     pub fn remove_service(&mut self, name: &ObjectName) {
         let Some(entry) = self.services.get_mut(name) else {
             return;
@@ -99,7 +99,7 @@ impl Services {
         self.forget_empty(name);
     }
 
-    /// Adds a slice, or changes it to this, also if it was of another service.
+    /// Adds or replaces a slice, even if it belonged to another service.
     pub fn set_slice(&mut self, slice: EndpointSlice) {
         let service = ObjectName {
             namespace: Arc::clone(&slice.name.namespace),
@@ -125,7 +125,7 @@ impl Services {
         self.changed.insert(service);
     }
 
-    /// Removes a slice. One that is not there is no error.
+    /// Removes a slice, if it exists.
     pub fn remove_slice(&mut self, name: &ObjectName) {
         let Some(service) = self.slices.swap_remove(name) else {
             return;
@@ -152,35 +152,35 @@ impl Services {
         services.filter_map(|(name, entry)| entry.service.as_ref().map(|_| name))
     }
 
-    /// The service of a name.
+    /// Looks up a service by name.
     #[must_use]
     pub fn service(&self, name: &ObjectName) -> Option<&Service> {
         self.services.get(name)?.service.as_ref()
     }
 
-    /// Its slices.
+    /// The slices of a service.
     pub fn slices(&self, name: &ObjectName) -> impl Iterator<Item = &EndpointSlice> + Clone {
         let entry = self.services.get(name);
         entry.into_iter().flat_map(|entry| &entry.slices)
     }
 
-    /// Names of the services that changed since the last [`take_changed`](Self::take_changed), also those that are
-    /// gone.
+    /// Names of the services that changed since the last [`take_changed`](Self::take_changed), including removed
+    /// ones.
     pub fn changed(&self) -> impl ExactSizeIterator<Item = &ObjectName> {
         self.changed.iter()
     }
 
-    /// The same, which from then on count as known.
+    /// Returns the [changed](Self::changed) services and clears the list.
     pub fn take_changed(&mut self) -> impl ExactSizeIterator<Item = ObjectName> + use<> {
         mem::take(&mut self.changed).into_iter()
     }
 
-    /// Has these count as changed: what was taken could not be brought to the kernel.
+    /// Marks services as changed, because the changes taken could not be written to the kernel.
     pub fn mark_changed(&mut self, names: impl IntoIterator<Item = ObjectName>) {
         self.changed.extend(names);
     }
 
-    /// A service's ports on a node; none if it is not there.
+    /// Resolves a service's ports on a node; empty if the service does not exist.
     #[must_use]
     pub fn resolve(&self, name: &ObjectName, family: Family, config: &Config) -> Vec<ServicePort> {
         let entry = self.services.get(name);

@@ -1,4 +1,4 @@
-//! Operations on bits.
+//! Compiles bitwise operations.
 
 use super::body::{Body, register};
 use super::constant::Want;
@@ -8,22 +8,22 @@ use crate::syntax::{Expr, Operator, Payload, Value};
 use chainwright::nft::build::ByteOrder;
 use chainwright::nft::expr::{Bitwise, BitwiseOp, Byteorder, Data};
 
-/// Words of 4 bytes in a register of 16.
+/// 4-byte words in a 16-byte register.
 const REGISTER: u32 = 4;
-/// Words of 4 bytes in all registers.
+/// 4-byte words in all registers.
 const WORDS: u32 = 16;
 
 const fn is_shift(operator: Operator) -> bool {
     matches!(operator, Operator::LeftShift | Operator::RightShift)
 }
 
-/// Operations with constants that follow one another, the last of them first, and what the first is done with.
+/// Sequence of operations with constants, the last one first, and their operand.
 struct Chain<'e> {
     pending: Vec<(Operator, &'e Expr)>,
     of: &'e Expr,
 }
 
-/// Those that an expression is; none where it is something else.
+/// Splits an expression into such a sequence, which may be empty.
 fn chain(expr: &Expr) -> Chain<'_> {
     let mut chain = Chain {
         pending: Vec::new(),
@@ -40,8 +40,7 @@ fn chain(expr: &Expr) -> Chain<'_> {
 }
 
 impl Body<'_, '_> {
-    /// What an operation makes of a value. All operations with constants on single bits that follow one another are
-    /// one instruction.
+    /// Compiles an operation. A sequence of bitwise operations with constants becomes one expression.
     pub(super) fn operation(
         &mut self,
         operator: Operator,
@@ -56,15 +55,14 @@ impl Body<'_, '_> {
         if chain.pending.is_empty() {
             return self.of_two(operator, left, right, word);
         }
-        // Bits that are the field's, and those that are asked for, are taken out by one instruction where they stand at
-        // the end.
+        // Bits at the end of the bytes are masked together with the operation.
         let mut loaded = match self.wide {
             None => self.load_bytes(chain.of, word)?,
             Some(_) => self.load(chain.of, word)?,
         };
         if loaded.shift > 0 && self.wide.is_none() {
             if loaded.length > 1 {
-                // They stay where they are: listings of nft do not get over numbers of several bytes that are moved.
+                // The bits keep their position: nft cannot list shifted values of several bytes.
                 let (mask, xor) = self.folded(chain.pending, loaded.want)?;
                 let (mask, xor) = (mask << loaded.shift, xor << loaded.shift);
                 self.mask_xor(word, mask, xor, loaded.length, loaded.want.order);
@@ -81,7 +79,7 @@ impl Body<'_, '_> {
         Ok(loaded)
     }
 
-    /// What operations with constants, the last of them first, leave of a value, and what they turn of that.
+    /// Combines a sequence of operations with constants into a mask and an xor value.
     fn folded(&self, pending: Vec<(Operator, &Expr)>, want: Want) -> Result<(u128, u128), Fault> {
         let (mut mask, mut xor) = (Value::ones(want.bits), 0);
         for (operator, right) in pending.into_iter().rev() {
@@ -101,8 +99,8 @@ impl Body<'_, '_> {
         Ok((mask, xor))
     }
 
-    /// What is left of a field that gets another value, and what of that is turned: nothing where it is a constant, and
-    /// where it is what the field was with other bits, what operations with constants leave.
+    /// Returns the mask and xor value that change a field to `to`: a constant, or the field itself with bitwise
+    /// operations.
     pub(super) fn changed(
         &self,
         field: &Payload,
@@ -116,13 +114,13 @@ impl Body<'_, '_> {
         match chain.of {
             Expr::Payload(of) if of == field => self.folded(chain.pending, want),
             _ => {
-                let message = "a part of a byte is set to a constant, or to what it was with other bits, only";
+                let message = "part of a byte can only be set to a constant, or to its old value with some bits changed";
                 Err(self.compiler.fault(to, message))
             }
         }
     }
 
-    /// A value whose bits are moved.
+    /// Compiles a shift.
     fn shifted(
         &mut self,
         operator: Operator,
@@ -142,7 +140,7 @@ impl Body<'_, '_> {
             Operator::LeftShift => BitwiseOp::LSHIFT,
             _ => BitwiseOp::RSHIFT,
         };
-        // Numbers of the packet are shifted as the machine has them.
+        // The kernel shifts in host byte order.
         if matches!(loaded.length, 2 | 4 | 8) {
             self.turn_to_host(&mut loaded, word);
         }
@@ -152,7 +150,7 @@ impl Body<'_, '_> {
         Ok(loaded)
     }
 
-    /// What two values make that are both asked for (Linux 6.13).
+    /// Compiles an operation on two non-constant values (Linux 6.13).
     fn of_two(
         &mut self,
         operator: Operator,
@@ -162,7 +160,7 @@ impl Body<'_, '_> {
     ) -> Result<Loaded, Fault> {
         let second = word + REGISTER;
         if second >= WORDS {
-            let message = "more values than there are registers";
+            let message = "too many values: out of registers";
             return Err(self.compiler.fault(right, message));
         }
         let [one, other] = [(left, word), (right, second)].map(|(expr, word)| {
@@ -174,7 +172,7 @@ impl Body<'_, '_> {
         let (one, mut other) = (one?, other?);
         if one.length != other.length {
             let message = format!(
-                "values of {} and of {} bytes have no bits in common",
+                "bitwise operands have different lengths: {} and {} bytes",
                 one.length, other.length
             );
             return Err(self.compiler.fault(right, message));
@@ -198,8 +196,7 @@ impl Body<'_, '_> {
         Ok(one)
     }
 
-    /// Moves the bits of a field to where they are written; those of a number that a longer one is made of as the machine
-    /// has them.
+    /// Right-aligns the bits of a field. If the value is part of a wider number, the result is in host byte order.
     pub(super) fn bring_down(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Fault> {
         match self.wide {
             Some(_) => self.shift_in_host_order(loaded, word),
@@ -207,7 +204,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Makes a number of as many bits as the statement takes of a shorter one: those before it are zeros in the register.
+    /// Extends a shorter value to the length that the statement needs. The register has zeros in the added bits.
     pub(super) fn widen(&mut self, loaded: &mut Loaded, word: u32) {
         let Some(bits) = self.wide else {
             return;
@@ -219,7 +216,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Turns a number of the packet into the order that the machine has.
+    /// Converts a value from network to host byte order.
     pub(super) fn turn_to_host(&mut self, loaded: &mut Loaded, word: u32) {
         if loaded.want.order == ByteOrder::Network {
             loaded.want.order = ByteOrder::Host;
@@ -231,7 +228,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Moves bits to where they are written, in the order in which they were; of bytes that hold none of them none is left.
+    /// Right-aligns bits and restores their byte order. Bytes without bits of the value are dropped.
     pub(super) fn shift_down(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Fault> {
         if loaded.shift == 0 {
             return Ok(());
@@ -247,15 +244,13 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// Moves bits to where they are written. The kernel shifts numbers as the machine has them, so those of several bytes
-    /// are turned before.
+    /// Right-aligns bits. The kernel shifts in host byte order, so values of several bytes are converted first.
     fn shift_in_host_order(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Fault> {
         if loaded.shift == 0 {
             return Ok(());
         }
         if !matches!(loaded.length, 1 | 2 | 4) {
-            let message =
-                "the kernel moves the bits of 1, 2 or 4 bytes of a packet: this has others";
+            let message = "the kernel can only shift packet fields of 1, 2 or 4 bytes";
             return Err(self.error(message));
         }
         self.turn_to_host(loaded, word);
@@ -278,7 +273,7 @@ impl Body<'_, '_> {
 }
 
 impl super::Compiler<'_> {
-    /// A constant that bits are changed by: of any type a number, too.
+    /// Evaluates the constant operand of a bitwise operation: a number for any type, or a constant of the type.
     fn operand(&self, expr: &Expr, want: Want) -> Result<u128, Fault> {
         if let Expr::Symbol(symbol) = expr
             && let Some(number) = number(&symbol.text)
@@ -289,7 +284,7 @@ impl super::Compiler<'_> {
     }
 }
 
-/// What of an expression bits are changed by that is no constant.
+/// Returns an operand that is not a constant, if there is one.
 pub(super) fn not_constant(expr: &Expr) -> Option<&Expr> {
     match expr {
         Expr::Binary(_, left, right) if is_constant(right) => not_constant(left),

@@ -1,4 +1,4 @@
-//! A rule's instructions as they are made.
+//! Builds the expressions of a rule.
 
 use std::mem;
 
@@ -15,10 +15,10 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::{Family, Name, SetId};
 
-/// Words of 4 bytes in a register of 16.
+/// 4-byte words in a 16-byte register.
 const REGISTER: u32 = 4;
 
-/// The register that begins with this word.
+/// Register that starts at this word.
 pub(super) const fn register(word: u32) -> Register {
     match word.is_multiple_of(REGISTER) {
         true => Register(Register::R1.0 + word / REGISTER),
@@ -26,34 +26,34 @@ pub(super) const fn register(word: u32) -> Register {
     }
 }
 
-/// A match that waits for its neighbours.
+/// Match that may be merged with adjacent ones.
 enum Waiting {
-    /// Whole bytes of the packet are these: such that stand side by side are asked for at once.
+    /// Comparison of whole packet bytes. Adjacent ones are merged.
     Bytes {
         tunnel: Option<&'static Tunnel>,
         base: PayloadBase,
         offset: u32,
         bytes: Vec<u8>,
-        /// Whether they say which protocol comes above.
+        /// Whether the bytes identify the next protocol.
         is_key: bool,
     },
     Instructions(Expressions<'static>),
 }
 
-/// The instructions of one rule.
+/// Expressions of a rule.
 pub(super) struct Body<'b, 'c> {
     pub(super) compiler: &'b mut Compiler<'c>,
     pub(super) family: Family,
     pub(super) table: Name<'static>,
     pub(super) protocols: Protocols,
-    /// What is known of the packets inside of tunnels.
+    /// Protocols established inside tunnels.
     inside: Vec<(&'static Tunnel, Protocols)>,
-    /// Whether a statement ends the rule: none behind it is carried out.
+    /// Whether a terminal statement was compiled.
     pub(super) is_over: bool,
-    /// How many bits the number has that a statement takes, where shorter ones are made as long.
+    /// Length in bits of the number that the statement needs, if shorter ones are extended to it.
     pub(super) wide: Option<u32>,
     waiting: Vec<Waiting>,
-    /// The matches between two statements, and each statement.
+    /// Groups of matches between two statements, and single statements.
     groups: Vec<Vec<Waiting>>,
 }
 
@@ -85,7 +85,7 @@ impl<'b, 'c> Body<'b, 'c> {
         out
     }
 
-    /// Puts the matches that this adds before all others.
+    /// Inserts the matches that `add` creates before all others.
     pub(super) fn first(
         &mut self,
         add: impl FnOnce(&mut Self) -> Result<(), Fault>,
@@ -98,7 +98,7 @@ impl<'b, 'c> Body<'b, 'c> {
         added
     }
 
-    /// Writes an instruction of a match.
+    /// Adds an expression of a match.
     pub(super) fn push(&mut self, expression: &impl Expression) {
         match self.waiting.last_mut() {
             Some(Waiting::Instructions(out)) => _ = out.push(expression),
@@ -110,7 +110,7 @@ impl<'b, 'c> Body<'b, 'c> {
         }
     }
 
-    /// Writes an instruction that is no match; what was to be matched comes before it.
+    /// Adds an expression other than a match, behind all pending matches.
     pub(super) fn push_decoded(&mut self, expression: &Decoded<'_>) {
         self.settle();
         let mut out = Expressions::new();
@@ -118,7 +118,7 @@ impl<'b, 'c> Body<'b, 'c> {
         self.groups.push(vec![Waiting::Instructions(out)]);
     }
 
-    /// Writes an instruction of a match that is applied to the packet, or to what is inside a tunnel.
+    /// Adds an expression of a match on the packet or on a tunnel's inner packet.
     pub(super) fn push_at(
         &mut self,
         tunnel: Option<&'static Tunnel>,
@@ -130,7 +130,7 @@ impl<'b, 'c> Body<'b, 'c> {
         }
     }
 
-    /// Asks for whole bytes of the packet, or of what is inside a tunnel, from this one on.
+    /// Adds a comparison of whole bytes, in the packet or a tunnel's inner packet, from this offset on.
     fn ask(&mut self, payload: &Payload, offset: u32, bytes: Vec<u8>) {
         let is_key = payload
             .field
@@ -144,14 +144,14 @@ impl<'b, 'c> Body<'b, 'c> {
         });
     }
 
-    /// Ends a group of matches: those of bytes side by side become one.
+    /// Ends a group of matches. Adjacent byte comparisons in it are merged.
     pub(super) fn settle(&mut self) {
         if !self.waiting.is_empty() {
             self.groups.push(mem::take(&mut self.waiting));
         }
     }
 
-    /// Sees to it that packets have all that an expression is made of.
+    /// Adds the protocol matches that an expression requires.
     pub(super) fn require(&mut self, expr: &Expr) -> Result<(), Fault> {
         match expr {
             Expr::Payload(payload) => {
@@ -175,7 +175,7 @@ impl<'b, 'c> Body<'b, 'c> {
                 let Some(needed) = needed.map_err(|conflict| self.conflict(&conflict))? else {
                     return Ok(());
                 };
-                // Before all statements: what they do is done with packets of this version alone.
+                // Before all statements, so that they apply only to packets of this IP version.
                 self.first(|this| this.need(&needed, None))?;
             },
             Expr::Ct(CtKey::SRC_IP | CtKey::DST_IP, ..) => self.fit(&headers::IP),
@@ -191,13 +191,13 @@ impl<'b, 'c> Body<'b, 'c> {
         }
     }
 
-    /// Checks that packets can be of this version of IP.
+    /// Checks that packets can have this IP version.
     fn fit(&self, version: &'static Protocol) -> Result<(), Fault> {
         let fits = self.protocols.fits(version);
         fits.map_err(|conflict| self.conflict(&conflict))
     }
 
-    /// What is known of the packets, or of those inside a tunnel.
+    /// Protocols established for the packets, or for the packets inside a tunnel.
     pub(super) fn protocols_in(&mut self, tunnel: Option<&'static Tunnel>) -> &mut Protocols {
         let Some(tunnel) = tunnel else {
             return &mut self.protocols;
@@ -210,12 +210,12 @@ impl<'b, 'c> Body<'b, 'c> {
         &mut self.inside[index].1
     }
 
-    /// Takes in that what is looked at is one value.
+    /// Records a match of one value.
     pub(super) fn learn(&mut self, left: &Expr, right: &Value) {
         self.protocols_in(left.tunnel()).learn(left, right);
     }
 
-    /// Sees to it that packets are of what carries a tunnel.
+    /// Adds the match of a tunnel's carrier protocol.
     fn require_tunnel(&mut self, tunnel: &'static Tunnel) -> Result<(), Fault> {
         let needed = self.protocols.needed_by_tunnel(tunnel);
         match needed.map_err(|conflict| self.conflict(&conflict))? {
@@ -227,14 +227,14 @@ impl<'b, 'c> Body<'b, 'c> {
     fn conflict(&self, conflict: &Conflict) -> Fault {
         let message = match conflict {
             Conflict::Protocol { known, wanted } => {
-                format!("a packet of {known} has no fields of {wanted}")
+                format!("a packet of {known} has no {wanted} fields")
             }
             Conflict::IcmpType(field) => {
-                format!("messages of ICMP of the type that is asked for have no `{field}`")
+                format!("ICMP messages of the matched type have no `{field}`")
             }
             Conflict::Unsaid(tunnel) => {
                 let (name, below) = (tunnel.name(), tunnel.below.name);
-                format!("{name} is carried by {below}, which the rule does not ask for")
+                format!("{name} is carried by {below}, which the rule does not match")
             }
         };
         let fault = Fault::new(self.compiler.place, message);
@@ -245,13 +245,15 @@ impl<'b, 'c> Body<'b, 'c> {
                 ..
             }) => {
                 let below = below.name;
-                fault.with_hint(format!("say its port before, like {below} dport {port}"))
+                fault.with_hint(format!(
+                    "match its port first, for example {below} dport {port}"
+                ))
             }
             _ => fault,
         }
     }
 
-    /// Adds a match that a field asks for.
+    /// Adds a match that a field requires.
     pub(super) fn need(
         &mut self,
         needed: &Needed,
@@ -290,12 +292,12 @@ impl<'b, 'c> Body<'b, 'c> {
         }
     }
 
-    /// Adds a lookup of what stands in the first register.
+    /// Adds a lookup of the first register.
     pub(super) fn look_up(&mut self, set: &SetId<'static>, dreg: Option<Register>, not: bool) {
         self.look_up_from(set, 0, dreg, not);
     }
 
-    /// The same of what begins with this word.
+    /// Adds a lookup of the register at this word.
     pub(super) fn look_up_from(
         &mut self,
         set: &SetId<'static>,
@@ -313,7 +315,7 @@ impl<'b, 'c> Body<'b, 'c> {
         });
     }
 
-    /// Adds a match of one value.
+    /// Adds a match of one value, and records it.
     fn is(&mut self, left: &Expr, number: u128) -> Result<(), Fault> {
         let want = self.want_of(left);
         self.equals(left, number)?;
@@ -321,7 +323,7 @@ impl<'b, 'c> Body<'b, 'c> {
         Ok(())
     }
 
-    /// Asks whether a field is one value.
+    /// Adds a comparison for equality.
     pub(super) fn equals(&mut self, left: &Expr, number: u128) -> Result<(), Fault> {
         if let Expr::Payload(payload) = left {
             let start = self.start_of(payload)?;
@@ -368,8 +370,8 @@ fn write(mut group: Vec<Waiting>, out: &mut Expressions<'static>) {
     }
 }
 
-/// Joins what stands side by side in the packet. The joined match takes the place of the first of both in the packet, or
-/// of the one that says which protocol comes above.
+/// Merges adjacent byte comparisons. The result takes the position of the one with the lower offset, or of the one
+/// that identifies the next protocol.
 fn join(group: &mut Vec<Waiting>) {
     let mut order: Vec<((u32, u32), usize)> = group
         .iter()
@@ -403,7 +405,7 @@ fn join(group: &mut Vec<Waiting>) {
     }
 }
 
-/// Two matches of bytes as one.
+/// Merges two byte comparisons, if they are adjacent and short enough.
 fn joined(one: &Waiting, other: &Waiting) -> Option<Waiting> {
     let (
         Waiting::Bytes {
@@ -427,7 +429,7 @@ fn joined(one: &Waiting, other: &Waiting) -> Option<Waiting> {
     let length = bytes.len() + other_bytes.len();
     let is_next = (tunnel, base) == (other_tunnel, other_base)
         && offset + bytes.len() as u32 == *other_offset; // short
-    // The kernel compares up to 4 bytes behind the link layer in one step: those are not made longer.
+    // The kernel compares up to 4 bytes above the link layer in one step, so these are not extended.
     let fits = match *base {
         PayloadBase::LINK => length <= 16,
         _ => length <= 4 || (bytes.len() > 4 && other_bytes.len() > 4 && length <= 16),
@@ -441,7 +443,7 @@ fn joined(one: &Waiting, other: &Waiting) -> Option<Waiting> {
     })
 }
 
-/// A field by its name.
+/// Returns a field by name.
 fn field(protocol: &'static Protocol, name: &str) -> Payload {
     let index = protocol.fields.iter().position(|field| field.name == name);
     field_of(protocol, index.unwrap_or_default())

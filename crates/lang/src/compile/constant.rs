@@ -1,4 +1,4 @@
-//! Constants: what a word stands for, once it is known what it is compared with.
+//! Evaluates constants, once the type that they are compared with is known.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -12,18 +12,18 @@ use crate::types::{self, BITMASK, CT_LABEL, DATE, DAY, HOUR, LL_ADDR, info, symb
 use chainwright::nft::DataType;
 use chainwright::nft::build::ByteOrder;
 
-/// What a constant is to be.
+/// Expected type of a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Want {
     pub(super) data_type: DataType,
-    /// Its length.
+    /// Length in bits.
     pub(super) bits: u32,
-    /// The order of its bytes in a register.
+    /// Byte order in a register.
     pub(super) order: ByteOrder,
 }
 
 impl Want {
-    /// A value of this type, of the length and in the order that the type has.
+    /// Creates an expected type with the length and byte order of a data type.
     pub(super) fn of(data_type: DataType) -> Self {
         let known = info(data_type);
         Self {
@@ -33,7 +33,7 @@ impl Want {
         }
     }
 
-    /// Its length in bytes.
+    /// Length in bytes.
     pub(super) const fn length(self) -> usize {
         self.bits.div_ceil(8) as usize
     }
@@ -46,13 +46,13 @@ impl Want {
         }
     }
 
-    /// The bytes of a number, the first `length` of a name.
+    /// Encodes a number; for a string, its first `length` bytes.
     pub(super) fn bytes(self, number: u128, length: usize) -> Vec<u8> {
         bytes_in(number, length, self.order, types::is_string(self.data_type))
     }
 }
 
-/// A number in bytes of this order.
+/// Encodes a number in this byte order.
 pub(super) fn bytes_in(number: u128, length: usize, order: ByteOrder, is_string: bool) -> Vec<u8> {
     let all = number.to_be_bytes();
     let start = all.len().saturating_sub(length);
@@ -63,7 +63,7 @@ pub(super) fn bytes_in(number: u128, length: usize, order: ByteOrder, is_string:
     bytes
 }
 
-/// The place of an expression: that of its first constant.
+/// Location of an expression's first constant.
 pub(super) fn place_of(expr: &Expr) -> Option<Place> {
     match expr {
         Expr::Symbol(symbol) => Some(symbol.place),
@@ -81,7 +81,7 @@ pub(super) fn place_of(expr: &Expr) -> Option<Place> {
     }
 }
 
-/// Bytes in hexadecimal digits, of which the first may be left out.
+/// Parses a link-layer address; leading digits of a byte may be missing.
 fn link_address(text: &str) -> Option<u128> {
     if text.split(':').count() > 6 {
         return None;
@@ -97,7 +97,7 @@ fn link_address(text: &str) -> Option<u128> {
     Some(number)
 }
 
-/// `major:minor` of a class of traffic.
+/// Parses a traffic class: `major:minor`.
 fn class(text: &str) -> Option<u128> {
     match text {
         "root" => return Some(0xffff_ffff),
@@ -112,7 +112,7 @@ fn class(text: &str) -> Option<u128> {
     Some(part(major)? << 16 | part(minor)?)
 }
 
-/// What values of a type are called in messages.
+/// Name for the values of a type in messages.
 fn what(data_type: DataType) -> &'static str {
     match data_type {
         DataType::INET_SERVICE => "a port",
@@ -122,24 +122,24 @@ fn what(data_type: DataType) -> &'static str {
         DataType::INET_PROTO => "a protocol",
         DataType::TIME => "a time",
         DATE => "a date",
-        HOUR => "a time of the day",
+        HOUR => "a time of day",
         DAY => "a day of the week",
         DataType::MARK => "a mark",
-        DataType::CT_STATE => "a state of connections",
-        DataType::CT_STATUS => "a status of connections",
-        CT_LABEL => "a label of connections",
-        DataType::TCP_FLAG => "a flag of TCP",
-        DataType::ICMP_TYPE => "a type of ICMP",
-        DataType::ICMPV6_TYPE => "a type of ICMPv6",
-        DataType::ETHER_TYPE => "a type of frames",
-        DataType::PKT_TYPE => "a type of packets",
-        DataType::FIB_ADDRTYPE => "a type of addresses",
-        DataType::DSCP => "a code point of DSCP",
+        DataType::CT_STATE => "a connection state",
+        DataType::CT_STATUS => "a connection status",
+        CT_LABEL => "a connection label",
+        DataType::TCP_FLAG => "a TCP flag",
+        DataType::ICMP_TYPE => "an ICMP type",
+        DataType::ICMPV6_TYPE => "an ICMPv6 type",
+        DataType::ETHER_TYPE => "an Ethernet type",
+        DataType::PKT_TYPE => "a packet type",
+        DataType::FIB_ADDRTYPE => "an address type",
+        DataType::DSCP => "a DSCP code point",
         DataType::UID => "a user",
-        DataType::GID => "a group of users",
+        DataType::GID => "a group",
         DataType::BOOLEAN => "`exists` or `missing`",
         DataType::IFACE_INDEX => "an interface",
-        types::MPTCP_SUBTYPE => "a subtype of MPTCP",
+        types::MPTCP_SUBTYPE => "an MPTCP subtype",
         types::OPTION_ADDRESS => "an IPv4 address or a number",
         DataType::INTEGER | BITMASK | types::RAW | DataType::VALUE => "a number",
         data_type => info(data_type).map_or("a value", |info| info.name),
@@ -147,7 +147,7 @@ fn what(data_type: DataType) -> &'static str {
 }
 
 impl Compiler<'_> {
-    /// A constant of this type: a value, a prefix, a range, the beginning of a name.
+    /// Evaluates a constant: a value, a prefix, a range or a string prefix.
     pub(super) fn constant(&self, expr: &Expr, want: Want) -> Result<Expr, Fault> {
         match expr {
             Expr::Symbol(symbol) => self.symbol(symbol, want),
@@ -161,7 +161,7 @@ impl Compiler<'_> {
                     return Err(self.fault(
                         expr,
                         format!(
-                            "a prefix of {bits} bits is longer than the {} that there are",
+                            "a prefix of {bits} bits is longer than the {} bits of the value",
                             want.bits
                         ),
                     ));
@@ -177,7 +177,7 @@ impl Compiler<'_> {
             Expr::Range(from, to) => {
                 let (from, to) = (self.value(from, want)?, self.value(to, want)?);
                 if from.number > to.number {
-                    return Err(self.fault(expr, "the range ends before it begins"));
+                    return Err(self.fault(expr, "range ends before it begins"));
                 }
                 Ok(match from.number == to.number {
                     true => Expr::Value(from),
@@ -185,14 +185,14 @@ impl Compiler<'_> {
                 })
             }
             Expr::Flags(_) | Expr::Binary(..) => Ok(Expr::Value(self.value(expr, want)?)),
-            other => Err(self.fault(other, format!("{} is expected here", what(want.data_type)))),
+            other => Err(self.fault(other, format!("expected {}", what(want.data_type)))),
         }
     }
 
-    /// A constant that is one value.
+    /// Evaluates a constant with a single value.
     pub(super) fn value(&self, expr: &Expr, want: Want) -> Result<Value, Fault> {
         match expr {
-            // Flags are put together.
+            // Combines flags.
             Expr::Flags(flags) => {
                 let mut number = 0;
                 for flag in flags {
@@ -213,12 +213,12 @@ impl Compiler<'_> {
             }
             expr => match self.constant(expr, want)? {
                 Expr::Value(value) => Ok(value),
-                _ => Err(self.fault(expr, "a single value is expected here")),
+                _ => Err(self.fault(expr, "expected a single value")),
             },
         }
     }
 
-    /// By how many bits a value is shifted: by less than it has.
+    /// Evaluates a shift count, which must be less than the number of bits.
     pub(super) fn shift_count(&self, expr: &Expr, want: Want) -> Result<u32, Fault> {
         let count = Want {
             data_type: DataType::INTEGER,
@@ -229,7 +229,10 @@ impl Compiler<'_> {
         let count = u32::try_from(count).ok();
         count.filter(|count| *count < want.bits).ok_or_else(|| {
             let most = want.bits.saturating_sub(1);
-            let message = format!("a value of {} bits is shifted by at most {most}", want.bits);
+            let message = format!(
+                "a value of {} bits can be shifted by at most {most}",
+                want.bits
+            );
             self.fault(expr, message)
         })
     }
@@ -253,7 +256,7 @@ impl Compiler<'_> {
         Ok(Expr::Value(want.value(number)))
     }
 
-    /// Checks that a number has no more bits than there is room for.
+    /// Checks that a number fits into the bits of the type.
     pub(super) fn fitting(&self, number: u128, want: Want, expr: &Expr) -> Result<u128, Fault> {
         let most = Value::ones(want.bits);
         if number <= most {
@@ -263,11 +266,11 @@ impl Compiler<'_> {
             Expr::Symbol(symbol) => symbol.text.to_string(),
             _ => number.to_string(),
         };
-        let message = format!("`{shown}` is more than {most}, the highest value there is here");
+        let message = format!("`{shown}` is larger than the maximum {most}");
         Err(self.fault(expr, message))
     }
 
-    /// The number that a word stands for; in quotation marks it stands for the same.
+    /// Number of a word, quoted or not.
     fn number_of(&self, text: &str, want: Want) -> Option<u128> {
         let named = |data_type| {
             let mut names = symbols(data_type).iter();
@@ -342,7 +345,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A point of time, in nanoseconds of the kernel's clock.
+    /// Parses a date, to nanoseconds of the kernel's clock.
     fn date(&self, text: &str) -> Option<u128> {
         if let Some(number) = number(text) {
             return number.checked_mul(1_000_000_000);
@@ -358,7 +361,7 @@ impl Compiler<'_> {
         u128::try_from(time.timestamp().as_nanosecond()).ok()
     }
 
-    /// A time of the day, in seconds of a day of UTC.
+    /// Parses a time of day, to seconds of the day in UTC.
     fn hour(&self, text: &str) -> Option<u128> {
         if let Some(number) = number(text) {
             return (number < 86_400).then_some(number);
@@ -380,11 +383,11 @@ impl Compiler<'_> {
         is_time.then(|| seconds.rem_euclid(86_400) as u128) // below a day
     }
 
-    /// A name, or what one begins with.
+    /// Parses a string or string prefix.
     fn characters(&self, symbol: &Symbol, want: Want) -> Result<Expr, Fault> {
         let most = (want.bits / 8).min(16) as usize;
         let (text, is_beginning) = match symbol.text.strip_suffix('*') {
-            // The asterisk stands for itself.
+            // Escaped asterisk.
             Some(text) if text.ends_with('\\') => (
                 format!("{}*", text.strip_suffix('\\').unwrap_or_default()),
                 false,
@@ -400,14 +403,14 @@ impl Compiler<'_> {
         };
         if !fits {
             let message = format!(
-                "`{text}` is longer than the {} bytes of a name",
+                "name `{text}` is longer than {} bytes",
                 most.saturating_sub(1)
             );
             return Err(Fault::new(symbol.place, message));
         }
         if text.is_empty() {
             let message = match is_beginning {
-                true => "every name begins so: leave the match away",
+                true => "every name matches an empty prefix: remove the match",
                 false => "a name cannot be empty",
             };
             return Err(Fault::new(symbol.place, message));
@@ -422,7 +425,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// What is wrong with an expression of the statement that is being looked at.
+    /// Creates an error at an expression of the current statement.
     pub(super) fn fault(&self, expr: &Expr, message: impl Into<String>) -> Fault {
         Fault::new(place_of(expr).unwrap_or(self.place), message)
     }

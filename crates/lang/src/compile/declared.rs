@@ -1,4 +1,4 @@
-//! Sets with names: how they are declared, and what of them is there already.
+//! Compiles declarations of named sets, and reads existing sets.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ use chainwright::nft::{
 };
 
 impl Compiler<'_> {
-    /// Takes in the sets that are there.
+    /// Records the existing sets.
     pub(super) fn learn(&mut self, now: &Snapshot) {
         for table in now.tables() {
             let view = table.table();
@@ -38,7 +38,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The fields of keys or data that are declared so.
+    /// Returns the fields of declared keys or data.
     fn fields(
         &mut self,
         declared: &Declared,
@@ -70,7 +70,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A set or a map.
+    /// Compiles a command about a set or map.
     pub(super) fn declare(
         &mut self,
         verb: Verb,
@@ -94,7 +94,7 @@ impl Compiler<'_> {
             _ => {
                 match &set.name {
                     Some(name) => self.forget_contents(family, Some(&table), Some(name)),
-                    // What is named by its handle may be any.
+                    // A handle may refer to any set.
                     None => self.deleted.push((family, Some(table.to_vec()), None)),
                 }
                 return self.object(verb, &set);
@@ -122,7 +122,7 @@ impl Compiler<'_> {
             }
         };
         let mut flags = set.flags.unwrap_or_default();
-        // A time of 0 says nothing.
+        // 0 means "not set".
         set.timeout = set.timeout.filter(|time| time.0 > 0);
         set.gc_interval = set.gc_interval.filter(|time| time.0 > 0);
         let key = (family, table.to_vec().into(), name.to_vec().into());
@@ -134,8 +134,8 @@ impl Compiler<'_> {
         }
         let is_interval = flags.contains(SetFlags::INTERVAL);
         if declared.auto_merge && !is_interval {
-            let message = "ranges are joined in a set of ranges alone, which this is not";
-            return Err(Fault::new(self.place, message).with_hint("it needs flags interval"));
+            let message = "`auto-merge` needs an interval set";
+            return Err(Fault::new(self.place, message).with_hint("add flags interval"));
         }
         if let Some((Declared::Typeof(expr), _)) = &declared.data {
             check_ipsec(expr, true).map_err(|message| Fault::new(self.place, message))?;
@@ -144,7 +144,7 @@ impl Compiler<'_> {
             check_ipsec(expr, is_interval).map_err(|message| Fault::new(self.place, message))?;
         }
         set.flags = Some(flags);
-        // What it is without being said is not sent.
+        // Defaults are not sent.
         set.policy = set
             .policy
             .filter(|policy| *policy != SetPolicy::PERFORMANCE);
@@ -158,14 +158,15 @@ impl Compiler<'_> {
             (Some(_), Some(Data::Verdict)) => is_typeof.then(typeof_::verdicts),
             (Some((declared, _)), Some(Data::Values { fields, .. })) => {
                 let noted = noted(declared, fields.len());
-                // Versions of nft read the notes of both or of none.
+                // Versions of nft read the expressions of both or of neither.
                 let (key, data) = (&mut key_typeof, noted);
                 let is_untold = |one: &Declared, note: &Option<Vec<u8>>| {
                     matches!(one, Declared::Typeof(_)) && note.is_none()
                 };
                 if is_untold(keys, key) || is_untold(declared, &data) {
                     if !wants.iter().chain(fields).all(has_length) {
-                        let message = "nft has no words for what the keys and the data of this map are declared by together";
+                        let message =
+                            "nft's language cannot declare these key and data types together";
                         return Err(Fault::new(self.place, message));
                     }
                     *key = (wants.len() > 1).then(typeof_::fields_of_types);
@@ -227,7 +228,7 @@ impl Compiler<'_> {
         };
         let has_size = set.description.as_ref().is_some_and(|d| d.size.is_some());
         if flags.contains(SetFlags::CONSTANT) && !has_size {
-            // What it begins with is all that it will have.
+            // The size of a constant set is that of its initial elements.
             let size = elements.map_or(Ok(0), |elements| self.count(&shape, elements, verb))?;
             set = set.with_size(size);
         }
@@ -235,7 +236,7 @@ impl Compiler<'_> {
         self.object(verb, &set)
     }
 
-    /// Returns whether a set is there that is not dynamic: it cannot become so.
+    /// Whether the set exists and is not dynamic, in which case it cannot become dynamic.
     fn is_static(&self, set: &Set<'_>) -> bool {
         let name = |name: &Option<Name<'_>>| name.as_ref().map(|name| name.to_vec());
         let (of_table, of_set) = (name(&set.table), name(&set.name));
@@ -256,18 +257,18 @@ impl Compiler<'_> {
 
     fn check_types(&self, wants: &[Want], place: Place) -> Result<(), Fault> {
         if wants.is_empty() || wants.iter().any(|want| want.bits == 0) {
-            let message = "keys and data need types of a known length: `typeof` an expression says it for numbers";
+            let message = "keys and data need types of a known length: use `typeof` for numbers";
             return Err(Fault::new(place, message));
         }
         let length: u32 = wants.iter().map(|want| want.bits.div_ceil(32) * 4).sum();
         if length > 64 {
-            let message = format!("{length} bytes are longer than the 64 that the kernel takes");
+            let message = format!("{length} bytes exceed the kernel's maximum of 64");
             return Err(Fault::new(place, message));
         }
         Ok(())
     }
 
-    /// Elements of a set with a name, one after the other.
+    /// Compiles the elements of a named set.
     pub(super) fn elements_of<'e>(
         &'e self,
         shape: &'e Shape,
@@ -275,7 +276,7 @@ impl Compiler<'_> {
         verb: Verb,
     ) -> Result<impl Iterator<Item = Result<Bytes<'static>, Fault>> + 'e, Fault> {
         if shape.is_unclear {
-            let message = "the set does not note the order of the bytes of its fields";
+            let message = "the set does not record the byte order of its fields";
             return Err(Fault::new(self.place, message));
         }
         let data = shape.data.as_ref().filter(|_| !is_deletion(verb));
@@ -285,7 +286,7 @@ impl Compiler<'_> {
         Ok(each)
     }
 
-    /// How many they count for.
+    /// Number of kernel elements.
     fn count(&self, shape: &Shape, elements: &ElementList, verb: Verb) -> Result<u32, Fault> {
         let count = elements.len();
         let (keys, elements) = of_verb(shape, elements, verb);
@@ -301,12 +302,12 @@ impl Compiler<'_> {
     }
 }
 
-/// What is taken away is named by its keys alone.
+/// Whether the verb refers to elements by key only.
 pub(super) const fn is_deletion(verb: Verb) -> bool {
     matches!(verb, Verb::Delete | Verb::Destroy)
 }
 
-/// The fields of a set's keys, and elements as the verb means them.
+/// Returns the fields of a set's keys, and the elements reduced to the parts that the verb uses.
 pub(super) fn of_verb<'e>(
     shape: &Shape,
     elements: &'e ElementList,
@@ -319,7 +320,8 @@ pub(super) fn of_verb<'e>(
             return element;
         }
         let element = element.into_owned();
-        // nft says of ranges nothing else, and of other elements all but what a map has for them.
+        // For deletion, nft sends only the key of an interval, and everything except data and statements for other
+        // elements.
         Cow::Owned(match is_interval {
             true => Element::new(element.key),
             false => Element {
@@ -337,7 +339,7 @@ impl Shape {
         Ranges {
             joins: match is_deletion(verb) {
                 _ if !self.merges => Joins::None,
-                // Each is looked for by itself: the set may hold them as they are.
+                // Each range is deleted on its own, because the set may contain it unmerged.
                 true => Joins::Overlapping,
                 false => Joins::Adjacent,
             },
@@ -348,7 +350,7 @@ impl Shape {
     }
 }
 
-/// The order of the bytes of keys or data as nft notes it: of some types it has none.
+/// Byte order in the user data; nft writes none for some types.
 fn order_of(declared: &Declared, wants: &[Want]) -> u32 {
     match declared {
         Declared::Types(types)
@@ -367,19 +369,20 @@ fn order_of(declared: &Declared, wants: &[Want]) -> u32 {
     }
 }
 
-/// Checks that some note of a number that `ipsec` gives, whose length no type tells, can be read. Where it is all there is,
-/// nft 1.1.7 aborts at the number of nft 1.0.6, and that one at the number of nft 1.1.7; what both read is for single keys.
+/// Checks that nft can list a set of `ipsec` numbers, whose length does not follow from the type. nft 1.1.7 aborts at
+/// nft 1.0.6's number of the `ipsec` expression if there is nothing else, and vice versa. The form that both read only
+/// works for single keys.
 fn check_ipsec(expr: &Expr, has_more: bool) -> Result<(), &'static str> {
     let is_number = matches!(expr, Expr::Xfrm { .. }) && expr.data_type() == DataType::INTEGER;
     match has_more && is_number {
         true => Err(
-            "one version of nft or another aborts when it lists ranges of `reqid` or `spi` of ipsec, or a map to them",
+            "some versions of nft abort when they list ranges of ipsec `reqid` or `spi`, or a map to them",
         ),
         false => Ok(()),
     }
 }
 
-/// What nft notes of how keys or data are declared: the expression, or that there are several fields.
+/// User data that nft writes for a declaration: the expression, or a marker for a concatenation.
 fn noted(declared: &Declared, fields: usize) -> Option<Vec<u8>> {
     match declared {
         Declared::Typeof(expr) => typeof_::written(expr),
@@ -388,7 +391,7 @@ fn noted(declared: &Declared, fields: usize) -> Option<Vec<u8>> {
     }
 }
 
-/// What a set that is there is made of.
+/// Reads the structure of an existing set.
 fn shape_of(set: &SetRef<'_>) -> Option<Shape> {
     let flags = set.flags().unwrap_or_default();
     let is_interval = flags.contains(SetFlags::INTERVAL);
@@ -400,7 +403,7 @@ fn shape_of(set: &SetRef<'_>) -> Option<Shape> {
         .collect();
     let noted = Noted::of(set, userdata::SET_KEY_BYTE_ORDER, userdata::SET_KEY_TYPEOF);
     let (keys, mut is_unclear) = wants_of(key_type, set.key_length()?, &lengths, &noted);
-    // Ranges are kept in the order in which bytes compare.
+    // Keys of interval sets are stored in network byte order.
     is_unclear &= !is_interval;
     let data = if flags.contains(SetFlags::OBJECT) {
         Some(Data::Object(set.object_type()?))
@@ -447,11 +450,11 @@ fn shape_of(set: &SetRef<'_>) -> Option<Shape> {
     })
 }
 
-/// What a set's user data notes of numbers, whose type does not tell the order of their bytes.
+/// User data about integers whose type does not determine the byte order.
 struct Noted {
-    /// The order of a single value.
+    /// Byte order of a single value.
     order: ByteOrder,
-    /// The order and the length in bits of each field.
+    /// Byte order and length in bits of each field.
     fields: Vec<(ByteOrder, u32)>,
 }
 
@@ -470,7 +473,7 @@ impl Noted {
     }
 }
 
-/// What the fields of keys or data are, and whether the order of the bytes of one of them is not known.
+/// Returns the fields of keys or data, and whether the byte order of one of them is unknown.
 fn wants_of(data_type: DataType, whole: u32, lengths: &[u32], noted: &Noted) -> (Vec<Want>, bool) {
     let fields = fields_of(data_type);
     let mut is_unclear = false;
@@ -479,7 +482,7 @@ fn wants_of(data_type: DataType, whole: u32, lengths: &[u32], noted: &Noted) -> 
         true => bits.div_ceil(8),
         false => bits.div_ceil(32) * 4,
     };
-    // User data may be too small for all fields.
+    // The user data may be too small for all fields.
     let of_fields = &noted.fields[..];
     let is_whole = of_fields.len() == fields.len()
         && of_fields.iter().map(|(_, bits)| length(*bits)).sum::<u32>() == whole;
@@ -500,7 +503,7 @@ fn wants_of(data_type: DataType, whole: u32, lengths: &[u32], noted: &Noted) -> 
             let bits = match (lengths.get(index), want.bits) {
                 (Some(length), _) => length * 8,
                 _ if is_single => whole * 8,
-                // The one whose type has no length has what is left.
+                // A field of unknown length gets the remaining bytes.
                 (None, 0) => whole.saturating_sub(known) * 8,
                 (None, bits) => bits,
             };

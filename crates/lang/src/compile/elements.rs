@@ -1,4 +1,4 @@
-//! Elements of sets as the kernel takes them, one after the other: nothing is kept of those that stand by themselves.
+//! Compiles set elements one by one. Elements that do not depend on others are not kept in memory.
 
 use std::borrow::Cow;
 
@@ -12,30 +12,30 @@ use crate::syntax::{Element, Expr, Place, Statement, Value};
 use chainwright::nft::expr::{Expressions, NestedExpression};
 use chainwright::nft::{Element as Bytes, Milliseconds, Ranges as There, concatenation, userdata};
 
-/// Which ranges become one.
+/// Which ranges are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Joins {
     None,
-    /// Those that overlap.
+    /// Overlapping ranges.
     Overlapping,
-    /// Those that overlap, and those that touch.
+    /// Overlapping and adjacent ranges.
     Adjacent,
 }
 
-/// How ranges are kept.
+/// Representation of ranges in a set.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ranges<'r> {
     pub(super) joins: Joins,
-    /// Each has its end, also where the next one begins there.
+    /// Whether each range has an end element, even if the next range starts there.
     pub(super) is_closed: bool,
-    /// Before the first one it is said that nothing is in the set from the lowest value on.
+    /// Whether an end element at the lowest value precedes the first range.
     pub(super) begins: bool,
-    /// Those that are there already, to be joined with.
+    /// Existing ranges to merge with.
     pub(super) there: Option<&'r There>,
 }
 
 impl Ranges<'_> {
-    /// In a set without a name.
+    /// Representation in an anonymous set.
     pub(super) const WITHOUT_NAME: Self = Self {
         joins: Joins::Adjacent,
         is_closed: false,
@@ -44,21 +44,21 @@ impl Ranges<'_> {
     };
 }
 
-/// A range of keys, both ends in it.
+/// Range of keys, including both ends.
 struct Interval<'e> {
     from: u128,
     to: u128,
-    /// Where it is said.
+    /// Location in the source text.
     place: Place,
-    /// What goes with it, if something does.
+    /// Source element, if it has data, options or statements.
     with: Option<Box<Cow<'e, Element>>>,
-    /// Whether it is there already.
+    /// Whether the range exists in the kernel.
     is_there: bool,
 }
 
 impl Interval<'_> {
-    /// Takes in one that overlaps or touches it, and begins no earlier; what was there and is no longer. What goes with the
-    /// first of those that were not there stays.
+    /// Merges with a range that overlaps or is adjacent and does not start earlier. Returns the existing range that
+    /// the result replaces. The options of the first new range are kept.
     fn join(&mut self, other: Self) -> Option<(u128, u128)> {
         let replaced = match (self.is_there, other.is_there) {
             (true, false) if other.to <= self.to => return None,
@@ -76,18 +76,18 @@ impl Interval<'_> {
     }
 }
 
-/// Ranges in their order, and all other keys.
+/// Sorted ranges, and the catch-all element.
 pub(super) struct Intervals<'e> {
     ranges: Vec<Interval<'e>>,
     others: Option<Cow<'e, Element>>,
     is_closed: bool,
     begins: bool,
-    /// Those that are there and become part of others.
+    /// Existing ranges that are merged into new ones.
     pub(super) replaced: Vec<(u128, u128)>,
 }
 
 impl Intervals<'_> {
-    /// These alone.
+    /// Creates existing ranges.
     pub(super) fn of(ranges: &[(u128, u128)], place: Place) -> Self {
         let range = |(from, to): &(u128, u128)| Interval {
             from: *from,
@@ -105,7 +105,7 @@ impl Intervals<'_> {
         }
     }
 
-    /// These ranges instead, and the same of all other keys.
+    /// Replaces the ranges and keeps the catch-all element.
     pub(super) fn with_ranges(self, ranges: &[(u128, u128)], place: Place) -> Self {
         Self {
             others: self.others,
@@ -113,41 +113,41 @@ impl Intervals<'_> {
         }
     }
 
-    /// Their first and last values.
+    /// First and last value of each range.
     pub(super) fn ends(&self) -> impl Iterator<Item = (u128, u128)> {
         self.ranges.iter().map(|range| (range.from, range.to))
     }
 
-    /// The place of the first one of which this is true.
+    /// Location of the first range that satisfies the predicate.
     pub(super) fn find(&self, mut is_it: impl FnMut(u128, u128) -> bool) -> Option<Place> {
         let found = self.ranges.iter().find(|range| is_it(range.from, range.to));
         found.map(|range| range.place)
     }
 
-    /// Keeps those of which this is true.
+    /// Keeps the ranges that satisfy the predicate.
     pub(super) fn retain(&mut self, mut is_kept: impl FnMut(u128, u128) -> bool) {
         self.ranges.retain(|range| is_kept(range.from, range.to));
     }
 
-    /// Whether the lowest value is not in the set, and this is said.
+    /// Whether an end element at the lowest value is needed.
     fn begins(&self) -> bool {
         self.begins && self.ranges.first().is_some_and(|first| first.from > 0)
     }
 
-    /// How many elements the set is to have room for.
+    /// Number of kernel elements.
     pub(super) fn size(&self) -> u32 {
         self.ranges.len() as u32 * 2 + u32::from(self.begins()) // a message cannot hold more
     }
 }
 
-/// What is made of elements, and how many the set is to have room for if these are not as many.
+/// Kernel elements, and the set size if it differs from the number of source elements.
 pub(super) type Each<'e> = (
     Option<u32>,
     Box<dyn Iterator<Item = Result<Bytes<'static>, Fault>> + 'e>,
 );
 
 impl Compiler<'_> {
-    /// Elements as the kernel takes them.
+    /// Compiles elements.
     pub(super) fn each_element<'e>(
         &'e self,
         keys: Vec<Loaded>,
@@ -172,7 +172,7 @@ impl Compiler<'_> {
                     match has_ranges {
                         true => Bytes::range(from, to),
                         false if from != to => {
-                            let message = "ranges and prefixes are for sets with `flags interval`";
+                            let message = "ranges and prefixes need a set with `flags interval`";
                             return Err(self.fault(key, message));
                         }
                         false => Bytes::new(from),
@@ -184,7 +184,7 @@ impl Compiler<'_> {
         Ok((None, Box::new(each)))
     }
 
-    /// The first and the last key that an element stands for.
+    /// Returns the first and last key of an element.
     pub(super) fn key_of(
         &self,
         key: &Expr,
@@ -200,7 +200,7 @@ impl Compiler<'_> {
         }
         if parts.len() != fields.len() {
             let message = format!(
-                "the set's keys have {} fields, and this has {}",
+                "the set's keys have {} fields, but this has {}",
                 fields.len(),
                 parts.len()
             );
@@ -218,11 +218,11 @@ impl Compiler<'_> {
         ))
     }
 
-    /// The first and the last number that a constant stands for.
+    /// Returns the first and last number of a constant.
     fn ends(&self, expr: &Expr, want: Want) -> Result<(u128, u128), Fault> {
         let of = |expr: &Expr| match expr {
             Expr::Value(value) => Ok(value.number),
-            other => Err(self.fault(other, "a value is expected here")),
+            other => Err(self.fault(other, "expected a value")),
         };
         Ok(match self.constant(expr, want)? {
             Expr::Value(value) => (value.number, value.number),
@@ -235,11 +235,11 @@ impl Compiler<'_> {
                 let rest = Value::ones(want.bits) & !(Value::ones(bits) << (want.bits - bits));
                 (value.number, value.number | rest)
             }
-            other => return Err(self.fault(&other, "a constant is expected here")),
+            other => return Err(self.fault(&other, "expected a constant")),
         })
     }
 
-    /// Ranges of one value, in their order.
+    /// Sorts and merges ranges of a single field.
     pub(super) fn intervals<'e>(
         &self,
         key: &Loaded,
@@ -304,7 +304,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// Each range is an element where it begins and one behind its end.
+    /// Returns the kernel elements of ranges: one at the start, and one behind the end.
     pub(super) fn of_intervals<'e>(
         &'e self,
         key: Loaded,
@@ -349,7 +349,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// An element with what goes with its key.
+    /// Adds data, options and statements to a kernel element.
     fn element(
         &self,
         mut this: Bytes<'static>,
@@ -384,7 +384,7 @@ impl Compiler<'_> {
                 if *is_interval {
                     from.extend(to);
                 } else if from != to {
-                    let message = "a range is data of maps to intervals only";
+                    let message = "only maps to intervals can have ranges as data";
                     return Err(self.fault(value, message));
                 }
                 this = this.with_data(from);
@@ -393,8 +393,10 @@ impl Compiler<'_> {
                 let at = data.as_ref().and_then(place_of);
                 let at = at.or_else(|| element.key.as_ref().and_then(place_of));
                 let message = match element.data {
-                    Some(_) => "a set's elements have no data, and a map's are of one kind",
-                    None => "an element of a map needs data: `key : data`",
+                    Some(_) => {
+                        "set elements cannot have data, and all elements of a map need the same kind of data"
+                    }
+                    None => "a map element needs data: `key : data`",
                 };
                 return Err(Fault::new(at.unwrap_or(self.place), message));
             }
@@ -402,13 +404,13 @@ impl Compiler<'_> {
         Ok(this)
     }
 
-    /// What counts or limits with an element.
+    /// Compiles a stateful statement of an element.
     pub(super) fn nested(&self, statement: &Statement) -> Result<NestedExpression<'static>, Fault> {
         match stateful::instruction(statement) {
             Some(expression) => Ok(NestedExpression::of_decoded(&expression)),
             None => {
                 let message =
-                    "this cannot go with an element: counters, limits, quotas and the like can";
+                    "an element can only have statements such as counters, limits and quotas";
                 Err(Fault::new(self.place, message))
             }
         }
@@ -424,7 +426,7 @@ impl Compiler<'_> {
                 Some(expression) => _ = all.push_decoded(&expression),
                 None => {
                     let message =
-                        "this cannot go with an element: counters, limits, quotas and the like can";
+                        "an element can only have statements such as counters, limits and quotas";
                     return Err(Fault::new(self.place, message));
                 }
             }
@@ -433,7 +435,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Whether nothing goes with an element.
+/// Whether an element has no options and statements.
 fn is_plain(element: &Element) -> bool {
     element.statements.is_empty()
         && element.timeout.is_none()

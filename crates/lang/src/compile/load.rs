@@ -1,4 +1,4 @@
-//! What is asked of a packet, put into registers.
+//! Compiles loads of selectors into registers.
 
 use super::body::{Body, register};
 use super::constant::{Want, bytes_in};
@@ -12,22 +12,22 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::{DataType, Family};
 
-/// Words of 4 bytes in a register of 16.
+/// 4-byte words in a 16-byte register.
 const REGISTER: u32 = 4;
 
-/// What stands in a register.
+/// Content of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Loaded {
-    /// What its values are.
+    /// Type of the values.
     pub(super) want: Want,
-    /// How many bytes of the register it takes.
+    /// Length in bytes.
     pub(super) length: usize,
-    /// How many bits higher it stands there than it is written.
+    /// Number of bits by which the value is shifted left in the register.
     pub(super) shift: u32,
 }
 
 impl Loaded {
-    /// A value that stands there as it is written.
+    /// Creates a value that is not shifted.
     pub(super) const fn of(want: Want) -> Self {
         Self {
             want,
@@ -36,7 +36,7 @@ impl Loaded {
         }
     }
 
-    /// The bytes that a number of this is in the register.
+    /// Encodes a number as in the register.
     pub(super) fn bytes(&self, number: u128) -> Vec<u8> {
         self.want.bytes(number << self.shift, self.length)
     }
@@ -46,11 +46,11 @@ impl Loaded {
     }
 }
 
-/// Bytes, and the bits of them that count.
+/// Bytes that contain a bit range.
 struct Place {
     offset: u32,
     length: u32,
-    /// How many bits behind the last one there are.
+    /// Number of bits behind the range.
     shift: u32,
 }
 
@@ -76,11 +76,11 @@ fn place(start: u32, bits: u32) -> Place {
 }
 
 impl Body<'_, '_> {
-    /// What the values of an expression are, without loading it.
+    /// Type of an expression's values.
     pub(super) fn want_of(&self, expr: &Expr) -> Want {
         match expr {
             Expr::Binary(_, left, _) => self.want_of(left),
-            // Addresses of which the version is not said are those of the table's.
+            // Addresses that do not imply an IP version have that of the table.
             Expr::Ct(CtKey::SRC | CtKey::DST, _, None) => {
                 Want::of(match self.protocols.version() {
                     Some(Family::IP6) => DataType::IPV6_ADDR,
@@ -96,13 +96,13 @@ impl Body<'_, '_> {
                 bits: expr.bits(),
                 order: expr.order(),
             },
-            // No other values.
+            // These have no other values.
             Expr::Socket(SocketKey::TRANSPARENT | SocketKey::WILDCARD, _) => Want {
                 data_type: expr.data_type(),
                 bits: 1,
                 order: expr.order(),
             },
-            // nft takes it for the machine's own.
+            // nft treats it as host byte order.
             Expr::Meta(MetaKey::L4PROTO) => Want {
                 order: ByteOrder::Host,
                 ..Want::of(DataType::INET_PROTO)
@@ -115,7 +115,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Where a field begins, in bits from its base.
+    /// Offset of a field in bits from its base.
     pub(super) fn start_of(&mut self, payload: &Payload) -> Result<u32, Fault> {
         let start = payload.field.map_or(0, |(protocol, _)| {
             self.protocols_in(payload.tunnel).start_of(protocol)
@@ -124,23 +124,23 @@ impl Body<'_, '_> {
         Ok(start + payload.offset)
     }
 
-    /// Checks that bits can be taken into a register.
+    /// Checks that a bit range fits into a register.
     fn check_place(&self, offset: u32, bits: u32) -> Result<(), Fault> {
         const FARTHEST: u32 = 1 << 20;
         const MOST: u32 = 128;
         if offset > FARTHEST {
-            let message = format!("this is beyond bit {FARTHEST}: no packet is so long");
+            let message = format!("offset is beyond bit {FARTHEST}");
             return Err(Fault::new(self.compiler.place, message));
         }
         if offset % 8 + bits > MOST {
-            let message = "more than 16 bytes of a packet do not go into a register";
+            let message = "a register holds at most 16 bytes of a packet";
             return Err(Fault::new(self.compiler.place, message));
         }
         Ok(())
     }
 
-    /// Puts a key into registers from this word on: one field each 16 bytes, those of a concatenation one behind the
-    /// other. `is_turned`: in the order in which bytes compare as numbers do, as ranges are kept.
+    /// Loads a key into registers, from this word on. The fields of a concatenation are consecutive, each padded to 4
+    /// bytes. With `is_turned`, values are in network byte order, as in interval sets.
     pub(super) fn load_key(
         &mut self,
         key: &Expr,
@@ -164,7 +164,7 @@ impl Body<'_, '_> {
                 let is_byte = loaded.length == 1 && loaded.want.order == ByteOrder::Host;
                 self.turn_to_network(&mut loaded, at);
                 if is_byte {
-                    // It changes nothing, but nft has it.
+                    // No effect, but nft sends it.
                     self.push(&Byteorder::hton(register(at), register(at), 1, 2));
                 }
             }
@@ -172,32 +172,32 @@ impl Body<'_, '_> {
             if at > 16 {
                 return Err(self
                     .compiler
-                    .fault(key, "a key is longer than the kernel's 64 bytes"));
+                    .fault(key, "key is longer than the kernel's maximum of 64 bytes"));
             }
             fields.push(loaded);
         }
         Ok(fields)
     }
 
-    /// Checks that an expression can be part of a concatenation: nft aborts when it lists one of these.
+    /// Checks that an expression can be part of a concatenation. nft aborts when it lists some of them.
     pub(super) fn check_part(&self, part: &Expr) -> Result<(), Fault> {
         let is_part = |payload: &Payload| {
             !(payload.offset.is_multiple_of(8) && payload.bits.is_multiple_of(8))
         };
         let what = match part {
-            Expr::Osf { .. } | Expr::Ct(CtKey::HELPER, ..) => "a name of any length",
+            Expr::Osf { .. } | Expr::Ct(CtKey::HELPER, ..) => "a name of variable length",
             Expr::Payload(payload) if payload.field.is_none() && is_part(payload) => {
-                "a part of a byte that has no name"
+                "an unnamed part of a byte"
             }
             Expr::Meta(MetaKey::BRI_BROUTE) => "`meta broute`",
-            part if part.data_type() == types::BITMASK => "a mask of bits of any length",
+            part if part.data_type() == types::BITMASK => "a bit mask of variable length",
             _ => return Ok(()),
         };
         let message = format!("{what} cannot be part of a concatenation");
         Err(self.error(message))
     }
 
-    /// Puts one value into a register.
+    /// Loads a value into a register.
     pub(super) fn load(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Fault> {
         let loaded = self.load_bytes(expr, word)?;
         let is_field = matches!(expr, Expr::Payload(_) | Expr::Option(_));
@@ -207,7 +207,7 @@ impl Body<'_, '_> {
         Ok(loaded)
     }
 
-    /// Puts the bytes that hold a value into a register.
+    /// Loads the bytes that contain a value into a register.
     pub(super) fn load_bytes(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Fault> {
         let dreg = register(word);
         let want = self.want_of(expr);
@@ -228,7 +228,7 @@ impl Body<'_, '_> {
                 self.check_place(option.offset, option.bits)?;
                 let is_whole = option.offset.is_multiple_of(8) && option.bits.is_multiple_of(8);
                 if option.field().is_none() && !is_whole {
-                    let message = "nft aborts when it lists a part of a byte of an option that has no name: ask for the whole byte";
+                    let message = "nft aborts when it lists an unnamed part of an option byte: match the whole byte";
                     return Err(self.error(message));
                 }
                 let place = place(option.offset, option.bits);
@@ -237,8 +237,7 @@ impl Body<'_, '_> {
                 return Ok(place.holding(want));
             }
             Expr::Meta(MetaKey::NFPROTO) if self.family != Family::INET => {
-                let message =
-                    "meta nfproto is of use in the inet family only: it is the family of the hook";
+                let message = "meta nfproto is only useful in the inet family";
                 return Err(self.error(message));
             }
             Expr::Meta(key) => self.push(&Meta::load(*key, dreg)),
@@ -249,10 +248,10 @@ impl Body<'_, '_> {
                 ..Tunnel::default()
             }),
             Expr::Ct(CtKey::SRC | CtKey::DST, _, None) if self.protocols.version().is_none() => {
-                let message = "which version of IP this address is of is not said";
+                let message = "the IP version of this address is unknown";
                 return Err(self
                     .error(message)
-                    .with_hint("say it, as in ct original ip saddr"));
+                    .with_hint("specify it, for example ct original ip saddr"));
             }
             Expr::Ct(key, direction, _) => self.push(&Ct {
                 direction: *direction,
@@ -317,21 +316,19 @@ impl Body<'_, '_> {
                 return self.operation(*operator, expr, (left, right), word);
             }
             other => {
-                return Err(self
-                    .compiler
-                    .fault(other, "this has no value that could be asked for"));
+                return Err(self.compiler.fault(other, "this expression has no value"));
             }
         }
         Ok(whole)
     }
 
-    /// Takes away the bits that are not the field's.
+    /// Masks the bits that do not belong to the field.
     pub(super) fn trim(&mut self, loaded: &Loaded, word: u32) {
         let mask = Value::ones(loaded.want.bits) << loaded.shift;
         self.mask_xor(word, mask, 0, loaded.length, ByteOrder::Network);
     }
 
-    /// Works on single bits.
+    /// Adds a mask and xor operation.
     pub(super) fn mask_xor(
         &mut self,
         word: u32,
@@ -345,8 +342,7 @@ impl Body<'_, '_> {
         self.push(&Bitwise::mask_xor(register(word), &mask, &xor));
     }
 
-    /// Leaves of what is to be compared only the bits that count. That this is to be done nft does not say: it is what is
-    /// done of which nothing is said.
+    /// Masks a value before a comparison. Like nft, this omits the operation attribute, whose default is mask and xor.
     pub(super) fn mask(&mut self, loaded: &Loaded, mask: u128) {
         let order = loaded.want.order;
         let xor = vec![0; loaded.length];
@@ -357,7 +353,7 @@ impl Body<'_, '_> {
         });
     }
 
-    /// Turns what stands in a register into the order in which bytes compare as numbers do.
+    /// Converts a register to network byte order, in which numbers compare bytewise.
     pub(super) fn turn_to_network(&mut self, loaded: &mut Loaded, word: u32) {
         let is_number = !types::is_string(loaded.want.data_type);
         if loaded.want.order == ByteOrder::Host && is_number {
@@ -369,8 +365,8 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Makes a mark of a number: it has the length and the order of bytes that marks have. As in nft 1.0.6, a number of 4
-    /// bytes without a type of its own stays as it is in the packet.
+    /// Converts a value to a mark, with 4 bytes in host byte order. As in nft 1.0.6, a 4-byte integer without a type
+    /// of its own keeps the packet's byte order.
     pub(super) fn turn_to_mark(&mut self, loaded: &mut Loaded, word: u32) {
         self.wide = Some(32);
         self.widen(loaded, word);
@@ -380,7 +376,8 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Puts a constant, or what is loaded, or what a map has, into a register, as these values one behind the other.
+    /// Loads a constant, a selector or the result of a map lookup into registers, as consecutive values of these
+    /// types.
     pub(super) fn put(&mut self, expr: &Expr, wants: &[Want], word: u32) -> Result<u32, Fault> {
         let length = |wants: &[Want]| wants.iter().map(|want| want.bits.div_ceil(32)).sum();
         match (expr, wants) {
@@ -402,7 +399,7 @@ impl Body<'_, '_> {
                     self.push(&Immediate::value(register(word), &bytes));
                     return Ok(want.bits.div_ceil(32));
                 }
-                // Into a mark goes any number that it has room for.
+                // A mark can hold any number that fits.
                 let is_mark = want.data_type == DataType::MARK;
                 self.wide = is_mark.then_some(want.bits);
                 let mut loaded = self.load(expr, word)?;
@@ -419,8 +416,7 @@ impl Body<'_, '_> {
                 };
                 if !fits {
                     let name = |data_type| info(data_type).map_or("a number", |info| info.name);
-                    let message =
-                        format!("`{}` is expected, this is `{}`", name(wanted), name(given));
+                    let message = format!("expected `{}`, found `{}`", name(wanted), name(given));
                     return Err(self.compiler.fault(expr, message));
                 }
                 match want.order {
@@ -432,17 +428,17 @@ impl Body<'_, '_> {
             }
             (expr, _) => Err(self
                 .compiler
-                .fault(expr, format!("{} values are expected", wants.len()))),
+                .fault(expr, format!("expected {} values", wants.len()))),
         }
     }
 }
 
-/// Whether values of a type are numbers of nothing in particular.
+/// Whether values of a type are integers without a type of their own.
 const fn is_untyped(data_type: DataType) -> bool {
     matches!(data_type, DataType::INTEGER | DataType::VALUE | types::RAW)
 }
 
-/// Whether an expression is known without a packet.
+/// Whether an expression is constant.
 pub(super) fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Symbol(_) | Expr::Value(_) => true,

@@ -1,4 +1,4 @@
-//! What is looked up in sets and maps.
+//! Compiles lookups in sets and maps.
 
 use super::body::{Body, register};
 use super::constant::Want;
@@ -12,20 +12,20 @@ use chainwright::nft::build::ByteOrder;
 use chainwright::nft::expr::Register;
 use chainwright::nft::{DataType, SetId};
 
-/// Whether the type of a value has a name and an order of its own.
+/// Whether the type has a name and a byte order of its own.
 fn is_known(data_type: DataType) -> bool {
     data_type != DataType::VALUE && types::info(data_type).is_some()
 }
 
-/// Whether a field that a rule loads can be looked up as this field of a set's keys. `to_mark`: whether a number that the
-/// rule loads may be the key of a set of marks.
+/// Whether a loaded field can be looked up as this field of a set's keys. `to_mark` allows numbers as keys of a set of
+/// marks.
 fn is_key_of(field: Want, of_set: Want, to_mark: bool) -> bool {
     let (given, wanted) = (told_type(field.data_type), told_type(of_set.data_type));
     if given == wanted || !is_known(given) || !is_known(wanted) {
         return true;
     }
     match field.data_type {
-        // Bytes of the packet have the type of what they are compared with.
+        // Raw packet bytes take the type that they are compared with.
         types::RAW if types::order(wanted) == ByteOrder::Network => return true,
         types::OPTION_ADDRESS if wanted == DataType::IPV4_ADDR => return true,
         _ => {}
@@ -34,7 +34,7 @@ fn is_key_of(field: Want, of_set: Want, to_mark: bool) -> bool {
     are_names || (to_mark && wanted == DataType::MARK && is_number(given))
 }
 
-/// Whether a statement that takes this value can take what a map has.
+/// Whether a statement that expects this type accepts a map's data.
 fn is_data_for(wanted: Want, of_map: Want) -> bool {
     let (given, taken) = (told_type(of_map.data_type), told_type(wanted.data_type));
     if wanted.data_type == DataType::MARK && is_number(given) {
@@ -43,18 +43,18 @@ fn is_data_for(wanted: Want, of_map: Want) -> bool {
     wanted.bits == of_map.bits && (given == taken || !is_known(given))
 }
 
-/// The names of these types.
+/// Names of these types.
 fn names(wants: &[Want]) -> String {
     crate::data_type(type_of(wants.iter().copied()))
 }
 
-/// Whether values of a type are numbers, so that they can be marks.
+/// Whether values of a type are numbers, which can be marks.
 fn is_number(data_type: DataType) -> bool {
     !types::is_bitmask(data_type) && !types::is_string(data_type)
 }
 
 impl Body<'_, '_> {
-    /// What names a set of this table.
+    /// Returns a reference to a set in this table.
     pub(super) fn named(&self, name: &str) -> SetId<'static> {
         let id = self
             .compiler
@@ -68,7 +68,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// What the fields of a key are, without loading them.
+    /// Types of a key's fields.
     pub(super) fn wants_of(&self, key: &Expr) -> Vec<Want> {
         match key {
             Expr::Concat(parts) => parts.iter().map(|part| self.want_of(part)).collect(),
@@ -76,7 +76,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Loads a key into registers from this word on, to be looked up in this set, or in this map to such data.
+    /// Loads a key into registers from this word on, and returns a reference to the set or to the map with such data.
     pub(super) fn sought(
         &mut self,
         key: &Expr,
@@ -91,7 +91,7 @@ impl Body<'_, '_> {
                 let shape = self.compiler.set(self.family, &self.table, name, is_map)?;
                 self.check(&shape, &declared, is_map, data, set)?;
                 let mut fields = self.load_key(key, word, shape.is_interval)?;
-                // In sets with names bits of a byte are kept as they are written.
+                // In named sets, bits of a byte are stored right-aligned.
                 if let [field] = &mut fields[..] {
                     self.shift_down(field, word)?;
                     if shape.key_type == DataType::MARK && !shape.is_interval {
@@ -101,7 +101,7 @@ impl Body<'_, '_> {
                 Ok(self.named(name))
             }
             Expr::Set(elements) if elements.is_empty() => {
-                Err(self.error("a set in a rule has elements: this one has none"))
+                Err(self.error("an anonymous set needs at least one element"))
             }
             Expr::Set(elements) => {
                 let has_ranges = self.compiler.has_ranges(elements, &declared)?;
@@ -117,24 +117,24 @@ impl Body<'_, '_> {
             }
             other => {
                 let what = match data {
-                    Some(Data::Verdict) => "a verdict map is expected here",
-                    Some(_) => "a map is expected here",
-                    None => "a set is expected here",
+                    Some(Data::Verdict) => "expected a verdict map",
+                    Some(_) => "expected a map",
+                    None => "expected a set",
                 };
                 Err(self.compiler.fault(other, what))
             }
         }
     }
 
-    /// What the map of this name has for its keys.
+    /// Type of the data of a named map.
     pub(super) fn data_of(&self, name: &str) -> Result<Data, Fault> {
         let shape = self.compiler.set(self.family, &self.table, name, true)?;
         shape
             .data
-            .ok_or_else(|| self.error(format!("`{name}` is a set: a map is expected here")))
+            .ok_or_else(|| self.error(format!("expected a map: `{name}` is a set")))
     }
 
-    /// Checks that a set has such keys, and such data. `to_mark`: whether a number may be the key of a set of marks.
+    /// Checks the types of a set's keys and data. `to_mark` allows numbers as keys of a set of marks.
     pub(super) fn check(
         &self,
         shape: &Shape,
@@ -151,7 +151,7 @@ impl Body<'_, '_> {
             || !fields.all(|(field, of_set)| is_key_of(*field, *of_set, to_mark))
         {
             let message = format!(
-                "the set's keys are `{}`, and this is `{}`",
+                "the set's keys are `{}`, but this is `{}`",
                 crate::data_type(shape.key_type),
                 names(keys)
             );
@@ -174,18 +174,18 @@ impl Body<'_, '_> {
                         Some(Data::Values { fields, .. }),
                         Some(Data::Values { fields: of_map, .. }),
                     ) => format!(
-                        "the map's data are `{}`, and `{}` is expected",
+                        "expected `{1}`, but the map's data are `{0}`",
                         names(of_map),
                         names(fields)
                     ),
-                    _ => "the map does not lead to what is needed here".to_owned(),
+                    _ => "the map has the wrong kind of data".to_owned(),
                 };
                 Err(self.compiler.fault(at, message))
             }
         }
     }
 
-    /// Puts what a map has for a key into registers.
+    /// Loads the result of a map lookup into registers.
     pub(super) fn map(
         &mut self,
         key: &Expr,
@@ -215,7 +215,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// A verdict from a map.
+    /// Compiles a verdict map lookup.
     pub(super) fn verdict_map(&mut self, key: &Expr, map: &Expr) -> Result<(), Fault> {
         self.require(key)?;
         let set = self.sought(key, map, 0, Some(&Data::Verdict))?;

@@ -1,4 +1,4 @@
-//! Matches.
+//! Compiles matches.
 
 use super::bits::not_constant;
 use super::body::Body;
@@ -16,7 +16,7 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::{DataType, concatenation};
 
-/// What a comparison is called in the kernel.
+/// Kernel operation of a relational operator.
 const fn operation(relation: Relation) -> CmpOp {
     match relation {
         Relation::Less => CmpOp::LT,
@@ -28,7 +28,7 @@ const fn operation(relation: Relation) -> CmpOp {
     }
 }
 
-/// The one value of a set that has no other and says nothing about it.
+/// Returns the value of a set with one element without options.
 fn only(elements: &[Element]) -> Option<&Expr> {
     match elements {
         [
@@ -45,12 +45,12 @@ fn only(elements: &[Element]) -> Option<&Expr> {
     }
 }
 
-/// Whether it is asked if something is there.
+/// Whether a comparison tests for existence.
 fn asks_presence(right: &Expr) -> bool {
     matches!(right, Expr::Symbol(symbol) if matches!(&*symbol.text, "exists" | "missing"))
 }
 
-/// Whether only versions of nft know it that ask for a range by one instruction.
+/// Whether only versions of nft that use a `range` expression for ranges support this selector.
 fn is_newer(left: &Expr) -> bool {
     match left {
         Expr::Payload(payload) => {
@@ -62,7 +62,7 @@ fn is_newer(left: &Expr) -> bool {
 }
 
 impl Body<'_, '_> {
-    /// A match.
+    /// Compiles a match.
     pub(super) fn matches(
         &mut self,
         left: &Expr,
@@ -77,11 +77,12 @@ impl Body<'_, '_> {
             return self.matches(&left, relation, right);
         }
         if matches!(left, Expr::Meta(MetaKey::SECMARK)) {
-            let message = "a mark of security is set, not compared: no version of nft reads it";
+            let message =
+                "a security mark can only be set, not compared: no version of nft can list that";
             return Err(self.error(message));
         }
         if let Some(other) = not_constant(left) {
-            let message = "what is compared has its bits changed by constants only";
+            let message = "bits of the left-hand side can only be changed by constants";
             return Err(self.compiler.fault(other, message));
         }
         self.require(left)?;
@@ -96,7 +97,7 @@ impl Body<'_, '_> {
                     Relation::Implicit | Relation::Equal => false,
                     Relation::NotEqual => true,
                     _ => {
-                        let message = "what is in a set is asked by `==` and `!=` only";
+                        let message = "a set can only be compared with `==` and `!=`";
                         return Err(self.compiler.fault(right, message));
                     }
                 };
@@ -122,7 +123,7 @@ impl Body<'_, '_> {
     fn compare(&mut self, left: &Expr, relation: Relation, right: &Expr) -> Result<(), Fault> {
         if let (Expr::Concat(parts), Expr::Concat(values)) = (left, right) {
             if parts.len() != values.len() {
-                let message = format!("{} values are expected, one for each field", parts.len());
+                let message = format!("expected {} values, one for each field", parts.len());
                 return Err(self.compiler.fault(right, message));
             }
             let fields = self.load_key(left, 0, false)?;
@@ -136,7 +137,7 @@ impl Body<'_, '_> {
             return Ok(());
         }
         if !is_constant(right) {
-            let message = "a field is compared with constants and sets only";
+            let message = "a field can only be compared with constants and sets";
             return Err(self.compiler.fault(right, message));
         }
         let want = self.want_of(left);
@@ -155,10 +156,10 @@ impl Body<'_, '_> {
             return Ok(());
         }
         if relation == Relation::None {
-            let message = "`!` asks that flags are not set: this has none";
+            let message = "`!` needs an expression with flags";
             return Err(self.compiler.fault(right, message));
         }
-        // What bits were taken from is a number.
+        // Results of operations are numbers.
         if let (Expr::Binary(..), Expr::Symbol(symbol)) = (left, right)
             && let Some(number) = number(&symbol.text)
             && number <= Value::ones(want.bits)
@@ -172,7 +173,7 @@ impl Body<'_, '_> {
             )
             && from.number > to.number
         {
-            // Across midnight of UTC: what is not between the two.
+            // Range across midnight in UTC: the inverse of the range between the two.
             let other = match relation {
                 Relation::Implicit | Relation::Equal => Relation::NotEqual,
                 Relation::NotEqual => Relation::Implicit,
@@ -185,7 +186,7 @@ impl Body<'_, '_> {
             Expr::Value(value) => self.compare_value(left, relation, value),
             Expr::Range(from, to) => {
                 let (Expr::Value(from), Expr::Value(to)) = (*from, *to) else {
-                    return Err(self.compiler.fault(right, "a range of values is expected"));
+                    return Err(self.compiler.fault(right, "expected a range of values"));
                 };
                 let mut loaded = self.load(left, 0)?;
                 self.turn_to_network(&mut loaded, 0);
@@ -200,7 +201,7 @@ impl Body<'_, '_> {
                     }
                     Relation::NotEqual => self.push(&Range::outside(Register::R1, &from, &to)),
                     _ => {
-                        let message = "a range is compared by `==` and `!=` only";
+                        let message = "a range can only be compared with `==` and `!=`";
                         return Err(self.compiler.fault(right, message));
                     }
                 }
@@ -208,15 +209,13 @@ impl Body<'_, '_> {
             }
             Expr::Prefix(value, bits) => {
                 let Expr::Value(value) = *value else {
-                    return Err(self
-                        .compiler
-                        .fault(right, "a prefix of a value is expected"));
+                    return Err(self.compiler.fault(right, "expected the prefix of a value"));
                 };
                 if !matches!(
                     relation,
                     Relation::Implicit | Relation::Equal | Relation::NotEqual
                 ) {
-                    let message = "a prefix is compared by `==` and `!=` only";
+                    let message = "a prefix can only be compared with `==` and `!=`";
                     return Err(self.compiler.fault(right, message));
                 }
                 self.compare_prefix(left, relation, value, bits)
@@ -231,12 +230,12 @@ impl Body<'_, '_> {
                         Ok(())
                     }
                     _ => {
-                        let message = "the beginning of a name is compared by `==` and `!=` only";
+                        let message = "a name prefix can only be compared with `==` and `!=`";
                         Err(self.compiler.fault(right, message))
                     }
                 }
             }
-            other => Err(self.compiler.fault(&other, "a constant is expected here")),
+            other => Err(self.compiler.fault(&other, "expected a constant")),
         }
     }
 
@@ -248,7 +247,7 @@ impl Body<'_, '_> {
     ) -> Result<(), Fault> {
         match relation {
             Relation::Implicit | Relation::Equal | Relation::NotEqual => {
-                // A value that bits are turned of is compared as it was before.
+                // An xor on the left side is applied to the value instead.
                 if let Expr::Binary(Operator::Xor, inner, bits) = left {
                     let want = self.want_of(left);
                     let bits = self.compiler.value(bits, want)?.number;
@@ -287,7 +286,7 @@ impl Body<'_, '_> {
         if let (Expr::Payload(payload), true) =
             (left, is_whole && bits > 0 && bits.is_multiple_of(8))
         {
-            // The first bytes alone.
+            // Only the leading bytes.
             let offset = self.start_of(payload)? / 8;
             let want = self.want_of(left);
             let bytes = want.bytes(value.number, want.length());
@@ -313,7 +312,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// Whether a key is in a set.
+    /// Compiles a set lookup.
     fn is_in(&mut self, left: &Expr, right: &Expr, not: bool) -> Result<(), Fault> {
         let set = self.sought(left, right, 0, None)?;
         self.look_up(&set, None, not);
@@ -333,7 +332,7 @@ impl Body<'_, '_> {
     }
 }
 
-/// The type of a single value or of several, one behind the other, as the kernel is told it.
+/// Type number of a value or a concatenation in the kernel.
 pub(super) fn type_of(wants: impl IntoIterator<Item = Want>) -> DataType {
     let told = |want: Want| told_type(want.data_type);
     let types: Vec<DataType> = wants.into_iter().map(told).collect();

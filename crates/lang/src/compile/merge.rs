@@ -1,5 +1,5 @@
-//! Sets of ranges: what is known of the ranges that are there, so that none overlaps another; and sets that join their
-//! ranges: those that overlap or touch become one, also where one of them is there already.
+//! Interval sets: tracks existing ranges to detect overlaps, and merges overlapping and adjacent ranges, including
+//! existing ones, in sets with `auto-merge`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
@@ -14,35 +14,35 @@ use crate::syntax::Value;
 use chainwright::nft::expr::Data;
 use chainwright::nft::{Element as Bytes, Family, Ranges as There, SetId, userdata};
 
-/// A set, by its family, table and name.
+/// A set by family, table and name.
 pub(crate) type Named = (Family, Vec<u8>, Vec<u8>);
 
-/// A family, a table or a set of which nothing is left: the names that are missing stand for any.
+/// An emptied family, table or set; `None` stands for any name.
 type Emptied = (Family, Option<Vec<u8>>, Option<Vec<u8>>);
 
-/// What is known of the ranges of sets at a place of the text.
+/// Ranges of sets at a position in the text.
 #[derive(Default)]
 pub(super) struct Contents {
-    /// The ranges of sets of which they are known, or of which the text itself adds some.
+    /// Ranges of sets that are known or get elements from the text.
     sets: HashMap<Named, Content>,
-    /// What has nothing in it any more, or not yet: all sets of a family, of a table, one set.
+    /// Emptied or new objects: all sets of a family, of a table, or one set.
     emptied: HashSet<Emptied>,
-    /// The set whose elements must be known, and are not.
+    /// Set whose elements are needed but unknown.
     pub(super) lacks: Option<Named>,
 }
 
-/// The ranges of a set.
+/// Ranges of a set.
 #[derive(Debug, Clone, Default)]
 struct Content {
     ranges: There,
-    /// Whether these are all that the set has: if not, they are those that the text adds.
+    /// Whether these are all ranges of the set; otherwise they are only those that the text adds.
     is_whole: bool,
-    /// What the text adds to a set that joins its ranges, by its key, while it may cut some of it.
+    /// Elements that the text adds to a set with `auto-merge`, by key, for as long as the text may cut them.
     added: HashMap<Vec<u8>, Bytes<'static>>,
 }
 
 impl Content {
-    /// Notes what begins a range that the text adds.
+    /// Records the start of an added range.
     fn note(&mut self, element: &Bytes<'static>) {
         if let (Some(Data::Value(key)), None) = (&element.key, element.flags) {
             self.added.insert(key.to_vec(), element.clone());
@@ -50,21 +50,21 @@ impl Content {
     }
 }
 
-/// The commands that add elements to the same set, or delete some of it. Ranges of one transaction cannot be taken away again
-/// in it, so that those which several commands add are joined where the first of them does, and what several delete is cut
-/// out where the first of them does.
+/// Commands that add elements to or delete elements from the same set. A range that was added in a transaction cannot
+/// be removed in it. So the ranges of several `add` commands are merged at the first of them, and those of several
+/// `delete` commands are cut at the first of them.
 #[derive(Default)]
 pub(super) struct Ahead {
-    /// Where elements are added and where they are deleted, by the set; what is known once it was asked for.
+    /// Positions of commands that add and delete elements, by set; computed on first use.
     added: Option<HashMap<Named, Vec<usize>>>,
     deleted: HashMap<Named, Vec<usize>>,
-    /// Where something is taken away.
+    /// Positions of commands that remove something.
     ends: Vec<usize>,
-    /// Where something else is done than deleting elements.
+    /// Positions of commands other than deletions of elements.
     ends_of_deleted: Vec<usize>,
-    /// What came with others.
+    /// Commands that were merged into earlier ones.
     taken: HashSet<usize>,
-    /// How many commands are about elements of a set.
+    /// Number of commands about elements of a set.
     counts: HashMap<Named, usize>,
 }
 
@@ -103,7 +103,8 @@ impl Ahead {
         self.counts.get(set).is_some_and(|count| *count > 1)
     }
 
-    /// The elements of the command that stands here, with those that come with it; none if they came with others.
+    /// Returns the elements of a command and of those merged with it; empty if it was itself merged into an earlier
+    /// one.
     pub(super) fn together<'e>(
         &mut self,
         commands: &[&'e Command],
@@ -131,7 +132,7 @@ impl Ahead {
         let name = (of.family, of.table.to_vec(), of.set.to_vec());
         let all = all.and_then(|all| all.get(&name));
         let all = all.map(Vec::as_slice).unwrap_or_default();
-        // One that must not be there yet stands for itself.
+        // `create` is not merged.
         if let Ok(at) = all.binary_search(&index) {
             let others = all[at + 1..].iter().take_while(|other| **other < end);
             for other in others {
@@ -151,7 +152,7 @@ fn name_of(id: &SetId<'_>) -> Named {
 }
 
 impl Shape {
-    /// The key of a set that joins its ranges.
+    /// Returns the key of a set with `auto-merge`.
     pub(super) fn joined(&self) -> Option<Loaded> {
         match &self.keys[..] {
             [key] if self.merges && self.is_interval && self.data.is_none() => {
@@ -163,8 +164,7 @@ impl Shape {
 }
 
 impl Compiler<'_> {
-    /// Notes that a set goes, or has no elements any more, or that all of a table or of a family go. What is named by its
-    /// handle may be any.
+    /// Records that a set, a table or a family is deleted or emptied. `None` stands for any name.
     pub(super) fn forget_contents(
         &mut self,
         family: Family,
@@ -178,7 +178,7 @@ impl Compiler<'_> {
 }
 
 impl Contents {
-    /// Notes that a set has no elements any more, or that all of a table or of a family have none.
+    /// Records that a set, or all sets of a table or family, have no elements.
     pub(super) fn empty(&mut self, family: Family, table: Option<&[u8]>, set: Option<&[u8]>) {
         let is_it = |wanted: Option<&[u8]>, name: &[u8]| wanted.is_none_or(|wanted| wanted == name);
         self.sets.retain(|(of, of_table, of_set), _| {
@@ -204,7 +204,7 @@ impl Contents {
 }
 
 impl Compiler<'_> {
-    /// What is known of the ranges of a set.
+    /// Returns the known ranges of a set.
     fn content(&mut self, name: &Named, highest: u128) -> Content {
         if let Some(known) = self.contents.sets.remove(name) {
             return known;
@@ -231,13 +231,13 @@ impl Compiler<'_> {
         }
     }
 
-    /// That the elements of a set must be known.
+    /// Creates the error that the elements of a set are unknown.
     fn lacking(&mut self, name: &Named) -> Fault {
         self.contents.lacks = Some(name.clone());
-        Fault::new(self.place, "the elements of the set are not known")
+        Fault::new(self.place, "the elements of the set are unknown")
     }
 
-    /// Adds ranges to a set that does not join them, or takes ranges away.
+    /// Adds ranges to a set without `auto-merge`, or deletes them.
     pub(super) fn ranged(
         &mut self,
         verb: Verb,
@@ -256,7 +256,7 @@ impl Compiler<'_> {
         let mut intervals = self.intervals(&key, each, data.is_some(), shape.ranges(verb))?;
         let are_several = self.ahead.are_several(commands, &name);
         let reaches_end = intervals.ends().any(|(_, to)| to >= highest);
-        // What is deleted and has an end is looked for by the kernel itself.
+        // The kernel itself checks deleted ranges that have an end element.
         let must_know = reaches_end || verb == Verb::Destroy;
         if must_know || are_several || !is_deletion(verb) {
             let mut content = self.content(&name, highest);
@@ -297,7 +297,7 @@ impl Compiler<'_> {
         done
     }
 
-    /// Adds elements to a set that joins its ranges, and takes those away that become part of others.
+    /// Adds elements to a set with `auto-merge`, and deletes existing ones that are merged into others.
     pub(super) fn join_elements(
         &mut self,
         verb: Verb,
@@ -343,8 +343,8 @@ impl Compiler<'_> {
         done
     }
 
-    /// Deletes elements of a set that joins its ranges. Where only a part of a range is deleted, the rest is added anew, with
-    /// what goes with the range.
+    /// Deletes elements of a set with `auto-merge`. If only part of a range is deleted, the rest is added again with
+    /// the options of the range.
     pub(super) fn cut_elements(
         &mut self,
         verb: Verb,
@@ -411,7 +411,7 @@ impl Compiler<'_> {
                 Some(listed.to_builder().into_owned())
             });
             let was = was.unwrap_or_default();
-            // With the NUL behind it.
+            // Including the terminating NUL.
             let comment = was.userdata.as_deref().and_then(|data| {
                 let comment = userdata::UserData::new(data).comment(userdata::ELEMENT_COMMENT)?;
                 Some([comment, &b"\0"[..]].concat())
@@ -444,7 +444,7 @@ impl Compiler<'_> {
         done
     }
 
-    /// Writes elements; what is wrong with one ends them.
+    /// Adds elements to the transaction; stops at the first error.
     pub(super) fn write_elements(
         &self,
         tx: &mut chainwright::nft::Transaction,

@@ -1,13 +1,13 @@
-//! From what a script says to one transaction, of which the kernel makes the same as of what nft sends for it.
+//! Compiles commands to a transaction with the same effect as the one that nft sends.
 //!
-//! | in | is |
+//! | module | purpose |
 //! |---|---|
-//! | `constant` | what a word stands for |
-//! | `protocols` | what is known of packets, and the matches that a field asks for |
-//! | `body`, `load`, `lookup`, `matching`, `statement` | a rule's instructions |
+//! | `constant` | values of constants |
+//! | `protocols` | protocols established by matches, and the matches that a field requires |
+//! | `body`, `load`, `lookup`, `matching`, `statement` | expressions of a rule |
 //! | `sets`, `declared` | sets |
-//! | `elements`, `merge` | their elements |
-//! | `order` | which rules a script counts |
+//! | `elements`, `merge` | set elements |
+//! | `order` | rules that a script refers to by index |
 
 mod bits;
 mod body;
@@ -43,48 +43,48 @@ use chainwright::xt::Names;
 use order::{At, Order};
 use sets::Shapes;
 
-/// That a command is none of those that make one.
+/// Creates the error that a command cannot be part of a transaction.
 pub(super) fn not_a_change(place: Place) -> Fault {
-    let message = "this asks for a listing: it cannot be part of a transaction";
+    let message = "a listing cannot be part of a transaction";
     Fault::new(place, message)
 }
 
-/// What is made of commands.
+/// Result of compiling commands.
 pub(super) enum Compiled {
-    /// The transaction, and the place of the command that each of its operations comes from.
+    /// The transaction, and the location of the command for each operation.
     Done(Transaction, Vec<Place>),
-    /// Nothing yet: the elements of this set must be known.
+    /// The elements of this set must be read first.
     Lacks(merge::Named),
 }
 
-/// What a text has deleted: all, or what is of a family, a table, a name.
+/// Object that a text deleted, by family, table and name; `None` stands for any.
 type Deleted = (Family, Option<Vec<u8>>, Option<Vec<u8>>);
 
-/// Makes a transaction of commands.
+/// Compiler from commands to a transaction.
 pub(super) struct Compiler<'c> {
     names: Arc<Names>,
     time_zone: Zone,
-    /// What is there already, as far as the commands need it.
+    /// Current ruleset, as far as the commands need it.
     now: Option<&'c Snapshot>,
     shapes: Shapes,
-    /// The sets that rules of the text change.
+    /// Sets that rules of the text update.
     updated: HashSet<(Family, BString, BString)>,
     deleted: Vec<Deleted>,
-    /// What was read of what is there; `None` if that is all.
+    /// Parts of the current ruleset that were read; `None` for all.
     read: Option<&'c Needed>,
     contents: merge::Contents,
     ahead: merge::Ahead,
     order: Order,
     tx: Transaction,
-    /// What is being looked at.
+    /// Location of the current command or statement.
     place: Place,
-    /// How many sets of the commands have got a number, how many others, and how many chains: as nft numbers them.
+    /// Numbers assigned so far to declared sets, anonymous sets and chains, as in nft.
     declared: u32,
     anonymous: u32,
     chains: u32,
 }
 
-/// One device in a list is sent as one without.
+/// Converts a list of one device to a single device.
 fn alone(hook: &mut Hook<'static>) {
     let devices = hook.devices.as_ref();
     let mut devices = devices.into_iter().flat_map(|devices| devices.iter());
@@ -95,8 +95,8 @@ fn alone(hook: &mut Hook<'static>) {
 }
 
 impl<'c> Compiler<'c> {
-    /// One that knows what is there already: sets that the commands name, chains and rules that they change. `read`: what of
-    /// that was read, if not all.
+    /// Creates a compiler with the current ruleset: sets, chains and rules that the commands refer to. `read` lists
+    /// the parts that were read; `None` stands for all.
     pub(super) fn new(
         now: Option<&'c Snapshot>,
         read: Option<&'c Needed>,
@@ -121,7 +121,7 @@ impl<'c> Compiler<'c> {
         };
         if let Some(now) = now {
             this.learn(now);
-            // What the numbers and names in it mean may change with the next commit.
+            // The next commit may change the meaning of names and handles in it.
             if let Some(generation) = now.generation() {
                 this.tx.expect_generation(generation);
             }
@@ -129,10 +129,10 @@ impl<'c> Compiler<'c> {
         this
     }
 
-    /// The transaction that these commands are, and the place of the command that each of its operations comes from.
+    /// Compiles commands. Also returns the location of the command for each operation.
     pub(super) fn compile(mut self, commands: &[&Command]) -> Result<Compiled, Fault> {
         let mut places = Vec::with_capacity(commands.len());
-        // Sets that the commands declare are numbered before all others.
+        // Declared sets are numbered before all others.
         let is_declared = |command: &&Command| {
             matches!(command.object, Object::Set(_))
                 && matches!(command.verb, Verb::Add | Verb::Create)
@@ -156,7 +156,7 @@ impl<'c> Compiler<'c> {
         Ok(Compiled::Done(self.tx, places))
     }
 
-    /// The elements that are looked up.
+    /// Compiles the elements of a lookup.
     pub(super) fn sought_elements(
         mut self,
         elements: &Elements,
@@ -166,7 +166,7 @@ impl<'c> Compiler<'c> {
         let name = String::from_utf8_lossy(&elements.set).into_owned();
         let known = self.set(elements.family, &elements.table, &name, false)?;
         if !known.is_interval || known.keys.len() > 1 {
-            // They are named by their keys alone, as those that are deleted.
+            // As for deletion, elements consist of keys only.
             let each = self.elements_of(&known, &elements.elements, Verb::Delete)?;
             return each
                 .map(|element| Ok(Sought::Key(Box::new(element?))))
@@ -183,12 +183,12 @@ impl<'c> Compiler<'c> {
         sought.collect()
     }
 
-    /// Of what type the value of an expression is, and how many bits it has.
+    /// Data type and length in bits of an expression's value.
     pub(super) fn type_of(mut self, expr: &Expr) -> (DataType, u32) {
         let body = Body::new(&mut self, Family::INET, Name::default());
         let want = body.want_of(expr);
         let bits = match expr {
-            Expr::Socket(..) => expr.bits(), // also where no value takes them all
+            Expr::Socket(..) => expr.bits(), // the declared length, even if no value needs all bits
             _ => want.bits,
         };
         (want.data_type, bits)
@@ -219,7 +219,7 @@ impl<'c> Compiler<'c> {
                 self.fitted(flushed)
             }
             Object::Table(table) if is_made => {
-                // A table that is there and dormant wakes up.
+                // Wakes up an existing dormant table.
                 let flags = Some(table.flags.unwrap_or_default());
                 let table = table.clone();
                 self.object(verb, &Table { flags, ..table })
@@ -247,7 +247,7 @@ impl<'c> Compiler<'c> {
                 self.object(verb, &chain)
             }
             Object::Chain(chain) if names_devices(chain) => {
-                // The kernel reads the hook's number before it looks for the devices, and takes any priority.
+                // The kernel reads the hook number before it searches the devices, and accepts any priority.
                 let mut hook = chain.hook.clone().unwrap_or_default();
                 hook.number.get_or_insert(0);
                 hook.priority = None;
@@ -265,7 +265,7 @@ impl<'c> Compiler<'c> {
             Object::Renamed(chain, name) => self.rename(chain, name),
             Object::Rule(rule) => self.rule(verb, rule, index),
             Object::Set(declaration) => {
-                // Its block has them.
+                // Elements from the set's block.
                 let elements = match commands.get(index + 1).map(|next| &next.object) {
                     Some(Object::Elements(elements)) if elements.is_of(&declaration.set) => {
                         Some(&elements.elements)
@@ -333,14 +333,14 @@ impl<'c> Compiler<'c> {
         self.fitted(done)
     }
 
-    /// Takes the devices of the object's hook off it; the object stays.
+    /// Deletes devices from the hook of an object; the object remains.
     fn delete_devices<T: KernelObject>(&mut self, verb: Verb, object: &T) -> Result<(), Fault> {
         let is_destroyed = verb == Verb::Destroy;
         let deleted = self.tx.delete_devices(object, is_destroyed).map(|_| ());
         self.fitted(deleted)
     }
 
-    /// The kernel renames the chain with a handle.
+    /// Compiles `rename chain`. The kernel finds the chain by its handle.
     fn rename(&mut self, chain: &Chain<'static>, name: &Name<'static>) -> Result<(), Fault> {
         let mut renamed = chain.clone();
         if renamed.handle.is_none() {
@@ -350,7 +350,7 @@ impl<'c> Compiler<'c> {
             });
             let Some(found) = found else {
                 let name = chain.name.as_deref().unwrap_or_default();
-                let message = format!("there is no chain `{}`", String::from_utf8_lossy(name));
+                let message = format!("no such chain: `{}`", String::from_utf8_lossy(name));
                 return Err(Fault::missing(self.place, message));
             };
             renamed.handle = Some(found.chain().handle());
@@ -401,7 +401,7 @@ impl<'c> Compiler<'c> {
         self.fitted(done)
     }
 
-    /// Rules of a chain that has no name: the chain and the rules come before the one that jumps there.
+    /// Adds an anonymous chain and its rules, before the rule that jumps to it.
     fn bound_chain(
         &mut self,
         family: Family,

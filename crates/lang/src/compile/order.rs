@@ -1,5 +1,5 @@
-//! Where rules stand in the chains in which a script counts them (`index N`), as its commands leave these chains one after
-//! the other.
+//! Tracks rule positions in chains in which a script refers to rules by index (`index N`), as its commands change
+//! them.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,7 +15,8 @@ fn in_table(family: Family, table: &[u8], chain: &[u8]) -> Named {
     (family, table.into(), chain.into())
 }
 
-/// The chains whose rules the commands count. A chain keeps its name until the transaction ends.
+/// Returns the chains in which the commands refer to rules by index. Chains keep their names until the end of a
+/// transaction.
 pub(crate) fn counted<'c>(commands: impl IntoIterator<Item = &'c Command>) -> BTreeSet<Named> {
     let chains = commands
         .into_iter()
@@ -28,37 +29,37 @@ pub(crate) fn counted<'c>(commands: impl IntoIterator<Item = &'c Command>) -> BT
     chains.collect()
 }
 
-/// What names a rule in the transaction.
+/// Reference to a rule in a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum At {
-    /// The handle that the kernel gave it.
+    /// Handle assigned by the kernel.
     Handle(u64),
-    /// The number that the transaction gives it.
+    /// ID within the transaction.
     Number(u32),
 }
 
-/// A rule of a chain: one of the kernel's, or the one that a command makes.
+/// Rule of a chain: an existing one or the one that a command creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Counted {
     handle: Option<u64>,
     command: Option<usize>,
 }
 
-/// A chain's rules.
+/// Rules of a chain.
 #[derive(Debug, Default)]
 struct Counts {
     rules: Vec<Counted>,
-    /// How many rules the commands flushed. In a chain that they emptied so, and left empty, any place is the same: nft
-    /// takes the places of the rules that were there.
+    /// Number of rules that commands flushed. In a chain that was flushed and is still empty, nft accepts the indexes
+    /// of the flushed rules.
     flushed: usize,
 }
 
-/// What the commands' rules are told by, where they are counted; by the command's number.
+/// References to rules and IDs of rules, by command index.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    /// The rule that a command refers to.
+    /// Rules that commands refer to.
     refers: HashMap<usize, Option<At>>,
-    /// The numbers of rules that later commands refer to.
+    /// IDs of rules that later commands refer to.
     numbers: HashMap<usize, u32>,
 }
 
@@ -95,12 +96,12 @@ impl Order {
         Ok(this)
     }
 
-    /// What names the rule that the command refers to, where its chain is counted.
+    /// Returns the rule that a command refers to, if positions in its chain are tracked.
     pub(super) fn refers(&self, command: usize) -> Option<Option<At>> {
         self.refers.get(&command).copied()
     }
 
-    /// The number that the command's rule gets.
+    /// Returns the ID of the rule that a command creates.
     pub(super) fn number(&self, command: usize) -> Option<u32> {
         self.numbers.get(&command).copied()
     }
@@ -118,7 +119,7 @@ impl Order {
             Position::Handle(handle) => {
                 let found = rules.iter().position(|rule| rule.handle == Some(handle));
                 if found.is_none() {
-                    return Ok(()); // the kernel refuses it, or it goes without being there
+                    return Ok(()); // the kernel rejects it, or ignores a missing rule
                 }
                 found
             }
@@ -152,7 +153,7 @@ impl Order {
                 rules.remove(at);
             }
             (Verb::Replace, Some(at)) => {
-                // Whether it keeps its handle depends on the kernel: the text goes on to call it by that.
+                // The kernel version determines whether the handle stays valid; later commands still refer to it.
                 if let Some(rule) = rules.get_mut(at) {
                     rule.command = Some(index);
                 }
@@ -173,11 +174,11 @@ impl Order {
 }
 
 fn lacking(place: Place, index: u64) -> Fault {
-    let message = format!("the chain has no rule at index {index}: the first one is at 0");
+    let message = format!("the chain has no rule at index {index} (indexes start at 0)");
     Fault::missing(place, message)
 }
 
-/// Forgets the rules that go with what a command flushes or deletes.
+/// Removes the rules that a command flushes or deletes.
 fn forget(
     verb: Verb,
     object: &Object,
@@ -188,7 +189,7 @@ fn forget(
     if !is_flush && !matches!(verb, Verb::Delete | Verb::Destroy) {
         return;
     }
-    // Called by their names, or by their handles.
+    // By name or by handle.
     let goes: Box<dyn Fn(&Named) -> bool> = match object {
         Object::Ruleset(family) => {
             let family = *family;
@@ -202,7 +203,7 @@ fn forget(
                     None => table.handle.is_some() && table.handle == handle(),
                 }
         }),
-        // With a block that names devices, only these go.
+        // A block with devices only deletes these devices.
         Object::Chain(chain) if !names_devices(chain) => Box::new(|(family, table, name)| {
             let handle = || Some(now?.chain(*family, &**table, &**name)?.chain().handle());
             *family == chain.family

@@ -1,5 +1,5 @@
-//! What is known of the packets that a rule goes on with, and the matches that a field asks for: `tcp dport 22` goes for
-//! packets of TCP alone, so the rule asks for `meta l4proto tcp` first.
+//! Protocols established by a rule's matches, and the matches that a field requires. `tcp dport 22` only makes sense
+//! for TCP, so nft matches `meta l4proto tcp` before it.
 
 use crate::headers::{self, Protocol};
 use crate::syntax::{Expr, Payload, Value};
@@ -7,23 +7,23 @@ use crate::tunnels::Tunnel;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{ExthdrOp, MetaKey, PayloadBase};
 
-/// The length of an Ethernet header, and of a tag of a VLAN, in bits.
+/// Lengths of an Ethernet header and a VLAN tag, in bits.
 const ETHERNET: u32 = 112;
 const TAG: u32 = 32;
 
-/// What is known of a layer.
+/// State of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Layer {
     Unknown,
     Is(&'static Protocol),
-    /// It is one that has no fields of its own.
+    /// A protocol without fields.
     Other,
-    /// It is one of these; of any if there is none.
+    /// One of these protocols; any protocol if the list is empty.
     Several(Vec<&'static Protocol>),
 }
 
 impl Layer {
-    /// Whether a match can still find out that it is this protocol.
+    /// Whether a further match can establish this protocol.
     fn may_be(&self, protocol: &'static Protocol) -> bool {
         match self {
             Self::Unknown => true,
@@ -32,7 +32,7 @@ impl Layer {
         }
     }
 
-    /// What is known of a layer that is one of these.
+    /// Combines alternatives.
     fn one_of(each: Vec<Self>) -> Self {
         match &each[..] {
             [first, rest @ ..] if rest.iter().all(|other| other == first) => first.clone(),
@@ -49,44 +49,44 @@ impl Layer {
     }
 }
 
-/// What is known of the packets.
+/// Protocols established for the packets.
 #[derive(Debug, Clone)]
 pub(super) struct Protocols {
     family: Family,
-    /// Protocols of the link layer, outermost first.
+    /// Link layer protocols, outermost first.
     link: Vec<&'static Protocol>,
     network: Layer,
     transport: Layer,
-    /// The types of ICMP that it may be: none if they are not known, though they were asked for.
+    /// Possible ICMP types; empty if a match of the type did not establish them.
     icmp_types: Option<Vec<u128>>,
-    /// Whether the network layer is known by the type of the frame.
+    /// Whether the network layer is established by the ether type.
     by_type: bool,
     /// Whether the packets are inside a tunnel.
     is_inside: bool,
 }
 
-/// A match that a field asks for.
+/// Match that a field requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Needed {
-    /// The key is this number.
+    /// The key equals this number.
     Meta(MetaKey, u128),
-    /// The field of this protocol that tells what is above it is this number.
+    /// The protocol's next-protocol field equals this number.
     Field(&'static Protocol, &'static str, u128),
-    /// It is one of these numbers.
+    /// The field is one of these numbers.
     OneOf(&'static Protocol, &'static str, &'static [u128]),
 }
 
-/// Why packets cannot have a field.
+/// Reason why packets cannot have a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Conflict {
-    /// They are of another protocol.
+    /// They have another protocol.
     Protocol {
         known: &'static str,
         wanted: &'static str,
     },
-    /// They are messages of ICMP of a type that has no such field.
+    /// They have an ICMP type without this field.
     IcmpType(&'static str),
-    /// Nothing was asked about what carries the tunnel that it is in.
+    /// The rule does not match the tunnel's carrier protocol.
     Unsaid(&'static Tunnel),
 }
 
@@ -112,7 +112,7 @@ impl Protocols {
         }
     }
 
-    /// What is known of packets inside a tunnel: frames are looked at as in the bridge's tables, others as on a device.
+    /// Creates the state inside a tunnel. Frames are treated as in bridge tables, packets as in netdev tables.
     pub(super) fn inside(tunnel: &Tunnel) -> Self {
         let family = match tunnel.has_frames {
             true => Family::BRIDGE,
@@ -124,7 +124,7 @@ impl Protocols {
         }
     }
 
-    /// The version of IP, as far as it is known.
+    /// IP version, if established.
     pub(super) fn version(&self) -> Option<Family> {
         match self.network {
             Layer::Is(protocol) if *protocol == headers::IP => Some(Family::IP),
@@ -133,12 +133,12 @@ impl Protocols {
         }
     }
 
-    /// Whether it is known that packets have ports.
+    /// Whether the transport layer is established.
     pub(super) fn has_transport(&self) -> bool {
         self.transport != Layer::Unknown
     }
 
-    /// The match that comes before all others that a field still needs; `None` if nothing is missing.
+    /// Returns the first match that a field still requires; `None` if all are present.
     pub(super) fn needed(
         &self,
         wanted: &'static Protocol,
@@ -166,7 +166,7 @@ impl Protocols {
         }
     }
 
-    /// Whether packets can be of this version of IP.
+    /// Checks that packets can have this IP version.
     pub(super) fn fits(&self, version: &'static Protocol) -> Result<(), Conflict> {
         match self.network == Layer::Is(version) || self.network.may_be(version) {
             true => Ok(()),
@@ -174,7 +174,8 @@ impl Protocols {
         }
     }
 
-    /// `is_implied`: it is not a field of it that is asked for, but what only packets of it have.
+    /// Returns the missing match of a network protocol. `is_implied` means that no field of it is used, but something
+    /// that only its packets have.
     fn network_needed(
         &self,
         wanted: &'static Protocol,
@@ -225,8 +226,8 @@ impl Protocols {
             known if known.may_be(wanted) => {}
             known => return Err(self.conflict(known, wanted)),
         }
-        // The kernel looks for it in packets of IP alone. Inside tunnels rules that it takes and that match nothing have
-        // words.
+        // Only IP packets have transport fields in the kernel. Inside tunnels, nft accepts such rules, although they
+        // match nothing.
         let is_ip = |known| self.network == Layer::Is(known) || self.network.may_be(known);
         if !self.is_inside && !is_ip(&headers::IP) && !is_ip(&headers::IP6) {
             return Err(self.conflict(&self.network, wanted));
@@ -236,7 +237,7 @@ impl Protocols {
             "icmpv6" => Some(&headers::IP6),
             _ => None,
         };
-        // Behind a check of the other version nft asks for the protocol alone.
+        // After a match of the other IP version, nft only adds the transport protocol.
         let other = |known: &Protocol| known.name == "ip" || known.name == "ip6";
         let is_other = matches!(&self.network, Layer::Is(known) if other(known));
         if let Some(below) = below
@@ -249,7 +250,7 @@ impl Protocols {
         Ok(Some(Needed::Meta(MetaKey::L4PROTO, number)))
     }
 
-    /// The type of ICMP that has a field.
+    /// Returns the missing match of the ICMP type that a field requires.
     fn icmp_needed(
         &self,
         wanted: &'static Protocol,
@@ -279,7 +280,7 @@ impl Protocols {
         }
     }
 
-    /// The match that an option or an extension header needs.
+    /// Returns the missing match for an option or extension header.
     pub(super) fn needed_by_option(&self, kind: ExthdrOp) -> Result<Option<Needed>, Conflict> {
         match kind {
             ExthdrOp::IPV4 => self.network_needed(&headers::IP, true),
@@ -288,7 +289,7 @@ impl Protocols {
         }
     }
 
-    /// The match that what is inside a tunnel needs outside of it.
+    /// Returns the missing match outside a tunnel for its inner packet.
     pub(super) fn needed_by_tunnel(
         &self,
         tunnel: &'static Tunnel,
@@ -315,7 +316,7 @@ impl Protocols {
         }
     }
 
-    /// Where the fields of a protocol begin, in bits from its base.
+    /// Offset of a protocol's header in bits from its base.
     pub(super) fn start_of(&self, protocol: &Protocol) -> u32 {
         match protocol.name {
             "vlan" => {
@@ -326,7 +327,7 @@ impl Protocols {
         }
     }
 
-    /// Whether the values of a field say something about packets.
+    /// Whether the values of a field establish a protocol or ICMP type.
     pub(super) fn are_told_by(field: &Expr) -> bool {
         match field {
             Expr::Meta(key) | Expr::Inside(_, key) => matches!(
@@ -341,7 +342,7 @@ impl Protocols {
         }
     }
 
-    /// Takes in that a field is one of these values, or another one.
+    /// Records a match of several values; `or_other` if others are possible.
     pub(super) fn learn_several(&mut self, left: &Expr, values: &[Value], or_other: bool) {
         let each = values.iter().map(|value| {
             let mut one = self.clone();
@@ -375,7 +376,7 @@ impl Protocols {
         (self.transport, self.icmp_types) = (transport, types);
     }
 
-    /// Takes in that a field is one value.
+    /// Records a match of one value.
     pub(super) fn learn(&mut self, left: &Expr, right: &Value) {
         let number = right.number;
         match left {
@@ -387,7 +388,7 @@ impl Protocols {
                 10 => self.network = Layer::Is(&headers::IP6),
                 _ => {}
             },
-            // Packets of the inet family have one by their hook. It says nothing about the frame, which may have tags.
+            // In the inet family, the hook determines it. It does not describe the frame, which may be tagged.
             Expr::Meta(MetaKey::PROTOCOL) if self.family == Family::INET => {}
             Expr::Meta(MetaKey::PROTOCOL) | Expr::Inside(_, MetaKey::PROTOCOL) => {
                 if let Some(above) = headers::above_ethernet(number) {

@@ -1,4 +1,4 @@
-//! Sets: which there are, what their keys and data are, and elements as bytes.
+//! Structure of sets, and anonymous sets.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,25 +16,25 @@ use chainwright::nft::expr::ObjectType;
 use chainwright::nft::userdata::{self, BIG_ENDIAN, CommentError, HOST_ENDIAN};
 use chainwright::nft::{DataType, Element as Bytes, Family, Name, Set, SetFields, SetFlags, SetId};
 
-/// What a set is made of.
+/// Structure of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) key_type: DataType,
-    /// The fields of its keys, in the order in which the set keeps them.
+    /// Fields of its keys, in storage order.
     pub(crate) keys: Vec<Want>,
     pub(crate) data: Option<Data>,
     pub(crate) is_interval: bool,
-    /// Whether overlapping ranges are joined.
+    /// Whether overlapping ranges are merged (`auto-merge`).
     pub(crate) merges: bool,
-    /// The number that it has in this transaction.
+    /// ID in this transaction.
     pub(crate) id: Option<u32>,
-    /// Whether it has elements before those that come: then the lowest value is a range's, or known not to be in it.
+    /// Whether it has elements before the current command: the lowest value then is in a range or has an end element.
     pub(crate) is_filled: bool,
-    /// Whether it has several fields and is not known in which order the bytes of one of them are.
+    /// Whether it has several fields, and the byte order of one of them is unknown.
     pub(crate) is_unclear: bool,
 }
 
-/// What a map has for a key.
+/// Data of a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Data {
     Verdict,
@@ -46,7 +46,7 @@ pub(crate) enum Data {
 }
 
 impl Data {
-    /// The fields of values, in the order in which they are kept.
+    /// Fields of the values, in storage order.
     pub(super) fn fields(&self) -> Vec<Loaded> {
         match self {
             Self::Values { fields, .. } => fields.iter().copied().map(Loaded::of).collect(),
@@ -54,7 +54,7 @@ impl Data {
         }
     }
 
-    /// The length of values in bytes.
+    /// Length of the values in bytes.
     pub(super) fn length(&self) -> u32 {
         match self {
             Self::Values {
@@ -75,7 +75,7 @@ impl Data {
     }
 }
 
-/// The sets that there are, by family, table and name.
+/// Known sets, by family, table and name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shapes(HashMap<(Family, Vec<u8>), HashMap<Vec<u8>, Shape>>);
 
@@ -85,7 +85,7 @@ impl Shapes {
         table.insert(name.to_vec(), shape);
     }
 
-    /// Notes that the set of this name has elements from now on, or has none.
+    /// Records whether a set has elements.
     pub(super) fn fill(&mut self, family: Family, table: &[u8], name: &[u8], is_filled: bool) {
         let table = self.0.get_mut(&(family, table.to_vec()));
         if let Some(shape) = table.and_then(|sets| sets.get_mut(name)) {
@@ -98,7 +98,7 @@ impl Shapes {
     }
 }
 
-/// The key of a set in the order in which its ranges are kept.
+/// Converts a key to the byte order of interval sets.
 pub(super) fn in_order_of_ranges(want: Want) -> Want {
     Want {
         order: ByteOrder::Network,
@@ -106,31 +106,31 @@ pub(super) fn in_order_of_ranges(want: Want) -> Want {
     }
 }
 
-/// What a set without a name is asked for.
+/// Key of an anonymous set.
 pub(super) struct Asked<'e> {
     pub(super) key: &'e Expr,
-    /// The fields as they stand in registers when they are looked up.
+    /// Fields as they are in registers during the lookup.
     pub(super) fields: Vec<Loaded>,
-    /// What they were before they were turned.
+    /// Types of the fields before byte order conversions.
     pub(super) declared: Vec<Want>,
 }
 
-/// What nft notes in a set's user data.
+/// User data that nft writes for a set.
 #[derive(Default)]
 pub(super) struct Notes<'n> {
-    /// The orders of their bytes ([`noted_order`]).
+    /// Byte orders ([`noted_order`]).
     pub(super) key_order: u32,
     pub(super) data_order: u32,
     pub(super) data: Option<&'n Data>,
-    /// Whether overlapping ranges are joined.
+    /// Whether overlapping ranges are merged.
     pub(super) merges: bool,
-    /// The expressions that keys and data are of.
+    /// Expressions of keys and data.
     pub(super) key_typeof: Option<Vec<u8>>,
     pub(super) data_typeof: Option<Vec<u8>>,
     pub(super) comment: Option<&'n str>,
 }
 
-/// The order of the bytes of several values as nft notes it: of more than one there is none.
+/// Byte order in the user data; 0 for concatenations.
 pub(super) const fn noted_order(wants: &[Want]) -> u32 {
     match wants {
         [one] => match one.order {
@@ -142,7 +142,7 @@ pub(super) const fn noted_order(wants: &[Want]) -> u32 {
 }
 
 impl Notes<'_> {
-    /// As it stands in a set's user data.
+    /// Writes the user data of a set.
     pub(super) fn write(&self, set: &mut Set<'_>) -> Result<(), CommentError> {
         let mut put = |kind, value: &[u8]| userdata::put(&mut set.userdata, kind, value);
         let number = |number: u32| number.to_ne_bytes();
@@ -179,7 +179,7 @@ impl Notes<'_> {
     }
 }
 
-/// Whether an expression is only a part of the bytes that are loaded for it, or made of others.
+/// Whether an expression is part of the loaded bytes, or combines others.
 fn is_made(expr: &Expr) -> bool {
     let is_part = |offset: u32, bits: u32| !offset.is_multiple_of(8) || !bits.is_multiple_of(8);
     match expr {
@@ -190,7 +190,7 @@ fn is_made(expr: &Expr) -> bool {
     }
 }
 
-/// Whether one of nft 1.0.6 and 1.1.7 does not know an expression that a set without a name was made for.
+/// Whether nft 1.0.6 or 1.1.7 does not know an expression in the user data of an anonymous set.
 fn is_unknown_to_one(expr: &Expr) -> bool {
     match expr {
         Expr::Option(option) if option.extension.name.is_empty() => true,
@@ -200,7 +200,7 @@ fn is_unknown_to_one(expr: &Expr) -> bool {
     }
 }
 
-/// Whether nft 1.0.6 or 1.1.7 aborts when it reads that a set without a name was made for this.
+/// Whether nft 1.0.6 or 1.1.7 aborts when it reads this expression in the user data of an anonymous set.
 fn is_abortive(expr: &Expr) -> bool {
     match expr {
         Expr::Option(option) => option.is("rt2", "addr"),
@@ -215,14 +215,14 @@ fn is_abortive(expr: &Expr) -> bool {
     }
 }
 
-/// Whether the type of a value says how long it is.
+/// Whether the type determines the length of a value.
 pub(super) fn has_length(want: &Want) -> bool {
     types::info(told_type(want.data_type)).is_some_and(|info| info.bits > 0)
 }
 
 impl Asked<'_> {
-    /// Whether both versions of nft can list a set without a name that has several elements. They abort where neither the
-    /// expressions nor the types say how long each field is.
+    /// Whether both versions of nft can list an anonymous set with several elements. They abort if neither expressions
+    /// nor types determine the length of each field.
     fn can_be_listed(&self) -> bool {
         let Expr::Concat(parts) = self.key else {
             return true;
@@ -232,7 +232,7 @@ impl Asked<'_> {
         are_known || self.declared.iter().all(has_length)
     }
 
-    /// What nft notes of the expression that is looked up in a set without a name.
+    /// User data that nft writes for the key expression of an anonymous set.
     fn typeof_(&self, is_map: bool, has_ranges: bool) -> Option<Vec<u8>> {
         match self.key {
             Expr::Concat(parts) => {
@@ -255,7 +255,7 @@ impl Asked<'_> {
     }
 }
 
-/// The type that the kernel is told, which of bytes without a name is a number's.
+/// Type number for the kernel; raw bytes become integers.
 pub(super) const fn told_type(data_type: DataType) -> DataType {
     match data_type {
         types::RAW | types::MPTCP_SUBTYPE | types::OPTION_ADDRESS => DataType::INTEGER,
@@ -264,7 +264,7 @@ pub(super) const fn told_type(data_type: DataType) -> DataType {
 }
 
 impl Compiler<'_> {
-    /// The set, or map, of this name.
+    /// Returns the structure of a named set or map.
     pub(super) fn set(
         &self,
         family: Family,
@@ -275,23 +275,23 @@ impl Compiler<'_> {
         let known = self.shapes.table(family, table);
         if let Some(shape) = known.and_then(|sets| sets.get(name.as_bytes())) {
             if is_map && shape.data.is_none() {
-                let message = format!("`{name}` is a set: a map is expected here");
+                let message = format!("expected a map: `{name}` is a set");
                 return Err(Fault::new(self.place, message));
             }
-            // The keys of a map are a set, too.
+            // A map can be used as a set of its keys.
             return Ok(shape.clone());
         }
         let names = known.into_iter().flat_map(HashMap::keys);
         let mut names: Vec<_> = names.map(|name| String::from_utf8_lossy(name)).collect();
         names.sort_unstable();
         let table = String::from_utf8_lossy(table);
-        let message = format!("there is no set `{name}` in table {family} {table}");
+        let message = format!("no set `{name}` in table {family} {table}");
         Err(Fault::missing(self.place, message)
             .expecting(names)
             .nearest_to(name))
     }
 
-    /// Whether a set in braces has ranges.
+    /// Whether an anonymous set contains ranges.
     pub(super) fn has_ranges(&self, elements: &[Element], keys: &[Want]) -> Result<bool, Fault> {
         let is_range = |key: &Expr, want: Want| -> Result<bool, Fault> {
             Ok(match key {
@@ -324,7 +324,7 @@ impl Compiler<'_> {
         Ok(false)
     }
 
-    /// Adds a set without a name, with elements.
+    /// Adds an anonymous set with elements.
     pub(super) fn anonymous(
         &mut self,
         family: Family,
@@ -361,7 +361,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A set in braces.
+    /// Compiles a set in braces.
     pub(super) fn anonymous_set(
         &mut self,
         family: Family,
@@ -372,7 +372,8 @@ impl Compiler<'_> {
         data: Option<&Data>,
     ) -> Result<SetId<'static>, Fault> {
         if elements.len() > 1 && !asked.can_be_listed() {
-            let message = "nft aborts when it lists a set of these fields: declare a set with a name for them";
+            let message =
+                "nft aborts when it lists an anonymous set of these fields: declare a named set";
             return Err(Fault::new(self.place, message));
         }
         let keys = &asked.fields;
@@ -419,7 +420,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Makes a set one of these keys.
+/// Sets the key type and length of a set.
 pub(super) fn with_keys<'s>(mut set: Set<'s>, keys: &[Want], is_interval: bool) -> Set<'s> {
     let lengths: Vec<u32> = keys.iter().map(|key| key.bits.div_ceil(8)).collect();
     set.key_type = Some(type_of(keys.iter().copied()));
@@ -441,7 +442,7 @@ pub(super) fn with_keys<'s>(mut set: Set<'s>, keys: &[Want], is_interval: bool) 
     set
 }
 
-/// Makes a map of a set.
+/// Turns a set into a map.
 pub(super) fn with_data<'s>(set: Set<'s>, data: &Data) -> Set<'s> {
     match data {
         Data::Verdict => set.with_verdicts(),

@@ -1,4 +1,4 @@
-//! What is done with packets.
+//! Compiles statements.
 
 use super::body::{Body, register};
 use super::constant::Want;
@@ -18,15 +18,15 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::{DataType, Family, Milliseconds, Set, SetFlags, SetId};
 
-/// Words of 4 bytes in a register of 16.
+/// 4-byte words in a 16-byte register.
 const REGISTER: u32 = 4;
 
-/// The code of a rejection that says nothing else, in ICMP, in ICMPv6 and in both.
+/// Default reject codes for ICMP, ICMPv6 and ICMPX.
 const PORT_UNREACHABLE: u8 = 3;
 const PORT_UNREACHABLE_V6: u8 = 4;
 const PORT_UNREACHABLE_EITHER: u8 = 1;
 
-/// The kind of stateful object that goes by these words.
+/// Stateful object type of a statement's keyword.
 pub(crate) fn object_type(words: &str) -> Option<ObjectType> {
     Some(match words {
         "counter name" => ObjectType::COUNTER,
@@ -56,7 +56,7 @@ fn nat_flags(words: &[&'static str]) -> NatRangeFlags {
     flags
 }
 
-/// The family that goes by this word.
+/// Family of a keyword.
 fn family_of(word: &str) -> Option<Family> {
     match word {
         "ip" => Some(Family::IP),
@@ -76,7 +76,7 @@ fn port() -> Want {
     Want::of(DataType::INET_SERVICE)
 }
 
-/// Whether no packet goes on to what stands behind a statement.
+/// Whether a statement is terminal.
 const fn ends_rule(statement: &Statement) -> bool {
     match statement {
         Statement::Verdict(Expr::Verdict(verdict)) => !matches!(verdict, Verdict::Continue),
@@ -86,10 +86,10 @@ const fn ends_rule(statement: &Statement) -> bool {
 }
 
 impl Body<'_, '_> {
-    /// A statement of any kind.
+    /// Compiles a statement.
     pub(super) fn statement(&mut self, statement: &Statement) -> Result<(), Fault> {
         if self.is_over {
-            return Err(self.error("what stands before it ends the rule: it is never carried out"));
+            return Err(self.error("unreachable statement: the one before it ends the rule"));
         }
         self.is_over = ends_rule(statement);
         self.check_log(statement)?;
@@ -114,7 +114,8 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// A level is of the kernel's own log, and other things than a prefix and flags are of a group's.
+    /// Checks the options of `log`: levels are for the kernel's log, options other than prefix and flags for nflog
+    /// groups.
     fn check_log(&self, statement: &Statement) -> Result<(), Fault> {
         let Statement::Log {
             prefix,
@@ -128,15 +129,17 @@ impl Body<'_, '_> {
             return Ok(());
         };
         if group.is_some() || snaplen.is_some() || queue_threshold.is_some() {
-            return Err(self.error("a log has a level, or a group with a length and a threshold"));
+            return Err(self.error(
+                "a log statement has either a level, or a group with a length and a threshold",
+            ));
         }
         if *level == LogLevel::AUDIT.0 && (prefix.is_some() || *flags != 0) {
-            return Err(self.error("a log of level audit has no prefix and no flags"));
+            return Err(self.error("log level audit allows no prefix and no flags"));
         }
         Ok(())
     }
 
-    /// Sees to it that packets have what a statement is made of.
+    /// Adds the protocol matches that a statement requires.
     fn require_all(&mut self, statement: &Statement) -> Result<(), Fault> {
         match statement {
             Statement::Set(target, to) => {
@@ -172,7 +175,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Goes on with packets of this protocol alone.
+    /// Restricts the rule to packets of this protocol.
     fn require_protocol(&mut self, protocol: &'static headers::Protocol) -> Result<(), Fault> {
         let field = protocol.fields.first();
         let payload = Payload {
@@ -343,12 +346,12 @@ impl Body<'_, '_> {
             Statement::Object(words, object) => self.object(words, object)?,
             Statement::Extension(kind, name) => {
                 let message = format!(
-                    "`xt {kind} \"{name}\"` is what iptables-nft wrote: its options are not in this text, so it cannot be \
-                     made again from it"
+                    "`xt {kind} \"{name}\"` was written by iptables-nft: its options are not in this text, so it cannot be \
+                     recreated"
                 );
                 return Err(self.error(message));
             }
-            _ => return Err(self.error("this statement cannot stand here")),
+            _ => return Err(self.error("this statement is not allowed here")),
         }
         Ok(())
     }
@@ -385,7 +388,7 @@ impl Body<'_, '_> {
             Some(("icmpv6", value)) => Reject::icmp(code(*value, PORT_UNREACHABLE_V6)),
             Some(_) if matches!(self.family, Family::IP | Family::IP6) => {
                 let message =
-                    "`icmpx` is for packets of either version of IP: here it is `icmp` or `icmpv6`";
+                    "`icmpx` is for packets of either IP version: use `icmp` or `icmpv6` here";
                 return Err(self.error(message));
             }
             Some((_, value)) => Reject {
@@ -407,7 +410,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// The version of IP that an address is of.
+    /// IP version of an address.
     fn family_of_address(&self, address: &Expr) -> Family {
         match self.family {
             Family::IP | Family::IP6 => return self.family,
@@ -453,13 +456,13 @@ impl Body<'_, '_> {
             };
             version = match (family.and_then(family_of), known) {
                 (Some(family), Some(known)) if family != known => {
-                    let message = format!("a packet of {known} gets no address of {family}");
+                    let message = format!("a packet of {known} cannot get an address of {family}");
                     return Err(self.error(message));
                 }
                 (Some(family), _) => family,
                 (None, None) if matches!(to, Expr::Map(..)) => {
-                    let message = "which version of IP the map's addresses are of is not said";
-                    let hint = "say it: `ip to` or `ip6 to`";
+                    let message = "the IP version of the map's addresses is unknown";
+                    let hint = "specify it: `ip to` or `ip6 to`";
                     return Err(self.error(message).with_hint(hint));
                 }
                 (None, _) => self.family_of_address(to),
@@ -489,16 +492,16 @@ impl Body<'_, '_> {
                         Expr::Value(value) => (value.number, None),
                         Expr::Range(from, to) => match (*from, *to) {
                             (Expr::Value(from), Expr::Value(to)) => (from.number, Some(to.number)),
-                            _ => return Err(self.error("a range of addresses is expected")),
+                            _ => return Err(self.error("expected a range of addresses")),
                         },
                         Expr::Prefix(value, bits) => match *value {
                             Expr::Value(value) => {
                                 let last = value.number | Value::ones(want.bits - bits);
                                 (value.number, Some(last))
                             }
-                            _ => return Err(self.error("a prefix of an address is expected")),
+                            _ => return Err(self.error("expected an address prefix")),
                         },
-                        _ => return Err(self.error("an address is expected")),
+                        _ => return Err(self.error("expected an address")),
                     };
                     let mut put = |number: u128| {
                         let bytes = want.bytes(number, want.length());
@@ -529,7 +532,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// What a map for a translation has: addresses, with or without ports; and whether those are ranges.
+    /// Types of a NAT map's data: address, with or without port; and whether they are intervals.
     fn nat_data(
         &self,
         map: &Expr,
@@ -563,7 +566,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Checks that packets have ports: by what is known of them, or by the key that a map is asked for.
+    /// Checks that packets have ports, because of an established protocol or the key of a map.
     fn check_transport(&self, key: Option<&Expr>) -> Result<(), Fault> {
         let tells = |expr: &Expr| match expr {
             Expr::Meta(MetaKey::L4PROTO) => true,
@@ -581,12 +584,12 @@ impl Body<'_, '_> {
         match is_told || self.protocols.has_transport() {
             true => Ok(()),
             false => Err(self.error(
-                "only packets of a protocol that has ports can get one: match the protocol before (`meta l4proto tcp`)",
+                "only protocols with ports can get one: match the protocol first (`meta l4proto tcp`)",
             )),
         }
     }
 
-    /// Puts one port, or the first and the last of a range, into registers.
+    /// Loads a port, or both ends of a port range, into registers.
     fn ports(
         &mut self,
         ports: &Expr,
@@ -640,9 +643,9 @@ impl Body<'_, '_> {
                             let total = (last - first).saturating_add(1);
                             Queue::spread(first, total)
                         }
-                        _ => return Err(self.error("a range of queues is expected")),
+                        _ => return Err(self.error("expected a range of queues")),
                     },
-                    _ => return Err(self.error("a queue's number is expected")),
+                    _ => return Err(self.error("expected a queue number")),
                 }
             }
             Some(numbers) => {
@@ -659,7 +662,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// Something of the packet, or of its connection, gets another value.
+    /// Compiles an assignment to packet bytes or metadata.
     fn set_to(&mut self, target: &Expr, to: &Expr) -> Result<(), Fault> {
         match target {
             Expr::Meta(key) => {
@@ -689,7 +692,7 @@ impl Body<'_, '_> {
                 ));
             }
             Expr::Payload(payload) if payload.tunnel.is_some() => {
-                return Err(self.error("what is inside a tunnel cannot be set"));
+                return Err(self.error("fields inside a tunnel cannot be set"));
             }
             Expr::Payload(payload) => self.write(payload, to)?,
             _ => return Err(self.error("this cannot be set")),
@@ -697,7 +700,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// Bytes of the packet are written: whole words where a checksum is to be mended.
+    /// Writes packet bytes: 16-bit units if a checksum must be updated.
     fn write(&mut self, payload: &Payload, to: &Expr) -> Result<(), Fault> {
         let protocol = payload.field.map(|(protocol, _)| protocol);
         let start = self.start_of(payload)?;
@@ -723,7 +726,7 @@ impl Body<'_, '_> {
             self.push(&Load::load(payload.base, first, length, Register::R1));
             self.mask_xor(0, kept, xor << shift, length as usize, ByteOrder::Network);
         }
-        // The checksum of the layer above, or below, is made of these, too.
+        // The transport checksum also covers these bytes.
         let is_pseudo = match payload.field {
             Some((protocol, field)) => {
                 headers::is_in_pseudo_header(protocol, &protocol.fields[field])
@@ -754,7 +757,7 @@ impl Body<'_, '_> {
             return Err(self.error("an element needs a key"));
         };
         if element.timeout == Some(0) {
-            let message = "a rule cannot add an element that never times out: the kernel takes the set's timeout";
+            let message = "a rule cannot add an element that never times out: the kernel applies the set's timeout";
             return Err(self.error(message));
         }
         let words = match shape {
@@ -799,7 +802,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// A set that goes with the rule.
+    /// Creates the set of a `meter` statement.
     fn meter(&mut self, name: &str, size: Option<u32>, element: &Element) -> Result<(), Fault> {
         let Some(key) = &element.key else {
             return Err(self.error("a meter needs a key"));
@@ -846,7 +849,7 @@ impl Body<'_, '_> {
 
     fn object(&mut self, words: &'static str, object: &Expr) -> Result<(), Fault> {
         let Some(object_type) = object_type(words) else {
-            return Err(self.error(format!("there are no objects `{words}`")));
+            return Err(self.error(format!("unknown object type `{words}`")));
         };
         match object {
             Expr::Object(name) => self.push(&Objref::named(object_type, name.clone())),
@@ -862,9 +865,7 @@ impl Body<'_, '_> {
                 });
             }
             other => {
-                return Err(self
-                    .compiler
-                    .fault(other, "an object's name is expected here"));
+                return Err(self.compiler.fault(other, "expected an object name"));
             }
         }
         Ok(())
@@ -872,7 +873,7 @@ impl Body<'_, '_> {
 }
 
 impl super::Compiler<'_> {
-    /// A verdict that leads to a chain with a name, or to none.
+    /// Converts a verdict, except jumps to anonymous chains.
     pub(super) fn verdict(&self, verdict: &Verdict) -> Result<expr::Verdict<'static>, Fault> {
         Ok(match verdict {
             Verdict::Accept => expr::Verdict::Accept,
@@ -883,7 +884,7 @@ impl super::Compiler<'_> {
             Verdict::Jump(Target::Chain(name)) => expr::Verdict::Jump(name.clone().into()),
             Verdict::Goto(Target::Chain(name)) => expr::Verdict::Goto(name.clone().into()),
             Verdict::Jump(_) | Verdict::Goto(_) => {
-                let message = "rules in braces cannot stand here: give the chain a name";
+                let message = "rules in braces are not allowed here: use a named chain";
                 return Err(Fault::new(self.place, message));
             }
         })

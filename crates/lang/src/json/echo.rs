@@ -1,4 +1,4 @@
-//! A document that was carried out, with the handles of what it added: what `nft -j -e` prints of one.
+//! Documents with the handles of the objects that they added: the output of `nft -j -e`.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,8 @@ use chainwright::nft::live::{Event, EventObject};
 
 const HANDLE: &str = "handle";
 
-/// The handles of what commands added, each with its command's place, of which the operations have theirs.
+/// Returns the handles of the objects that commands added, with the commands' locations. `places` has the location for
+/// each operation.
 pub(crate) fn handles(
     commands: &[Command],
     places: &[Place],
@@ -36,7 +37,7 @@ pub(crate) fn handles(
     told.collect()
 }
 
-/// Whether an event is of this object, and not of a set or a chain without a name that a rule brought.
+/// Whether an event is about this object, rather than about a rule's anonymous set or chain.
 fn is_of(object: &Object, event: &Event<'_>) -> bool {
     match (object, event.object()) {
         (Object::Table(_), Ok(EventObject::Table(_)))
@@ -49,7 +50,7 @@ fn is_of(object: &Object, event: &Event<'_>) -> bool {
     }
 }
 
-/// The document of this text with these handles, in the order of their places.
+/// Returns the document of a text with these handles, in the order of their locations.
 pub(crate) fn document(text: &str, handles: &[(Place, u64)]) -> Option<String> {
     let mut document = node::document(0, text).ok()?;
     let Kind::Object(fields) = &mut document.kind else {
@@ -71,8 +72,8 @@ pub(crate) fn document(text: &str, handles: &[(Place, u64)]) -> Option<String> {
     Some(Laid(document).to_string())
 }
 
-/// Puts a handle where nft does, in all versions that were watched (1.0.6 to 1.1.7): behind all else of what is added, or
-/// inserted; and of what is created or replaced beside it. One that was there is taken away.
+/// Adds a handle at nft's position (observed in versions 1.0.6 to 1.1.7): at the end of an object that is added or
+/// inserted, and beside an object that is created or replaced. Removes an existing handle.
 fn tell(entry: &mut Node<'_>, handle: Option<u64>) {
     let Some((key, value)) = only(entry) else {
         return;
@@ -108,7 +109,7 @@ fn tell(entry: &mut Node<'_>, handle: Option<u64>) {
     }
 }
 
-/// The only field of an object.
+/// Returns the only field of an object.
 fn only<'a, 't>(node: &'a mut Node<'t>) -> Option<(String, &'a mut Node<'t>)> {
     match &mut node.kind {
         Kind::Object(fields) => match &mut fields[..] {
@@ -128,7 +129,7 @@ fn forget(object: &mut Node<'_>) {
 impl Serialize for Node<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.kind {
-            // What has no place in a document that is carried out.
+            // Not valid in a document that was run.
             Kind::Null | Kind::OtherNumber => serializer.serialize_unit(),
             Kind::Bool(value) => serializer.serialize_bool(*value),
             Kind::Number(number) => serializer.serialize_u64(*number),

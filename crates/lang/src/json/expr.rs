@@ -1,4 +1,4 @@
-//! Expressions.
+//! Writes expressions.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::{DataType, Family, Milliseconds};
 
-/// An expression.
+/// Expression.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Expression<'e> {
@@ -99,7 +99,7 @@ pub(super) enum Expression<'e> {
     Return(()),
     Jump(Destination<'e>),
     Goto(Destination<'e>),
-    /// What nothing may take for anything else.
+    /// Expression that readers must not mistake for anything else.
     Opaque(Cow<'e, str>),
     #[serde(untagged)]
     Binary(Tagged<Box<[Self; 2]>>),
@@ -113,7 +113,7 @@ pub(super) enum Expression<'e> {
     List(Vec<Self>),
 }
 
-/// Bits of a packet.
+/// Payload expression.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Payload {
@@ -130,7 +130,7 @@ pub(super) enum Payload {
     },
 }
 
-/// Bits of an option, of an extension header or of a chunk.
+/// Field of an option, extension header or chunk.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum OptionField {
@@ -146,7 +146,7 @@ pub(super) enum OptionField {
     },
 }
 
-/// A hash of a key, or of the packet's connection.
+/// Hash of a key, or of the packet's connection.
 #[derive(Debug, Serialize)]
 pub(super) struct Hash<'e> {
     #[serde(rename = "mod")]
@@ -164,7 +164,7 @@ const fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// An element of a set with more than its key.
+/// Set element with options or statements.
 #[derive(Debug, Serialize)]
 pub(super) struct Elem<'e> {
     val: Expression<'e>,
@@ -178,16 +178,16 @@ pub(super) struct Elem<'e> {
     states: States,
 }
 
-/// Where a jump leads to.
+/// Target of a jump or goto.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Destination<'e> {
     Target(&'e str),
-    /// The rules of a chain without a name.
+    /// Rules of an anonymous chain.
     Rules(Vec<Line<'e>>),
 }
 
-/// A number; in digits where it is more than the integers hold that nft reads.
+/// Writes a number; as a string if it exceeds the integers that nft reads.
 pub(super) fn numeric(number: u128) -> Expression<'static> {
     match (i64::try_from(number), u64::try_from(number)) {
         (Ok(number), _) => Expression::Number(number),
@@ -196,7 +196,7 @@ pub(super) fn numeric(number: u128) -> Expression<'static> {
     }
 }
 
-/// Characters; an expression of their own where nft would take them for something else.
+/// Writes a string; as an opaque expression if nft would read it as something else.
 fn text(text: Cow<'_, str>) -> Expression<'_> {
     match text.starts_with('@') || text == "*" {
         true => Expression::Opaque(text),
@@ -208,7 +208,7 @@ impl<'o> Writer<'o> {
     pub(super) fn expr<'e>(self, expr: &'e Expr) -> Expression<'e> {
         match expr {
             Expr::Value(value) => self.value(value),
-            // Only of what is typed, which is not listed.
+            // Parsed text only, which is not listed.
             Expr::Symbol(symbol) => text(Cow::Borrowed(&symbol.text)),
             Expr::Payload(payload) => Expression::Payload(self::payload(payload)),
             Expr::Option(field) => option(field),
@@ -217,7 +217,7 @@ impl<'o> Writer<'o> {
                 let key = whole.strip_prefix("meta ").unwrap_or(whole);
                 Expression::Meta { key }
             }
-            // It stands in no sentence.
+            // Never part of a listing.
             Expr::Inside(_, key) => Expression::Meta {
                 key: name(keys::meta(*key)),
             },
@@ -306,7 +306,7 @@ impl<'o> Writer<'o> {
                 [one] => self.expr(one),
                 many => Expression::List(self.exprs(many)),
             },
-            // Only ever compared with: see `Writer::matched`.
+            // Only on the right side of matches: see `Writer::matched`.
             Expr::Masked(flags, of) => binary(Operator::And, self.expr(flags), self.expr(of)),
             Expr::Set(elements) => {
                 Expression::Set(elements.iter().map(|each| self.element(each)).collect())
@@ -321,7 +321,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// The first or last value of a range: of protocols and ports the number.
+    /// Writes a bound of a range; protocols and ports as numbers.
     fn end<'e>(self, end: &'e Expr) -> Expression<'e> {
         match end {
             Expr::Value(value)
@@ -358,7 +358,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// An element of a set; of a map with what it has for the key.
+    /// Writes a set element, or a map element with its data.
     pub(super) fn element<'e>(self, element: &'e Element) -> Expression<'e> {
         let states = self.states(&element.statements);
         let key = self.key(element, states);
@@ -368,7 +368,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// An element's key, with what goes with it and these.
+    /// Writes the key of an element, with its options and these statements.
     pub(super) fn key<'e>(self, element: &'e Element, states: States) -> Expression<'e> {
         let val = match &element.key {
             Some(key) => self.expr(key),
@@ -393,7 +393,7 @@ impl<'o> Writer<'o> {
         }))
     }
 
-    /// A constant: by its name, if it has one.
+    /// Writes a constant, by name if it has one.
     pub(super) fn value(self, value: &Value) -> Expression<'static> {
         match value.data_type {
             DataType::STRING | DataType::IFNAME | DataType::IFACE_INDEX => {
@@ -415,7 +415,7 @@ impl<'o> Writer<'o> {
                 Ok(time) => Expression::Text(Cow::Owned(Milliseconds(time).to_string())),
                 Err(_) => numeric(value.number),
             },
-            // The number of a bit.
+            // Number of a bit.
             CT_LABEL if value.number == 0 => Expression::Opaque(Cow::Borrowed("no label")),
             data_type if data_type == CT_LABEL || types::is_bitmask(data_type) => {
                 flags(value, self.options)
@@ -432,7 +432,7 @@ impl<'o> Writer<'o> {
         direction: Option<CtDirection>,
         version: Option<Family>,
     ) -> Expression<'static> {
-        // An address says its version where the table is of both.
+        // Addresses include the IP version in tables of both families.
         let is_of_one = matches!(self.family, Family::IP | Family::IP6);
         Expression::Ct {
             key: name(keys::ct(key, version.filter(|_| !is_of_one))),
@@ -444,7 +444,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// As text has it, but for quotation marks.
+    /// Formats a value as in text, without quotation marks.
     fn written(self, value: &Value) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
@@ -458,7 +458,7 @@ fn unquoted(text: &str) -> &str {
     inner.unwrap_or(text)
 }
 
-/// The bits of a value, each by its name.
+/// Names of the bits of a value.
 pub(super) fn flags<'o>(
     value: &Value,
     options: &'o Options,
@@ -471,7 +471,7 @@ pub(super) fn flags<'o>(
     })
 }
 
-/// The name of a value, or its number.
+/// Writes a value by name or as a number.
 fn named(data_type: DataType, number: u128, options: &Options) -> Expression<'static> {
     if options.is_numeric(data_type) {
         return numeric(number);
@@ -486,7 +486,7 @@ fn named(data_type: DataType, number: u128, options: &Options) -> Expression<'st
     }
 }
 
-/// Two operands.
+/// Writes a binary operation.
 pub(super) fn binary<'e>(
     operator: Operator,
     left: Expression<'e>,
@@ -495,12 +495,12 @@ pub(super) fn binary<'e>(
     Expression::Binary(Tagged(operator.sign(), Box::new([left, right])))
 }
 
-/// How a key is called.
+/// Name of a key.
 fn name(key: Option<Key>) -> &'static str {
     key.map_or("unknown", |key| key.name)
 }
 
-/// The version of an address that a key is of, and the key.
+/// Splits an address key into its IP version and name.
 fn versioned(name: &'static str) -> (Option<&'static str>, &'static str) {
     match name.split_once(' ') {
         Some((family @ ("ip" | "ip6"), key)) => (Some(family), key),
@@ -556,7 +556,7 @@ fn option(field: &syntax::OptionField) -> Expression<'static> {
     }
 }
 
-/// `present` is what it is called where only whether there is a route is asked, as in text.
+/// Writes a `fib` expression. `present` is the name of the result that tests whether a route exists, as in text.
 pub(super) fn fib(
     flags: FibFlags,
     result: FibResult,

@@ -1,4 +1,4 @@
-//! How JSON is laid out: byte for byte as nft does it, by the library that it uses (jansson).
+//! JSON layout of nft and its library, jansson, byte for byte.
 
 use std::fmt;
 use std::io;
@@ -6,8 +6,8 @@ use std::io;
 use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter, Serializer};
 
-/// One line, with a blank behind each comma and colon; of characters those are escaped that must be, and of those that have
-/// no escape of their own the digits are capital ones.
+/// Writes one line, with a blank behind commas and colons. Only characters that require it are escaped; numeric
+/// escapes have uppercase digits.
 struct Layout;
 
 impl Formatter for Layout {
@@ -58,13 +58,13 @@ fn separate<W: io::Write + ?Sized>(out: &mut W, is_first: bool) -> io::Result<()
     }
 }
 
-/// Writes a value so.
+/// Writes a value in this layout.
 pub(super) fn write(f: &mut fmt::Formatter<'_>, value: &impl Serialize) -> fmt::Result {
     let mut serializer = Serializer::with_formatter(Utf8(f), Layout);
     value.serialize(&mut serializer).map_err(|_| fmt::Error)
 }
 
-/// What is written to it is text.
+/// Adapter that expects UTF-8.
 struct Utf8<'f, 'a>(&'f mut fmt::Formatter<'a>);
 
 impl io::Write for Utf8<'_, '_> {
@@ -79,7 +79,7 @@ impl io::Write for Utf8<'_, '_> {
     }
 }
 
-/// A value, whose `Display` is laid out so.
+/// Displays a value in this layout.
 pub(super) struct Laid<T>(pub(super) T);
 
 impl<T: Serialize> fmt::Display for Laid<T> {

@@ -1,8 +1,8 @@
-//! Rulesets as libnftables' JSON: what `nft -j list ruleset` prints (libnftables-json(5)), and in `read` what `nft -j -f`
-//! takes.
+//! Rulesets as libnftables' JSON (libnftables-json(5)): the output of `nft -j list ruleset`, and in `read` the input
+//! of `nft -j -f`.
 //!
-//! The sentences are those of the text ([`super::syntax`]). Each object of the list becomes JSON when its turn comes,
-//! and each statement and each element of it likewise, so that no second tree of them stands in memory.
+//! The writer uses the syntax tree of the text ([`super::syntax`]). Objects, statements and elements are converted to
+//! JSON one at a time, so that no second tree is in memory.
 
 pub(super) mod echo;
 mod expr;
@@ -28,8 +28,8 @@ use self::object::Object;
 use super::list::{Listing, Options};
 use chainwright::nft::{ChainFlags, Family, Part, SetFlags, SnapshotTable};
 
-/// A listing as libnftables' JSON, which [`Listing::json`] makes: by its `Display` in one line, laid out as nft does it; by
-/// `Serialize` in whatever form.
+/// A listing as libnftables' JSON, created by [`Listing::json`]. `Display` writes one line in nft's layout;
+/// `Serialize` supports any format.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -54,24 +54,25 @@ use chainwright::nft::{ChainFlags, Family, Part, SetFlags, SnapshotTable};
 /// # }
 /// ```
 ///
-/// Of the [`Options`] `stateless` and `terse` say here what they say to `nft -j`: numbers of counters in rules and sets
-/// are left out, those of stateful objects are not. Handles are always written.
+/// The [`Options`] `stateless` and `terse` have the same effect as for `nft -j`: counter values in rules and sets are
+/// omitted, those of stateful objects are not. Handles are always written.
 ///
-/// It is what nft 1.0.6 writes, byte for byte, but for these:
+/// The output is that of nft 1.0.6, byte for byte, except:
 ///
-/// - `metainfo` names this crate and its version, or what is said of [it](Self::in_place_of); `json_schema_version` is 1.
-/// - What that version leaves out is written: `dev` and `comment` of chains, `comment` of tables, `dynamic` among the
-///   `flags` of sets, `auto-merge`, all statements of an element, a window scale of 0, the `level` of
-///   `socket cgroupv2`; and `flags` of tables are words. nft reads these, or refuses them.
-/// - Numbers of expressions above 2^63 - 1 are strings of digits: nft writes negative ones and reads those back as
-///   others. Counters are negative there, as nft writes and reads them.
-/// - A timeout of less than a second is 1: 0 would be for ever.
-/// - Elements that a rule adds to a map are `{"map": {"op", "elem", "data", "map"}}`, as newer versions have it; a jump to
-///   a chain without a name is `{"jump": {"rules": [{"expr": [..]}]}}`. nft 1.0.6 writes strings for both that it does not
-///   read itself.
-/// - A rule that nft has no words for is a list of `{"opaque": INSTRUCTION}`; so is what would be read as
-///   something else, as a name that begins with `@`, and the elements of a set if one of them has no words. Nothing
-///   else has such an object: nft refuses it.
+/// - `metainfo` has the name and version of this crate, or those set by [`in_place_of`](Self::in_place_of);
+///   `json_schema_version` is 1.
+/// - Some properties are written that nft 1.0.6 omits: `dev` and `comment` of chains, `comment` of tables, `dynamic`
+///   among the `flags` of sets, `auto-merge`, all statements of an element, a window scale of 0, the `level` of
+///   `socket cgroupv2`; and `flags` of tables are words. nft reads or rejects these.
+/// - Numbers of expressions above 2^63 - 1 are strings of digits. nft writes negative numbers, and reads them back as
+///   different ones. Counters are negative, because nft writes and reads them so.
+/// - A timeout of less than a second is written as 1, because 0 would mean "never".
+/// - Elements that a rule adds to a map are `{"map": {"op", "elem", "data", "map"}}`, as in newer versions; a jump to
+///   an anonymous chain is `{"jump": {"rules": [{"expr": [..]}]}}`. nft 1.0.6 writes strings for both, which it
+///   cannot read.
+/// - A rule that nft's language cannot represent is a list of `{"opaque": INSTRUCTION}`. So is anything that would be
+///   read as something else, such as a name that begins with `@`, and the elements of a set if one of them cannot be
+///   represented. Nothing else has such an object, and nft rejects it.
 #[derive(Debug, Clone, Copy)]
 pub struct Json<'s> {
     listing: Listing<'s>,
@@ -79,7 +80,7 @@ pub struct Json<'s> {
 }
 
 impl<'s> Listing<'s> {
-    /// As libnftables' JSON instead of text.
+    /// Returns the listing as libnftables' JSON.
     #[must_use]
     pub const fn json(self) -> Json<'s> {
         let (version, release_name) = (env!("CARGO_PKG_VERSION"), env!("CARGO_PKG_NAME"));
@@ -95,8 +96,8 @@ impl<'s> Listing<'s> {
 }
 
 impl<'s> Json<'s> {
-    /// As a program that stands in the place of another writes it: with that one's version in `metainfo`, which who reads it
-    /// may look at, and a name of the release.
+    /// Sets the version and release name in `metainfo`, for a program that replaces another one and whose readers may
+    /// check them.
     #[must_use]
     pub const fn in_place_of(mut self, version: &'s str, release_name: &'s str) -> Self {
         self.metainfo.version = version;
@@ -105,7 +106,7 @@ impl<'s> Json<'s> {
     }
 }
 
-/// One key and what it has.
+/// Object with one key.
 #[derive(Debug)]
 struct Tagged<T>(&'static str, T);
 
@@ -117,7 +118,7 @@ impl<T: Serialize> Serialize for Tagged<T> {
     }
 }
 
-/// A list, which is not written as one where it has one entry.
+/// List that is written without brackets if it has one entry.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum OneOrMany<T> {
@@ -126,7 +127,7 @@ enum OneOrMany<T> {
 }
 
 impl<T> OneOrMany<T> {
-    /// `None` of none.
+    /// Creates a list; `None` if it is empty.
     fn new(mut all: Vec<T>) -> Option<Self> {
         match (all.pop(), all.is_empty()) {
             (None, _) => None,
@@ -139,17 +140,17 @@ impl<T> OneOrMany<T> {
     }
 }
 
-/// From sentences to JSON.
+/// Writer from syntax trees to JSON.
 #[derive(Debug, Clone, Copy)]
 struct Writer<'o> {
     options: &'o Options,
-    /// Of the table.
+    /// Family of the table.
     family: Family,
-    /// Without numbers of counters and the like.
+    /// Whether to omit counter values and similar state.
     stateless: bool,
 }
 
-/// What wrote it.
+/// Program that wrote the document.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Metainfo<'s> {
     version: &'s str,
@@ -196,7 +197,7 @@ impl Serialize for Objects<'_> {
 }
 
 impl<'o> Writer<'o> {
-    /// Hands out what a table has of this part, in nft's order: rules behind all chains.
+    /// Passes the objects of a table's part to `take`, in nft's order: rules after all chains.
     fn objects<E>(
         self,
         table: &SnapshotTable<'o>,
@@ -251,8 +252,8 @@ mod tests {
     use chainwright::nft::{RuleRef, Scope, Table, Transaction};
     use chainwright_testing::FakeKernel;
 
-    /// Most kernels are built without them, so that no listing has them to be compared with: what JSON makes is what the
-    /// text makes, and is written as it was read.
+    /// Most kernels are built without DCCP options, so there is no reference listing. The test checks that JSON
+    /// compiles like the text, and is written as it was read.
     #[test]
     fn options_of_dccp_are_read_and_written() {
         let mut nft = FakeKernel::new().connect().unwrap();
@@ -264,13 +265,13 @@ mod tests {
         let sent = |script: Script| {
             let change = script.transaction(None).unwrap();
             let sent = change.transaction().datagram(<[u8]>::to_vec);
-            let (_, rest) = Message::split(&sent).unwrap(); // the batch's begin
+            let (_, rest) = Message::split(&sent).unwrap(); // begin of the batch
             Message::split(rest).unwrap().0.payload.to_vec()
         };
         for (number, is_there, words) in [(42, true, "exists"), (0, false, "missing")] {
             let option = json!({"dccp option": {"type": number}});
             let expr = json!([{"match": {"op": "==", "left": option, "right": is_there}}]);
-            // One with a handle, as those that the kernel sends.
+            // With a handle, like rules from the kernel.
             let rule = json!({
                 "family": "inet", "table": "t", "chain": "c", "handle": 7, "expr": expr,
             });

@@ -1,4 +1,4 @@
-//! What the kernel tells of changes, as libnftables' JSON.
+//! Formats change events as libnftables' JSON.
 
 use bstr::BStr;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use chainwright::nft::is_map;
 use chainwright::nft::live::{Event, EventObject};
 use chainwright::nft::{Family, SnapshotSet};
 
-/// An object an event: `{"add": {"rule": …}}`.
+/// One object for each event: `{"add": {"rule": …}}`.
 pub(crate) struct Events;
 
 impl Events {
@@ -28,14 +28,14 @@ fn line(verb: &'static str, object: impl Serialize) -> String {
     Laid(Tagged(verb, object)).to_string()
 }
 
-/// What happened to an object; it is read anew, to live no longer than what is known of its table.
+/// Formats an event about an object. Decodes it again, so that it does not outlive the definitions of its table.
 fn spoken<'e>(
     formatter: &'e EventFormatter,
     verb: &'static str,
     event: Event<'e>,
 ) -> Option<String> {
     let writer = Events::writer(formatter, event.family());
-    // Of what goes the name says all.
+    // The name is enough for a deletion.
     let gone = |kind: &'static str, table: &'e BStr, name: &'e BStr| {
         let named = Named::other(event.family(), table, name, event.handle());
         Some(line(verb, Tagged(kind, named)))

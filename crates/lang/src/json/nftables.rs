@@ -1,4 +1,4 @@
-//! The structs of the crate `nftables`, which are libnftables' JSON.
+//! Conversion from and to the structs of the crate `nftables`, which represent libnftables' JSON.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,12 +11,12 @@ use crate::list::Listing;
 use crate::parse::Error;
 use crate::script::Script;
 
-/// Why a listing is not made of the structs of the crate `nftables`: they have no place for something in it.
+/// A listing that the structs of the crate `nftables` cannot represent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotInStructs {
-    /// Where that is: `nftables[3].rule.expr[0].match.right`.
+    /// Path of the value: `nftables[3].rule.expr[0].match.right`.
     pub path: String,
-    /// What the structs say of it.
+    /// What the structs make of the value.
     pub why: String,
 }
 
@@ -24,7 +24,7 @@ impl fmt::Display for NotInStructs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the crate nftables has no place for {}: {}",
+            "the crate nftables cannot represent {}: {}",
             self.path, self.why
         )
     }
@@ -33,9 +33,9 @@ impl fmt::Display for NotInStructs {
 impl std::error::Error for NotInStructs {}
 
 impl Script {
-    /// What a program asks for that uses the crate [`nftables`]: its objects are handed over instead of running `nft`
-    /// with them. They are read as [`parse_json`](Self::parse_json) reads what that program would get, but that an element
-    /// whose counter is `null` has none: the structs cannot leave it away.
+    /// Converts the objects of a program that uses the crate [`nftables`], which would otherwise run `nft` with them.
+    /// They are parsed like their JSON by [`parse_json`](Self::parse_json), except that a `null` counter of an element
+    /// means no counter: the structs cannot omit it.
     ///
     /// ```
     /// use std::borrow::Cow;
@@ -56,9 +56,10 @@ impl Script {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with it first, shown in the JSON that it is.
+    /// The first error in the document, shown in its JSON.
     pub fn from_nftables(ruleset: &Nftables<'_>) -> Result<Self, Error> {
-        // The structs have text and numbers only, which JSON has, too; were it otherwise, nothing would be read.
+        // The structs only contain strings and numbers, which are always valid JSON. Otherwise nothing would be
+        // parsed.
         let mut json = serde_json::to_value(ruleset).unwrap_or_default();
         without_null_counters(&mut json);
         Self::parse_json("nftables", json.to_string())
@@ -66,10 +67,10 @@ impl Script {
 }
 
 impl Listing<'_> {
-    /// The objects that the crate [`nftables`] reads of what `nft` lists.
+    /// Converts the listing to the objects that the crate [`nftables`] reads from the output of `nft`.
     ///
     /// # Errors
-    /// What its structs have no place for, first: they would be read without it, as something else than is there.
+    /// The first value that its structs would lose or change.
     pub fn to_nftables(&self) -> Result<Nftables<'static>, NotInStructs> {
         let refused = |path: &str, error: serde_json::Error| NotInStructs {
             path: path.to_owned(),
@@ -93,7 +94,7 @@ impl Listing<'_> {
     }
 }
 
-/// Elements without a counter are written with null for it, which nft takes for a counter of nothing yet.
+/// Removes null counters of elements, which nft treats as new counters.
 fn without_null_counters(json: &mut Value) {
     match json {
         Value::Object(object) => {
@@ -109,7 +110,7 @@ fn without_null_counters(json: &mut Value) {
     }
 }
 
-/// Where something is not there any more, or not the same, and what is there instead.
+/// Returns the first value that is missing or different, with what replaces it.
 fn lost(ours: &Value, theirs: &Value, path: String) -> Option<(String, String)> {
     match (ours, theirs) {
         (Value::Object(ours), Value::Object(theirs)) => ours.iter().find_map(|(key, ours)| {
@@ -117,11 +118,11 @@ fn lost(ours: &Value, theirs: &Value, path: String) -> Option<(String, String)> 
             match theirs.get(key) {
                 Some(theirs) => lost(ours, theirs, path),
                 None if ours.is_null() => None,
-                None => Some((path, "it is passed over".to_owned())),
+                None => Some((path, "it is dropped".to_owned())),
             }
         }),
         (Value::Array(ours), Value::Array(theirs)) if ours.len() == theirs.len() => {
-            // Flags are in no order.
+            // The order of flags does not matter.
             let words = |list: &[Value]| -> Option<HashSet<String>> {
                 let words = list.iter().map(|word| word.as_str().map(str::to_owned));
                 words.collect()
@@ -132,7 +133,7 @@ fn lost(ours: &Value, theirs: &Value, path: String) -> Option<(String, String)> 
             let mut pairs = ours.iter().zip(theirs).enumerate();
             pairs.find_map(|(index, (ours, theirs))| lost(ours, theirs, format!("{path}[{index}]")))
         }
-        // One without a list.
+        // A single entry without a list.
         (Value::String(_), Value::Array(theirs)) if theirs.len() == 1 => {
             lost(ours, &theirs[0], path)
         }

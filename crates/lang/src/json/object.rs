@@ -1,4 +1,4 @@
-//! Tables and what is in them.
+//! Writes tables and their objects.
 
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ use chainwright::nft::{
     SetFlags, SetPolicy, SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef, hook_name,
 };
 
-/// A name. Bytes that are no text stand as `\u{fffd}x` and two digits, which no name that is read may have.
+/// Writes a name. Invalid UTF-8 becomes `\u{fffd}x` with two digits, which the reader rejects.
 pub(super) fn name(name: &BStr) -> Cow<'_, str> {
     if let Ok(name) = name.to_str() {
         return name.into();
@@ -48,7 +48,7 @@ fn texts(names: &[BString]) -> Vec<String> {
     texts.collect()
 }
 
-/// The objects that a ruleset is a list of.
+/// Object of a ruleset.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Object<'o> {
@@ -85,7 +85,7 @@ pub(super) struct Chain<'o> {
     base: Option<Base<'o>>,
 }
 
-/// What a chain has that is called by a hook.
+/// Properties of a base chain.
 #[derive(Debug, Serialize)]
 struct Base<'o> {
     #[serde(rename = "type")]
@@ -167,7 +167,7 @@ pub(super) struct Stateful<'o> {
     data: Option<Data>,
 }
 
-/// What a stateful object has.
+/// Data of a stateful object.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Data {
@@ -219,7 +219,7 @@ enum Data {
     },
 }
 
-/// What is said of something that is only named: of a chain the table first, of all else the name, as nft has both.
+/// Object that is only named. As in nft, a chain has its table first, others their name.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Named<'o> {
@@ -259,7 +259,7 @@ impl<'o> Named<'o> {
     }
 }
 
-/// Elements of a set that stand alone.
+/// Elements of a named set.
 #[derive(Debug, Serialize)]
 pub(super) struct Members<'o> {
     family: &'static str,
@@ -280,7 +280,7 @@ impl<'o> Members<'o> {
     }
 }
 
-/// Times by the names of states.
+/// Timeouts by state.
 #[derive(Debug)]
 struct Policies(Vec<(&'static str, u32)>);
 
@@ -290,7 +290,7 @@ impl Serialize for Policies {
     }
 }
 
-/// Statements; each becomes JSON when its turn comes.
+/// Statements, converted to JSON one at a time.
 #[derive(Debug)]
 struct Words<'o> {
     writer: Writer<'o>,
@@ -304,10 +304,10 @@ impl Serialize for Words<'_> {
     }
 }
 
-/// The elements of a set; each becomes JSON when its turn comes.
+/// Elements of a set, converted to JSON one at a time.
 #[derive(Debug)]
 enum Elements<'o> {
-    /// That nft has words for.
+    /// Elements that nft's language can represent.
     Spoken(Writer<'o>, Vec<Element>),
     Opaque,
 }
@@ -332,7 +332,7 @@ impl Serialize for Elements<'_> {
                 serializer.collect_seq(elements.iter().map(|each| writer.element(each)))
             }
             Self::Opaque => {
-                let why = Cow::Borrowed("elements that nft has no words for");
+                let why = Cow::Borrowed("elements that nft cannot express");
                 serializer.collect_seq([Expression::Opaque(why)])
             }
         }
@@ -486,7 +486,7 @@ impl<'o> Writer<'o> {
                 })
             }),
         };
-        // One of a kind that nft knows would be read as new.
+        // nft would read an object of a known kind as a new one.
         let kind = match stateful.data {
             Some(Data::Opaque { .. }) => "opaque",
             _ => object_name(object.object_type()),
@@ -494,7 +494,7 @@ impl<'o> Writer<'o> {
         Object::Stateful(Tagged(kind, stateful))
     }
 
-    /// What an object has; `None` of what nft has no words for.
+    /// Writes the data of an object; `None` if nft's language cannot represent it.
     fn spoken(self, data: &ObjectData<'_>) -> Option<Data> {
         Some(match data {
             ObjectData::Counter(counter) => Data::Counter(Counts::new(
@@ -562,19 +562,19 @@ impl<'o> Writer<'o> {
     }
 }
 
-/// A text that an object has; `None` of bytes that are none.
+/// Text of an object; `None` if it is not UTF-8.
 fn text(text: Option<&BStr>) -> Option<String> {
     let text = text.unwrap_or_default().to_str().ok()?;
     Some(text.to_owned())
 }
 
-/// What stands for statements that nft has no words for.
+/// Placeholder for statements that nft's language cannot represent.
 fn unspoken() -> Vec<syntax::Statement> {
-    let why = "statements that nft has no words for".to_owned();
+    let why = "statements that nft cannot express".to_owned();
     vec![syntax::Statement::Opaque(why)]
 }
 
-/// The names of a type's fields.
+/// Names of a type's fields.
 fn type_names(data_type: DataType) -> Vec<Cow<'static, str>> {
     let fields = fields(data_type).into_iter();
     let names = fields.map(|field| match types::info(field) {

@@ -1,4 +1,4 @@
-//! What counts and limits, and times.
+//! Writes stateful statements and times.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use super::Writer;
 use crate::print::statement::bytes;
 use crate::syntax::Statement;
 
-/// What goes with an element.
+/// Stateful statements of an element.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct States {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,10 +83,10 @@ pub(super) struct Used {
     used: u64,
 }
 
-/// What nft writes for a timeout that never comes: the most milliseconds that it counts, in whole seconds.
+/// nft's number for a timeout that never expires: its maximum of milliseconds, in whole seconds.
 pub(super) const NEVER: u64 = u64::MAX / 1000;
 
-/// Whole seconds, and one of less: none says nothing.
+/// Converts to whole seconds; at least 1, because 0 means no timeout.
 pub(super) fn seconds(milliseconds: u64) -> u64 {
     match milliseconds {
         1..=999 => 1,
@@ -94,7 +94,7 @@ pub(super) fn seconds(milliseconds: u64) -> u64 {
     }
 }
 
-/// A timeout of a set.
+/// Converts the timeout of a set.
 pub(super) fn timeout(time: std::time::Duration) -> u64 {
     let milliseconds = u64::try_from(time.as_millis());
     milliseconds.map_or(u64::MAX, seconds)
@@ -110,7 +110,7 @@ impl Writer<'_> {
         (!self.stateless).then(|| Counts::new(packets, bytes))
     }
 
-    /// What counts and limits among these.
+    /// Selects the stateful statements.
     pub(super) fn states(self, statements: &[Statement]) -> States {
         let mut states = States::default();
         for statement in statements {

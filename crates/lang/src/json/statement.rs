@@ -1,4 +1,4 @@
-//! Statements, and the rules that they are in.
+//! Writes statements and rules.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::syntax::{self, Expr, Operator, Relation, Translation};
 use chainwright::nft::expr::CtKey;
 use chainwright::nft::{DataType, Family};
 
-/// A part of a rule.
+/// Statement of a rule.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Statement<'s> {
@@ -52,9 +52,9 @@ pub(super) enum Statement<'s> {
         kind: &'static str,
         name: &'s str,
     },
-    /// What nothing may take for anything else: an instruction.
+    /// Bytecode that readers must not mistake for anything else.
     Opaque(&'s str),
-    /// One of them.
+    /// A single stateful statement.
     #[serde(untagged)]
     State(States),
     #[serde(untagged)]
@@ -65,7 +65,7 @@ pub(super) enum Statement<'s> {
     Object(Tagged<Expression<'s>>),
 }
 
-/// A rule of a chain without a name.
+/// Rule of an anonymous chain.
 #[derive(Debug, Serialize)]
 pub(super) struct Line<'s> {
     expr: Vec<Statement<'s>>,
@@ -104,7 +104,7 @@ pub(super) struct Reject {
     expr: Option<Expression<'static>>,
 }
 
-/// What a packet's addresses become.
+/// Operands of a NAT statement.
 #[derive(Debug, Serialize)]
 pub(super) struct Address<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -138,7 +138,7 @@ pub(super) struct Synproxy {
 }
 
 impl Synproxy {
-    /// The words for its flags.
+    /// Names of the flags.
     pub(super) fn words(timestamp: bool, sack_permitted: bool) -> Vec<&'static str> {
         let words = [(timestamp, "timestamp"), (sack_permitted, "sack-perm")];
         let words = words.into_iter().filter(|(is_set, _)| *is_set);
@@ -146,7 +146,7 @@ impl Synproxy {
     }
 }
 
-/// Where a copy of a packet is sent.
+/// Operands of `dup`.
 #[derive(Debug, Serialize)]
 pub(super) struct Duplicate<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,7 +155,7 @@ pub(super) struct Duplicate<'s> {
     dev: Option<Expression<'s>>,
 }
 
-/// Where a packet is sent.
+/// Operands of `fwd`.
 #[derive(Debug, Serialize)]
 pub(super) struct Forward<'s> {
     dev: Expression<'s>,
@@ -190,7 +190,7 @@ pub(super) struct Meter<'s> {
 }
 
 impl Writer<'_> {
-    /// A rule, without what says where it is.
+    /// Writes a rule without its location.
     pub(super) fn line<'s>(self, line: &'s syntax::Line) -> Line<'s> {
         Line {
             expr: self.statements(&line.statements),
@@ -206,7 +206,7 @@ impl Writer<'_> {
         statements.map(|each| self.statement(each)).collect()
     }
 
-    /// What is to be made, which has no state yet.
+    /// Returns a writer that omits state, for elements to create.
     pub(super) const fn planned(self) -> Self {
         Self {
             stateless: true,
@@ -314,7 +314,7 @@ impl Writer<'_> {
             S::Set(target, to) => Statement::Mangle {
                 key: expr(target),
                 value: match (target, to) {
-                    // Several events at once are a list.
+                    // Several events are a list.
                     (Expr::Ct(CtKey::EVENTMASK, ..), Expr::Value(events))
                         if events.number.count_ones() > 1 =>
                     {
@@ -348,7 +348,7 @@ impl Writer<'_> {
                     addr: Some(expr(address)),
                     dev: maybe(device),
                 },
-                // nft has the device in the address's place, where there is none.
+                // nft writes the device as the address if there is no address.
                 None => Duplicate {
                     addr: maybe(device),
                     dev: None,
@@ -425,7 +425,7 @@ impl Writer<'_> {
                 binary(Operator::And, asked, self.expr(of)),
                 self.expr(flags),
             ),
-            // Several flags of a packet that are one value.
+            // Several flags in one value.
             Expr::Value(value)
                 if left.is_bitmask()
                     && value.number.count_ones() > 1
@@ -438,7 +438,7 @@ impl Writer<'_> {
         Statement::Match { op, left, right }
     }
 
-    /// With the words that text leaves away, where they are the family's own.
+    /// Writes a reject statement, including defaults of the family that text omits.
     fn reject(self, words: Option<&(&'static str, Option<syntax::Value>)>) -> Reject {
         let usual = |data_type, number| syntax::Value {
             data_type,
@@ -460,7 +460,7 @@ impl Writer<'_> {
     }
 }
 
-/// A level, if it is not the usual one.
+/// Returns the log level if it is not the default.
 fn level(level: u32) -> Option<Level> {
     const WARN: u32 = 4;
     (level != WARN).then(|| match LOG_LEVELS.get(level as usize) {

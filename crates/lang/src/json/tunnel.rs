@@ -1,4 +1,4 @@
-//! Objects of tunnels, as nft 1.1.7 writes them.
+//! Writes tunnel objects like nft 1.1.7.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::list::tunnel::{GeneveOption, Kind, Spoken};
 use chainwright::nft::stateful::TunnelObject;
 
-/// What packets are given on their way into a tunnel.
+/// Tunnel metadata for packets.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Tunnel {
@@ -58,7 +58,7 @@ struct Geneve {
 }
 
 impl Tunnel {
-    /// `None` of one that nft has no words for.
+    /// Decodes an object; `None` if nft's language cannot represent it.
     pub(super) fn of(tunnel: &TunnelObject<'_>) -> Option<Self> {
         let spoken = Spoken::of(tunnel)?;
         let v4 = |address| match address {

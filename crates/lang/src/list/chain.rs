@@ -1,4 +1,4 @@
-//! What stands at hooks: chains and flowtables.
+//! Lists base chains and flowtables, with their hooks.
 
 use std::fmt::{self, Write};
 
@@ -46,7 +46,7 @@ impl<W: Write> Printer<'_, W> {
             [one] => write!(self.out, " device {}", Quoted(one.as_slice().as_bstr()))?,
             _ => {
                 let mut names: Vec<String> = hook.devices.iter().flat_map(listed).collect();
-                // What is quoted stands where it stood without.
+                // Quotation marks do not affect the sort order.
                 names.sort_unstable_by(|one, other| {
                     one.trim_matches('"').cmp(other.trim_matches('"'))
                 });
@@ -97,7 +97,7 @@ impl<W: Write> Printer<'_, W> {
     }
 }
 
-/// The names of the devices that a chain is on; what devices' names begin with has an asterisk behind it.
+/// Device names of a chain. Wildcards end with an asterisk.
 pub(crate) fn devices(hook: &Hook<'_>) -> Vec<BString> {
     if let Some(device) = &hook.device {
         return vec![device.to_vec().into()];
@@ -107,7 +107,7 @@ pub(crate) fn devices(hook: &Hook<'_>) -> Vec<BString> {
     names
 }
 
-/// Whether the names of all devices, those of a list and one alone, can stand in quotation marks.
+/// Whether all device names, of a list and a single one, can be quoted.
 pub(crate) fn are_quotable(devices: Option<&Devices<'_>>, alone: Option<&BStr>) -> bool {
     let devices = devices.into_iter().flat_map(Devices::iter);
     let names = devices.filter_map(|device| match device {
@@ -118,7 +118,7 @@ pub(crate) fn are_quotable(devices: Option<&Devices<'_>>, alone: Option<&BStr>) 
     names.all(|name| quotable(name).is_some())
 }
 
-/// The names in a list of devices, likewise.
+/// Names in a device list. Wildcards end with an asterisk.
 pub(crate) fn names(devices: &Devices<'_>) -> Vec<BString> {
     devices.iter().filter_map(name).collect()
 }
@@ -131,7 +131,7 @@ fn name(device: Device<'_>) -> Option<BString> {
     }
 }
 
-/// A list of devices as it is written: what names begin with in quotation marks, as nft 1.1 has it.
+/// Formats a device list; wildcards are quoted, as in nft 1.1.
 fn listed(devices: &Devices<'_>) -> Vec<String> {
     let listed = devices.iter().filter_map(|device| {
         let name = name(device)?;
@@ -143,7 +143,7 @@ fn listed(devices: &Devices<'_>) -> Vec<String> {
     listed.collect()
 }
 
-/// A priority by its name, if one is near.
+/// Prints a priority by name, if a named priority is near.
 fn priority(out: &mut impl Write, family: Family, hook: &str, priority: i32) -> fmt::Result {
     const NEAR: i32 = 10;
     let names = hooks::priorities(family);
@@ -169,7 +169,7 @@ mod tests {
     use crate::Options;
     use chainwright::nft::{Chain, Hook, Policy, Transaction};
 
-    /// The kernel has none but the two; one that it came to have is not the one that packets pass by.
+    /// The kernel only has two policies. An unknown policy of a newer kernel is printed as a comment.
     #[test]
     fn another_policy_is_no_word() {
         for (policy, shown) in [

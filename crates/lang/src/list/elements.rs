@@ -1,4 +1,4 @@
-//! The elements of sets, one by one.
+//! Formats set elements one by one.
 
 use std::fmt::Write as _;
 
@@ -11,11 +11,11 @@ use crate::read::set::SetReader;
 use crate::syntax::Element;
 use chainwright::nft::{ElementRef, SetFlags, SetRef, SnapshotSet};
 
-/// The elements of a set as `nft` writes them, ranges and prefixes as one: `10.0.0.0/8 . 80-90 comment "x"`,
-/// `"eth0" : jump web`. They come in nft's order.
+/// Returns the elements of a set in nft's language and order, with ranges and prefixes as one element each:
+/// `10.0.0.0/8 . 80-90 comment "x"`, `"eth0" : jump web`.
 ///
-/// What a value is, the set's types say; they are `nft`'s, and the kernel keeps them for it. An element that nft's language
-/// cannot hold is a comment with its bytes: `# key 0x…`.
+/// The set's data types determine how values are printed; they are nft's types, stored in the kernel. An element that
+/// nft's language cannot represent is a comment with its bytes: `# key 0x…`.
 pub fn elements<'s>(set: SnapshotSet<'s>) -> Box<dyn Iterator<Item = String> + 's> {
     let options = Options::default();
     let reader = SetReader::named(&set);
@@ -23,14 +23,14 @@ pub fn elements<'s>(set: SnapshotSet<'s>) -> Box<dyn Iterator<Item = String> + '
     Box::new(each.map(move |(element, read)| line(&element, read.as_ref(), &options)))
 }
 
-/// One element of a set, as the kernel keeps it. Of a range in a set of intervals that is its first value, and
-/// then an element of its own after its last one: `from 10.0.0.0`, `before 11.0.0.0`.
+/// Formats one kernel element of a set. A range in an interval set has two elements: one with its first value, one
+/// with the value after its last: `from 10.0.0.0`, `before 11.0.0.0`.
 #[must_use]
 pub fn element(set: &SetRef<'_>, element: &ElementRef<'_>) -> String {
     element_with(set, element, &Options::default())
 }
 
-/// The same with these options.
+/// Formats one kernel element with these options.
 pub(crate) fn element_with(
     set: &SetRef<'_>,
     element: &ElementRef<'_>,

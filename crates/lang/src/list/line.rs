@@ -1,4 +1,4 @@
-//! Objects in one line: what stands between their braces.
+//! Formats the block of an object as one line.
 
 use std::fmt::{self, Write as _};
 
@@ -6,7 +6,7 @@ use super::chain::are_quotable;
 use super::{Options, Printer};
 use chainwright::nft::{ChainRef, FlowtableRef, SnapshotSet, StatefulObjectRef, TableRef};
 
-/// What a table has: `flags dormant; comment "…"`.
+/// Formats the properties of a table: `flags dormant; comment "…"`.
 pub(crate) fn table(table: &TableRef<'_>, options: &Options) -> Option<String> {
     line(options, |printer| {
         writeln!(printer.out, "{{")?;
@@ -16,7 +16,7 @@ pub(crate) fn table(table: &TableRef<'_>, options: &Options) -> Option<String> {
     })
 }
 
-/// What a chain has, without its rules.
+/// Formats a chain without its rules.
 pub(crate) fn chain(chain: &ChainRef<'_>, options: &Options) -> Option<String> {
     let is_spoken = chain.policy().is_none_or(|policy| policy.name().is_some());
     let hook = chain.hook().unwrap_or_default();
@@ -30,7 +30,7 @@ pub(crate) fn chain(chain: &ChainRef<'_>, options: &Options) -> Option<String> {
     })
 }
 
-/// What a set has, without its elements.
+/// Formats a set without its elements.
 pub(crate) fn set(set: &SnapshotSet<'_>, options: &Options) -> Option<String> {
     line(options, |printer| printer.set(set))
 }
@@ -45,7 +45,7 @@ pub(crate) fn flowtable(flowtable: &FlowtableRef<'_>, options: &Options) -> Opti
     line(options, |printer| printer.flowtable(flowtable))
 }
 
-/// The lines of a block in one; `None` if nft has no words for one of them.
+/// Joins the lines inside a block; `None` if nft's language cannot represent one of them.
 fn line(
     options: &Options,
     write: impl FnOnce(&mut Printer<'_, &mut String>) -> fmt::Result,

@@ -1,4 +1,4 @@
-//! Rulesets as `nft list ruleset` shows them.
+//! Lists rulesets like `nft list ruleset`.
 
 pub(super) mod chain;
 pub(super) mod elements;
@@ -23,45 +23,45 @@ use chainwright::nft::{
     ChainFlags, DataType, Milliseconds, Part, RuleRef, Snapshot, SnapshotTable, TableFlags,
 };
 
-/// What is written, and how.
+/// Format options.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// With the handles that the kernel gave (`nft -a`).
+    /// Print handles (`nft -a`).
     pub handles: bool,
-    /// Without counters' numbers and the like (`nft -s`).
+    /// Omit stateful information, such as counter values (`nft -s`).
     pub stateless: bool,
-    /// Without the elements of sets (`nft -t`).
+    /// Omit set elements (`nft -t`).
     pub terse: bool,
-    /// With priorities as numbers (`nft -y`).
+    /// Print priorities as numbers (`nft -y`).
     pub numeric_priority: bool,
-    /// With protocols above IP as numbers (`nft -p`).
+    /// Print IP protocols as numbers (`nft -p`).
     pub numeric_protocol: bool,
-    /// With times in seconds, without what is less than one (`nft -T`).
+    /// Print times in whole seconds (`nft -T`).
     pub numeric_time: bool,
-    /// With all other values that have names as numbers, too; with the three before, it is `nft -n`.
+    /// Print all other named values as numbers too; together with the previous three options, this is `nft -n`.
     pub numeric_symbols: bool,
-    /// Names of users, groups and ports by their numbers.
+    /// Names of users, groups and ports, by number.
     users: HashMap<u32, String>,
     groups: HashMap<u32, String>,
     services: HashMap<u16, String>,
-    /// The time zone that days and hours are given in.
+    /// Time zone of days and hours.
     pub(super) time_zone: Zone,
-    /// Names of interfaces by their numbers.
+    /// Interface names by index.
     interfaces: HashMap<u32, String>,
-    /// Those that there are here, if they are to be read when the first is needed.
+    /// Interface names of the current network namespace, if they are read lazily.
     interfaces_here: Option<OnceLock<HashMap<u32, String>>>,
 }
 
 impl Options {
-    /// With the names that interfaces have in the network namespace of the calling thread; those of which they cannot be
-    /// had are given by number.
+    /// Returns options with the interface names of the calling thread's network namespace. Interfaces whose name
+    /// cannot be determined are printed as numbers.
     #[must_use]
     pub fn here() -> Self {
         Self::default().with_interfaces(interfaces_here())
     }
 
-    /// The same, but the names are read when the first interface is written: in the network namespace of the thread that
-    /// writes. Where there are many interfaces, and listings that name none, that is cheaper.
+    /// Returns options that read the interface names when the first interface is printed, in the network namespace of
+    /// the printing thread. This is cheaper if there are many interfaces and listings without any.
     #[must_use]
     pub fn here_when_needed() -> Self {
         Self {
@@ -70,22 +70,22 @@ impl Options {
         }
     }
 
-    /// Gives days and hours in this time zone, by its name in the IANA's database, instead of the system's; `None` if it
-    /// is not known.
+    /// Sets the time zone of days and hours by its name in the IANA database, instead of the system's; `None` if it is
+    /// unknown.
     #[must_use]
     pub fn with_time_zone(mut self, name: &str) -> Option<Self> {
         self.time_zone = Zone::named(name)?;
         Some(self)
     }
 
-    /// Gives interfaces by these names instead of their numbers.
+    /// Adds interface names by index.
     #[must_use]
     pub fn with_interfaces(mut self, names: impl IntoIterator<Item = (u32, String)>) -> Self {
         self.interfaces.extend(names);
         self
     }
 
-    /// Gives users and groups by the names that `/etc/passwd` and `/etc/group` have for them (`nft -u`).
+    /// Prints users and groups by their names in `/etc/passwd` and `/etc/group` (`nft -u`).
     #[must_use]
     pub fn with_accounts(mut self) -> Self {
         let read = |path: &str| {
@@ -106,7 +106,7 @@ impl Options {
         self
     }
 
-    /// Gives ports by the names that `/etc/services` has for them (`nft -S`).
+    /// Prints ports by their names in `/etc/services` (`nft -S`).
     #[must_use]
     pub fn with_services(mut self) -> Self {
         let text = std::fs::read("/etc/services").unwrap_or_default();
@@ -124,7 +124,7 @@ impl Options {
         self
     }
 
-    /// All values as numbers (`nft -n`).
+    /// Prints all values as numbers (`nft -n`).
     #[must_use]
     pub const fn numeric(mut self) -> Self {
         self.numeric_priority = true;
@@ -134,7 +134,7 @@ impl Options {
         self
     }
 
-    /// Whether values of this type are written as numbers, also those that have names.
+    /// Whether values of this type are printed as numbers even if they have names.
     pub(super) const fn is_numeric(&self, data_type: DataType) -> bool {
         match data_type {
             DataType::INET_PROTO => self.numeric_protocol,
@@ -142,7 +142,7 @@ impl Options {
         }
     }
 
-    /// The name of a value that the system has names for, if these are asked for.
+    /// Name of a user, group or port, if these names were requested.
     pub(super) fn account_or_service(&self, data_type: DataType, number: u128) -> Option<&str> {
         let name = match data_type {
             DataType::UID => self.users.get(&u32::try_from(number).ok()?),
@@ -153,7 +153,7 @@ impl Options {
         name.and_then(|name| quotable(name.as_bytes()))
     }
 
-    /// A time as it is written.
+    /// Formats a time.
     pub(super) fn time(&self, milliseconds: u64) -> String {
         match self.numeric_time {
             true => format!("{}s", milliseconds / 1000),
@@ -170,14 +170,14 @@ impl Options {
     }
 }
 
-/// The interfaces of the calling thread's network namespace: numbers and names.
+/// Indexes and names of the interfaces in the calling thread's network namespace.
 fn interfaces_here() -> impl Iterator<Item = (u32, String)> {
-    // Not by a netlink socket of the C library's, which waits for a lost reply for ever.
+    // Avoids the C library's netlink socket, which waits forever if a reply is lost.
     let devices = std::fs::read("/proc/thread-self/net/dev").unwrap_or_default();
     let names: Vec<_> = devices
         .lines()
         .filter_map(|line| {
-            // A name that is no text is not written.
+            // Skips names that are not UTF-8.
             let (name, _) = line.split_once_str(":")?;
             let name = name.trim_ascii().to_str().ok()?;
             Some((if_nametoindex(name).ok()?, name.to_owned()))
@@ -186,7 +186,7 @@ fn interfaces_here() -> impl Iterator<Item = (u32, String)> {
     names.into_iter()
 }
 
-/// A ruleset in nft's language: what `nft list ruleset` prints, and parts of it.
+/// A ruleset, or part of one, in nft's language: the output of `nft list ruleset`.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -211,15 +211,15 @@ fn interfaces_here() -> impl Iterator<Item = (u32, String)> {
 /// # }
 /// ```
 ///
-/// It is what nft 1.0.6 prints, character for character, but for these:
+/// The output is that of nft 1.0.6, character for character, except:
 ///
-/// - What that version writes of a rule and would read back as another one is written right: see `tests/lang/text.rs` for
-///   all that are known.
-/// - A rule that nft has no words for (registers used in ways it never does, attributes of a newer kernel) is a comment
-///   with its instructions, as `nft --debug=netlink` has them.
-/// - So is what an object holds that it has no words for (a limit of two hours); that there is such a thing with a set's
-///   elements is said.
-/// - Matches and targets of x_tables are named only (`xt match "comment"`).
+/// - Where nft 1.0.6 prints a rule in a form that it reads back as a different rule, the output is correct;
+///   `tests/lang/text.rs` has all known cases.
+/// - A rule that nft's language cannot represent (registers used in ways that nft never does, attributes of a newer
+///   kernel) is a comment with its bytecode, as in `nft --debug=netlink`.
+/// - Properties of an object that nft's language cannot represent (a limit per two hours) are also a comment; for
+///   properties of set elements, the comment only says that they exist.
+/// - Matches and targets of x_tables are printed by name only (`xt match "comment"`).
 #[derive(Debug, Clone, Copy)]
 pub struct Listing<'s> {
     pub(super) snapshot: &'s Snapshot,
@@ -228,7 +228,7 @@ pub struct Listing<'s> {
 }
 
 impl<'s> Listing<'s> {
-    /// Of all that the snapshot holds.
+    /// Creates a listing of the whole snapshot.
     #[must_use]
     pub const fn new(snapshot: &'s Snapshot, options: &'s Options) -> Self {
         Self {
@@ -238,21 +238,21 @@ impl<'s> Listing<'s> {
         }
     }
 
-    /// Of this part of it.
+    /// Limits the listing to a part.
     #[must_use]
     pub const fn part(mut self, part: Part<'s>) -> Self {
         self.part = part;
         self
     }
 
-    /// Whether there is anything of it.
+    /// Whether the listing has no content.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.snapshot.tables().any(|table| self.part.is_in(&table))
     }
 }
 
-/// What the flags of tables are called.
+/// Names of table flags.
 pub(super) const TABLE_FLAGS: [(TableFlags, &str); 3] = [
     (TableFlags::DORMANT, "dormant"),
     (TableFlags::OWNER, "owner"),
@@ -281,7 +281,7 @@ impl fmt::Display for Listing<'_> {
     }
 }
 
-/// A rule in nft's words, in one line, without its handle; `None` if nft has none for it.
+/// Formats a rule in one line, without its handle; `None` if nft's language cannot represent it.
 #[must_use]
 pub fn rule(table: &SnapshotTable<'_>, rule: &RuleRef<'_>, options: &Options) -> Option<String> {
     let line = rule::rule(table, rule);
@@ -295,12 +295,12 @@ pub fn rule(table: &SnapshotTable<'_>, rule: &RuleRef<'_>, options: &Options) ->
     Some(text)
 }
 
-/// The empty line between things, if there is one.
+/// State of the empty lines between objects.
 enum Between {
-    /// Nothing stands before.
+    /// No object was printed yet.
     First,
     Next,
-    /// There is none: many of one kind stand one below the other.
+    /// Objects of one kind are listed without empty lines.
     Never,
 }
 
@@ -324,7 +324,7 @@ impl<W: Write> Printer<'_, W> {
             view.family(),
             Named(view.name())
         )?;
-        // As nft has it, which knows the table's handle only where it lists all of the table.
+        // nft only prints the table's handle if it lists the whole table.
         if part == Part::All {
             self.handle(view.handle())?;
         }
@@ -386,7 +386,7 @@ impl<W: Write> Printer<'_, W> {
         self.out.write_str("}\n")
     }
 
-    /// Writes something that nft's language cannot hold as a comment: its name, or that of a device, is not one there.
+    /// Prints an object as a comment, because its name or a device name is not valid in nft's language.
     fn commented(
         &mut self,
         write: impl FnOnce(&mut Printer<'_, &mut String>) -> fmt::Result,
@@ -395,17 +395,17 @@ impl<W: Write> Printer<'_, W> {
         let mut printer = Printer::new(&mut text, self.options);
         (printer.depth, printer.in_line) = (self.depth, self.in_line);
         write(&mut printer)?;
-        self.line(format_args!("# nft's language cannot hold this name:"))?;
+        self.line(format_args!("# nft's language cannot express this name:"))?;
         text.lines()
             .try_for_each(|line| writeln!(self.out, "# {line}"))
     }
 
-    /// Whether there are any.
+    /// Prints the flags of a table; returns whether there are any.
     fn table_flags(&mut self, flags: TableFlags) -> Result<bool, fmt::Error> {
         self.flags_line(flags, &TABLE_FLAGS)
     }
 
-    /// `flags a,b`, with the words of those that are set: whether there are any.
+    /// Prints `flags a,b`; returns whether any flag is set.
     fn flags_line<F: Flags>(&mut self, flags: F, words: &[(F, &str)]) -> Result<bool, fmt::Error> {
         let is_set = |(flag, _): &&(F, &str)| flags.contains(F::from_bits_retain(flag.bits()));
         let words: Vec<_> = words.iter().filter(is_set).map(|(_, word)| *word).collect();

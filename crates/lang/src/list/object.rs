@@ -1,4 +1,4 @@
-//! Stateful objects.
+//! Lists stateful objects.
 
 use std::fmt::{self, Write};
 
@@ -61,7 +61,7 @@ impl<W: Write> Printer<'_, W> {
                 let sack = flags.contains(SynproxyFlags::SACK_PERM);
                 match (timestamp, sack) {
                     (true, true) => self.line(format_args!("timestamp sack-perm")),
-                    // As nft has it, blank and all.
+                    // The blanks are those of nft.
                     (true, false) => self.line(format_args!("timestamp ")),
                     (false, true) => self.line(format_args!(" sack-perm")),
                     (false, false) => Ok(()),
@@ -121,15 +121,15 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    /// What an object has that nft has no words for.
+    /// Prints a comment with the object's data, for data that nft's language cannot represent.
     fn unspoken(&mut self, data: &ObjectData<'_>) -> fmt::Result {
         let data = data.to_string();
         self.line(format_args!("# {}", Plain(data.as_str().into())))
     }
 }
 
-/// The times in seconds that differ from the protocol's own, by the names of their states; `None` of a protocol or a
-/// state that nft has no word for.
+/// Timeouts in seconds that differ from the protocol's defaults, by state; `None` if nft has no name for the protocol
+/// or a state.
 pub(crate) fn changed_timeouts(timeout: &CtTimeout<'_>) -> Option<Vec<(&'static str, u32)>> {
     let states = hooks::states(timeout.l4proto?);
     (!states.is_empty()).then_some(())?;
@@ -143,7 +143,7 @@ pub(crate) fn changed_timeouts(timeout: &CtTimeout<'_>) -> Option<Vec<(&'static 
     Some(changed)
 }
 
-/// The name of a family in objects of connection tracking.
+/// Name of a family in conntrack objects.
 pub(crate) fn family_name(number: Option<u16>) -> Option<&'static str> {
     match Family(u8::try_from(number?).ok()?) {
         Family::UNSPEC => None,
@@ -160,7 +160,7 @@ pub(crate) fn protocol_name(number: Option<u8>) -> String {
     }
 }
 
-/// What a kind of stateful object is called.
+/// nft's keyword for a kind of stateful object.
 pub(crate) const fn object_name(object: ObjectType) -> &'static str {
     match object {
         ObjectType::COUNTER => "counter",

@@ -1,4 +1,4 @@
-//! Sets and maps with their elements.
+//! Lists sets and maps with their elements.
 
 use std::fmt::{self, Write};
 
@@ -95,7 +95,7 @@ impl<W: Write> Printer<'_, W> {
 
     fn set_flags(&mut self, set: &SetRef<'_>, flags: SetFlags) -> fmt::Result {
         let shown = match set.timeout() {
-            Some(_) => flags - SetFlags::TIMEOUT, // it goes without saying
+            Some(_) => flags - SetFlags::TIMEOUT, // implied
             None => flags,
         };
         let words = [
@@ -112,7 +112,7 @@ impl<W: Write> Printer<'_, W> {
 
     fn set_statements(&mut self, set: &SetRef<'_>) -> fmt::Result {
         let Some(statements) = set::statements(set) else {
-            return self.line(format_args!("# statements that nft has no words for"));
+            return self.line(format_args!("# statements that nft cannot express"));
         };
         if statements.is_empty() {
             return Ok(());
@@ -134,7 +134,7 @@ impl<W: Write> Printer<'_, W> {
             return self.line(format_args!("# elements that were not read"));
         }
         let Some(elements) = reader.elements() else {
-            return self.line(format_args!("# elements that nft has no words for"));
+            return self.line(format_args!("# elements that nft cannot express"));
         };
         if elements.is_empty() {
             return Ok(());
@@ -156,7 +156,7 @@ impl<W: Write> Printer<'_, W> {
     }
 }
 
-/// Whether nft joins overlapping ranges of a set.
+/// Whether nft merges overlapping ranges of a set (`auto-merge`).
 pub(crate) fn merges(set: &SetRef<'_>) -> bool {
     use chainwright::nft::userdata::{SET_MERGE_ELEMENTS, UserData};
     let noted = set
@@ -165,7 +165,7 @@ pub(crate) fn merges(set: &SetRef<'_>) -> bool {
     noted.is_some_and(|number| number != 0)
 }
 
-/// How many elements nft writes in a line.
+/// Number of elements that nft prints per line.
 const fn elements_in_line(key: DataType) -> usize {
     match key {
         DataType::NF_PROTO

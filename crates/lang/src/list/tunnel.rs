@@ -1,11 +1,11 @@
-//! Objects of tunnels, in the words of nft 1.1.5 and later.
+//! Lists tunnel objects in the syntax of nft 1.1.5 and later.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::parse::DIRECTIONS;
 use chainwright::nft::stateful::{TunnelObject, TunnelOption};
 
-/// What an object of a tunnel says, where nft has words for all of it.
+/// A tunnel object that nft's language can represent.
 pub(crate) struct Spoken {
     pub(crate) id: u32,
     pub(crate) source: Option<IpAddr>,
@@ -17,7 +17,7 @@ pub(crate) struct Spoken {
     pub(crate) kind: Option<Kind>,
 }
 
-/// The kind of a tunnel, and its options.
+/// Type of a tunnel, with its options.
 pub(crate) enum Kind {
     Vxlan { gbp: u32 },
     Erspan1 { index: u32 },
@@ -33,7 +33,7 @@ pub(crate) struct GeneveOption {
 }
 
 impl Spoken {
-    /// `None` if nft has no words for something of it: for flags, and for flow labels.
+    /// Decodes an object; `None` if nft has no syntax for a part of it, such as flags and flow labels.
     pub(crate) fn of(tunnel: &TunnelObject<'_>) -> Option<Self> {
         let flags = tunnel.flags.unwrap_or_default();
         (flags.is_empty() && tunnel.unknown.is_empty()).then_some(())?;
@@ -108,7 +108,7 @@ impl Kind {
         })
     }
 
-    /// What it is called.
+    /// nft's keyword for the type.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Vxlan { .. } => "vxlan",
@@ -117,7 +117,7 @@ impl Kind {
         }
     }
 
-    /// The lines of its block.
+    /// Lines of the type's block.
     fn lines(&self) -> Vec<String> {
         match self {
             Self::Vxlan { gbp } => vec![format!("gbp {gbp}")],
@@ -142,7 +142,7 @@ impl Kind {
     }
 }
 
-/// The lines of a tunnel's block; `None` if nft has no words for something of it.
+/// Lines of a tunnel's block; `None` if nft has no syntax for a part of it.
 pub(super) fn lines(tunnel: &TunnelObject<'_>) -> Option<Vec<String>> {
     let spoken = Spoken::of(tunnel)?;
     let mut lines = vec![format!("id {}", spoken.id)];
@@ -161,7 +161,7 @@ pub(super) fn lines(tunnel: &TunnelObject<'_>) -> Option<Vec<String>> {
     if spoken.tos != 0 {
         lines.push(format!("tos {}", spoken.tos));
     }
-    // Without one the kernel has another than 0.
+    // A missing TTL is not 0: the kernel then uses its default.
     if let Some(ttl) = spoken.ttl {
         lines.push(format!("ttl {ttl}"));
     }

@@ -1,4 +1,4 @@
-//! Chains and their blocks.
+//! Parses chains and their blocks.
 
 use super::error::{Fault, shown};
 use super::parser::{Parser, parse_number};
@@ -21,7 +21,7 @@ pub(crate) const HOOKS: [&str; 7] = [
 ];
 
 impl Parser<'_> {
-    /// A chain, of which the word is read, and the rules in its block.
+    /// Parses a chain, behind the keyword, and the rules in its block.
     pub(super) fn chain(
         &mut self,
         verb: Verb,
@@ -64,7 +64,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A chain that is deleted; with a block only the devices in it are.
+    /// Parses the operand of `delete chain`. With a block, only the devices in it are deleted.
     pub(super) fn deleted_chain(
         &mut self,
         verb: Verb,
@@ -77,19 +77,19 @@ impl Parser<'_> {
             && let Some(Object::Chain(chain)) = chains.last().map(|chain| &chain.object)
             && names_devices(chain)
         {
-            let message = "`destroy chain` takes no devices off a chain";
-            return Err(Fault::new(start, message).with_hint("`delete chain` does"));
+            let message = "`destroy chain` cannot remove devices from a chain";
+            return Err(Fault::new(start, message).with_hint("use `delete chain`"));
         }
         match (chains.pop(), rules.pop()) {
             (Some(chain), None) => Ok(chain),
             (_, rule) => Err(Fault::new(
                 rule.map_or(start, |rule| rule.place),
-                "rules are deleted by their handles",
+                "rules are deleted by handle",
             )),
         }
     }
 
-    /// What a chain itself is, if that is here: its hook, policy, flags, comment.
+    /// Parses a property of a chain, if there is one: hook, policy, flags, comment, devices.
     fn chain_entry(&mut self, chain: &mut Chain<'static>) -> Result<bool, Fault> {
         match self.at_any(&["type", "policy", "flags", "comment", "devices"]) {
             Some("type") => self.hook(chain)?,
@@ -100,7 +100,7 @@ impl Parser<'_> {
                     "accept" => Policy::ACCEPT,
                     "drop" => Policy::DROP,
                     other => {
-                        let message = format!("`{}` is no policy of a chain", shown(other));
+                        let message = format!("unknown chain policy `{}`", shown(other));
                         return Err(Fault::new(word.place, message)
                             .expecting(["accept", "drop"])
                             .nearest_to(other));
@@ -131,13 +131,13 @@ impl Parser<'_> {
     fn hook(&mut self, chain: &mut Chain<'static>) -> Result<(), Fault> {
         self.expect("type")?;
         if self.at_any(&TYPES).is_none() {
-            return Err(self.unknown("no type of a chain", TYPES));
+            return Err(self.unknown("chain type", TYPES));
         }
         let kind = self.name("a type")?;
         self.expect("hook")?;
         let place = self.current.place;
         let Some(word) = self.at_any(&HOOKS) else {
-            return Err(self.unknown("no hook", HOOKS));
+            return Err(self.unknown("hook", HOOKS));
         };
         let number = hook_number(chain.family, word, place)?;
         self.advance();
@@ -152,7 +152,7 @@ impl Parser<'_> {
             hook.devices = Some(self.devices()?);
         }
         hook.priority = Some(self.priority(chain.family, word)?);
-        // Devices may stand in a line of their own.
+        // Devices may have a line of their own.
         if let Some(Hook {
             devices: Some(devices),
             ..
@@ -184,8 +184,7 @@ impl Parser<'_> {
         self.advance();
         let offset: u32 = self.number("a number")?;
         let sum = i64::from(base) + sign * i64::from(offset);
-        i32::try_from(sum)
-            .map_err(|_| Fault::new(self.since(start), "no priority is as far from 0"))
+        i32::try_from(sum).map_err(|_| Fault::new(self.since(start), "priority is out of range"))
     }
 
     /// `devices = { eth0, eth1 }`
@@ -195,7 +194,7 @@ impl Parser<'_> {
         let start = self.current.place;
         let names = self.initial()?;
         let place = self.since(start);
-        let none = || Fault::new(place, "these are no names of devices");
+        let none = || Fault::new(place, "not a list of device names");
         let names = match names {
             Expr::Set(elements) => elements.into_iter().map(|element| element.key).collect(),
             name => vec![Some(name)],
@@ -214,22 +213,22 @@ impl Parser<'_> {
     }
 }
 
-/// The number of a hook.
+/// Number of a hook.
 pub(crate) fn hook_number(family: Family, word: &str, place: Place) -> Result<u32, Fault> {
     let number = (0..8).find(|number| hook_name(family, *number) == Some(word));
     number.ok_or_else(|| {
         let known = (0..8).filter_map(|number| hook_name(family, number));
-        let message = format!("tables of {family} have no hook `{word}`");
+        let message = format!("the {family} family has no hook `{word}`");
         Fault::new(place, message).expecting(known)
     })
 }
 
-/// Devices by their names; an asterisk at the end of one stands for whatever follows.
+/// Converts device names; a trailing asterisk is a wildcard.
 pub(crate) fn named_devices<'n>(
     names: impl DoubleEndedIterator<Item = &'n str>,
 ) -> Devices<'static> {
     let mut devices = Devices::default();
-    // nft sends the last one first.
+    // nft sends the last device first.
     for name in names.rev() {
         match name.strip_suffix('*') {
             Some(prefix) if !prefix.ends_with('\\') => {
@@ -243,7 +242,7 @@ pub(crate) fn named_devices<'n>(
     devices
 }
 
-/// A priority by its name or number.
+/// Parses a priority: a name or a number.
 pub(crate) fn priority_of(word: &Symbol, family: Family, hook: &str) -> Result<i32, Fault> {
     let text = &*word.text;
     let (is_negative, digits) = match text.strip_prefix('-') {
@@ -254,20 +253,20 @@ pub(crate) fn priority_of(word: &Symbol, family: Family, hook: &str) -> Result<i
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         let number = if is_negative { -number } else { number };
         return i32::try_from(number)
-            .map_err(|_| Fault::new(word.place, "no priority is as far from 0"));
+            .map_err(|_| Fault::new(word.place, "priority is out of range"));
     }
     let known = hooks::priorities(family);
     if let Some((name, number)) = known.iter().find(|(name, _)| *name == text) {
         return match hooks::hook_of_priority(name) {
             Some(of) if !hooks::is_priority_at(name, hook) => Err(Fault::new(
                 word.place,
-                format!("the priority `{name}` is of the hook {of}, not of {hook}"),
+                format!("priority `{name}` belongs to hook {of}, not to {hook}"),
             )
-            .with_hint(format!("its number is {number}"))),
+            .with_hint(format!("its value is {number}"))),
             _ => Ok(*number),
         };
     }
-    // A variable may have an offset with it.
+    // The value of a variable may include the offset.
     if word.is_quoted
         && let Some(at) = text.find(['+', '-'])
         && let name = text[..at].trim_end()
@@ -285,14 +284,13 @@ pub(crate) fn priority_of(word: &Symbol, family: Family, hook: &str) -> Result<i
             true => base + offset,
             false => base - offset,
         };
-        return i32::try_from(sum)
-            .map_err(|_| Fault::new(word.place, "no priority is as far from 0"));
+        return i32::try_from(sum).map_err(|_| Fault::new(word.place, "priority is out of range"));
     }
-    let fault = Fault::new(word.place, format!("`{}` is no priority", shown(text)))
+    let fault = Fault::new(word.place, format!("unknown priority `{}`", shown(text)))
         .expecting(known.iter().map(|(name, _)| *name).chain(["a number"]));
     let glued = known.iter().find_map(|(name, _)| {
         let offset = text.strip_prefix(name)?.strip_prefix('-')?;
-        Some(format!("with blanks: {name} - {}", shown(offset)))
+        Some(format!("write it with spaces: {name} - {}", shown(offset)))
     });
     Err(match glued {
         Some(glued) => fault.with_hint(glued),

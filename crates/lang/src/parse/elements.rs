@@ -1,7 +1,7 @@
-//! Elements of a set with a name: what a text may have millions of.
+//! Elements of named sets, of which a text may have millions.
 //!
-//! Those that are constants of digits (`10.0.0.1`, `2001:db8::/32 . 80 : 192.0.2.1`) are left where they stand in the
-//! text: it is looked at once to see that they are such, and again each time that they are asked for.
+//! Numeric constants (`10.0.0.1`, `2001:db8::/32 . 80 : 192.0.2.1`) are not stored as syntax trees. The text is
+//! scanned once to check them, and again on each iteration.
 
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
@@ -11,7 +11,7 @@ use super::lexer::{Kind, is_link_address};
 use super::parser::{Parser, parse_number};
 use crate::syntax::{Element, Expr, Place, Symbol};
 
-/// Elements of a set, in the order in which they were said.
+/// Elements of a set, in source order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct ElementList(Vec<Piece>);
 
@@ -30,7 +30,7 @@ impl ElementList {
         self.0.append(&mut more.0);
     }
 
-    /// How many there are.
+    /// Number of elements.
     pub(crate) fn len(&self) -> usize {
         let count = |piece: &Piece| match piece {
             Piece::One(_) => 1,
@@ -57,11 +57,11 @@ impl FromIterator<Element> for ElementList {
     }
 }
 
-/// What takes elements as they are read.
+/// Consumer of parsed elements.
 pub(super) trait TakesElements {
     fn take(&mut self, element: Element);
 
-    /// Takes those that stand here, if they need not be read; the parser goes behind the last one.
+    /// Consumes elements at the current token that need no parsing, and moves the parser behind them.
     fn take_run(&mut self, _: &mut Parser<'_>) -> bool {
         false
     }
@@ -89,17 +89,17 @@ impl TakesElements for ElementList {
     }
 }
 
-/// Elements that are left where they stand.
+/// Consecutive elements that stay in the source text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Run {
     text: Arc<str>,
-    /// From the first one to the end of the last one.
+    /// From the start of the first to the end of the last element.
     place: Place,
     count: usize,
 }
 
 impl Run {
-    /// Those that begin here, if any do.
+    /// Returns the elements that start here, if there are any.
     pub(super) fn at(text: &Arc<str>, source: u32, start: u32) -> Option<Self> {
         let mut scanner = Scanner::new(text, start);
         let (mut count, mut end) = (0, start);
@@ -141,7 +141,7 @@ impl Run {
     }
 }
 
-/// The parts of a key or of data.
+/// Joins the fields of a key or of data.
 fn whole(mut parts: Vec<Expr>) -> Option<Expr> {
     match parts.len() {
         0 | 1 => parts.pop(),
@@ -149,14 +149,14 @@ fn whole(mut parts: Vec<Expr>) -> Option<Expr> {
     }
 }
 
-/// Where characters begin, and where they end.
+/// Byte offsets of start and end.
 type Span = (u32, u32);
 
-/// A constant of digits.
+/// Numeric constant.
 #[derive(Debug, Clone, Copy)]
 enum Constant {
     Value(Span),
-    /// A value, and how many of its bits count.
+    /// Value and prefix length.
     Prefix(Span, u32),
     Range(Span, Span),
 }
@@ -181,7 +181,7 @@ impl Constant {
     }
 }
 
-/// Goes over constants of digits with what may stand between them.
+/// Scanner for numeric constants and the separators between them.
 struct Scanner<'t> {
     text: &'t str,
     at: usize,
@@ -209,7 +209,7 @@ impl<'t> Scanner<'t> {
         self.skip(|byte| matches!(byte, b' ' | b'\t'));
     }
 
-    /// Goes past a sign that stands between blanks.
+    /// Skips a sign surrounded by blanks.
     fn sign(&mut self, sign: u8) -> bool {
         let start = self.at;
         self.skip_blanks();
@@ -224,7 +224,7 @@ impl<'t> Scanner<'t> {
         false
     }
 
-    /// A key, perhaps with data; the constants of both, and whether they are of the data.
+    /// Scans a key and optional data. Passes each constant to `take`, with `true` if it belongs to the data.
     fn element(&mut self, mut take: impl FnMut(bool, Constant)) -> Option<()> {
         self.value(|constant| take(false, constant))?;
         if self.sign(b':') {
@@ -233,7 +233,7 @@ impl<'t> Scanner<'t> {
         Some(())
     }
 
-    /// Constants with dots between them.
+    /// Scans constants separated by dots.
     fn value(&mut self, mut take: impl FnMut(Constant)) -> Option<()> {
         take(self.constant()?);
         while self.sign(b'.') {
@@ -259,7 +259,7 @@ impl<'t> Scanner<'t> {
             }
             _ => Constant::Value(first),
         };
-        // What goes on here is not of digits alone.
+        // Anything else is not a numeric constant.
         matches!(
             self.byte(),
             None | Some(b' ' | b'\t' | b'\r' | b'\n' | b',' | b'}')
@@ -267,7 +267,7 @@ impl<'t> Scanner<'t> {
         .then_some(constant)
     }
 
-    /// A number, or an address.
+    /// Scans a number or an address.
     fn digits(&mut self) -> Option<Span> {
         let start = self.at;
         let is_number = self.byte().is_some_and(|byte| byte.is_ascii_digit());
@@ -285,7 +285,7 @@ impl<'t> Scanner<'t> {
         Some((start as u32, self.at as u32)) // texts are shorter than 4 GiB
     }
 
-    /// Whether another element may follow, or none.
+    /// Whether a comma or closing brace follows.
     fn is_between(&self) -> bool {
         let mut ahead = Self { ..*self };
         ahead.skip(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
@@ -305,7 +305,7 @@ impl<'t> Scanner<'t> {
 }
 
 impl Parser<'_> {
-    /// The elements that begin with the current token and are left where they stand; the parser goes behind the last one.
+    /// Returns the elements from the current token on that need no parsing, and moves the parser behind them.
     fn run(&mut self) -> Option<Run> {
         if self.current.kind != Kind::Word || !self.is_alone() {
             return None;
@@ -329,7 +329,7 @@ mod tests {
     use super::super::{Kept, NoIncludes, Source};
     use super::*;
 
-    /// What stands in braces, and the token behind it.
+    /// Returns the elements in braces, and the token behind them.
     fn read<T: TakesElements>(text: &str, mut taken: T) -> Result<(T, Token), Fault> {
         let mut parser = Parser::behind(&Kept::default(), &NoIncludes);
         parser.open(vec![Source::new("test", text)], Place::default())?;
@@ -339,7 +339,7 @@ mod tests {
         Ok((taken, parser.current))
     }
 
-    /// Whether elements are the same where they are left in the text and where each is read; how many were left there.
+    /// Checks that scanned and parsed elements are equal; returns the number of scanned ones.
     fn compare(text: &str) -> usize {
         let left = read(text, ElementList::default());
         let each = read(text, Vec::new());
@@ -377,7 +377,7 @@ mod tests {
                 5,
             ),
             ("{ 02:00:00:00:00:01, FF:ff:ff:ff:ff:ff }", 2),
-            // Up to what is more than digits, and behind it.
+            // Stops at the first non-numeric element and continues behind it.
             ("{ 1, 2, ssh, 3, 4 }", 4),
             ("{ 1, 2 timeout 5s, 3 }", 2),
             ("{ 1, 2 : accept, 3 }", 2),

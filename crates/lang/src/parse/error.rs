@@ -1,4 +1,4 @@
-//! What is wrong with a text, where, and what was meant.
+//! Errors in a text, with location and suggestions.
 
 use std::fmt;
 
@@ -7,18 +7,17 @@ use crate::syntax::Place;
 use chainwright::Errno;
 use chainwright::internal::nearest;
 
-/// How many characters of a line are shown.
+/// Maximum length of an excerpt, in characters.
 const WIDEST: usize = 160;
-/// How many of the words that might have stood there are given.
+/// Maximum number of expected words in a message.
 const MANY: usize = 24;
 
-/// What is wrong with a text in nft's language.
+/// Error in a text in nft's language.
 ///
-/// It displays where that is, the line itself with the place underlined, what was expected there and the likely
-/// spelling:
+/// `Display` prints the location, the line with the location underlined, the expected words and the likely spelling:
 ///
 /// ```text
-/// rules.nft:3:9: `dprot` is no field of tcp
+/// rules.nft:3:9: unknown tcp field `dprot`
 ///     tcp dprot 22 accept
 ///         ^^^^^
 /// expected: sport, dport, sequence, ackseq, doff, reserved, flags, window, checksum, urgptr, option
@@ -27,54 +26,54 @@ const MANY: usize = 24;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
-    /// What the text is called: a file's path, or what the caller named it.
+    /// Name of the text: a file's path, or the name that the caller passed.
     pub source: String,
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: usize,
-    /// The place in the line, in characters from 1.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// Error message.
     pub message: String,
-    /// What might have stood there.
+    /// Words that would be valid at the location.
     pub expected: Vec<String>,
-    /// What might have been meant, or what to do.
+    /// Suggested spelling or action.
     pub hint: Option<String>,
     excerpt: Box<Excerpt>,
 }
 
-/// What kind of error it is.
+/// Kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// The text itself is wrong.
+    /// The text is invalid.
     Text,
-    /// What it names does not exist.
+    /// The text refers to a missing object.
     Missing,
-    /// The kernel refused it with this number.
+    /// The kernel rejected the operation with this error number.
     Refused(Errno),
 }
 
-/// An [`Error`] as [`as_nft`](Error::as_nft) shows it.
+/// An [`Error`] in the format of [`as_nft`](Error::as_nft).
 struct AsNft<'e>(&'e Error);
 
 impl Error {
-    /// The error as the program `nft` prints it, and then what [`Error`] says beside that. The first line is nft's own, which
-    /// programs look for:
+    /// Formats the error like the program `nft`, followed by the additional information of [`Error`]. Programs that
+    /// parse nft's output look for the first line:
     ///
     /// | error | first line |
     /// |---|---|
-    /// | what the text names does not exist | `Error: No such file or directory` |
-    /// | the kernel refused it | `Error: Could not process rule: ` and glibc's text for the number |
-    /// | the text is wrong | `Error: ` and the [message](Self::message) |
+    /// | the text refers to a missing object | `Error: No such file or directory` |
+    /// | the kernel rejected the operation | `Error: Could not process rule: ` and glibc's text for the number |
+    /// | the text is invalid | `Error: ` and the [message](Self::message) |
     ///
-    /// The place stands before it (`rules.nft:3:9-13: `), but not for a [source](Self::source) whose name begins with `<`,
-    /// such as `<command line>`. The line and the underlined place follow.
+    /// The location (`rules.nft:3:9-13: `) precedes it, unless the [source](Self::source)'s name begins with `<`, as
+    /// in `<command line>`. The line and the underlined location follow.
     ///
     /// ```
     /// use chainwright_lang::Script;
     ///
     /// let error = Script::parse("<command line>", "add rule ip t c tcp dprot 22").unwrap_err();
     /// let text = error.as_nft().to_string();
-    /// assert!(text.starts_with("Error: `dprot` is no field of tcp\nadd rule ip t c tcp dprot 22\n"));
+    /// assert!(text.starts_with("Error: unknown tcp field `dprot`\nadd rule ip t c tcp dprot 22\n"));
     /// ```
     #[must_use]
     pub fn as_nft(&self) -> impl fmt::Display {
@@ -86,13 +85,13 @@ impl Error {
         self
     }
 
-    /// The line, and the place in it underlined.
+    /// Writes the line with the location underlined.
     fn excerpt(&self, f: &mut fmt::Formatter<'_>, indent: &str) -> fmt::Result {
         let Excerpt {
             text, from, length, ..
         } = &*self.excerpt;
         write!(f, "\n{indent}{text}\n{indent}")?;
-        // Tabs stay tabs, so that what is under a character stays under it.
+        // Keeps tabs, so that the underline is aligned.
         for c in text.chars().take(*from) {
             f.write_str(if c == '\t' { "\t" } else { " " })?;
         }
@@ -102,7 +101,7 @@ impl Error {
         Ok(())
     }
 
-    /// What might have stood there, and what to do.
+    /// Writes the expected words and the hint.
     fn advice(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.expected.is_empty() {
             let expected = self.expected.iter().map(|word| match is_sign(word) {
@@ -142,13 +141,13 @@ impl fmt::Display for AsNft<'_> {
     }
 }
 
-/// The line as it is shown, and what of it is underlined: how many characters from which on, counted from 0.
+/// Excerpt of the line, and the position and length of the underlined part in characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Excerpt {
     text: String,
     from: usize,
     length: usize,
-    /// What kind of error it is; it stands here to keep the error small.
+    /// Kind of the error; stored here to keep `Error` small.
     cause: Cause,
 }
 
@@ -167,12 +166,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Whether it has no letter and no digit.
+/// Whether it contains no letters or digits.
 fn is_sign(word: &str) -> bool {
     !word.contains(|c: char| c.is_alphanumeric())
 }
 
-/// A character as one that does nothing to a terminal, or its escape.
+/// Returns a character, or its escape if it could affect a terminal.
 fn harmless(c: char) -> impl Iterator<Item = char> {
     let is_harmful = c != '\t' && (c.is_control() || is_invisible(c));
     let escape = is_harmful.then(|| c.escape_unicode());
@@ -184,12 +183,12 @@ fn harmless_text(text: &str) -> String {
     text.chars().flat_map(harmless).collect()
 }
 
-/// Whether a character changes the direction of those beside it, or is nothing to be seen.
+/// Whether a character is invisible or changes the text direction.
 const fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// What of a text is repeated in a message.
+/// Shortens a text for a message.
 pub(crate) fn shown(text: &str) -> String {
     const LONGEST: usize = 40;
     let mut shown: String = text.chars().take(LONGEST).flat_map(harmless).collect();
@@ -199,7 +198,7 @@ pub(crate) fn shown(text: &str) -> String {
     shown
 }
 
-/// What is wrong at a place: an [`Error`] once the texts are at hand.
+/// Error at a location; becomes an [`Error`] with the source texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault(Box<Inner>);
 
@@ -223,14 +222,14 @@ impl Fault {
         }))
     }
 
-    /// What the text names does not exist.
+    /// Creates an error about a missing object.
     pub(crate) fn missing(place: Place, message: impl Into<String>) -> Self {
         let mut fault = Self::new(place, message);
         fault.0.cause = Cause::Missing;
         fault
     }
 
-    /// Says what might have stood there.
+    /// Adds expected words.
     pub(crate) fn expecting<W: AsRef<str>>(mut self, words: impl IntoIterator<Item = W>) -> Self {
         let words = words.into_iter().map(|word| word.as_ref().to_owned());
         self.0.expected.extend(words);
@@ -242,7 +241,7 @@ impl Fault {
         self
     }
 
-    /// Says what is near to this word among those that might have stood there.
+    /// Adds a hint with the expected word that is most similar to this one.
     pub(crate) fn nearest_to(mut self, word: &str) -> Self {
         let expected = self.0.expected.iter().map(String::as_str);
         let expected = expected.filter(|word| !is_sign(word));
@@ -254,7 +253,7 @@ impl Fault {
         self
     }
 
-    /// With the line that it is in.
+    /// Adds the source line.
     pub(crate) fn explain(self, sources: &Sources) -> Error {
         let Inner {
             place,
@@ -268,7 +267,7 @@ impl Fault {
         let before = harmless_text(before);
         let before_it = before.chars().count();
         let length = marked.chars().flat_map(harmless).count();
-        // Of a long line what is near.
+        // Only the part of a long line near the location.
         let (skipped, first) = match before_it >= WIDEST / 2 {
             true => ("…", before_it + 1 - WIDEST / 2),
             false => ("", 0),

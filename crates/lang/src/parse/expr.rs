@@ -1,4 +1,4 @@
-//! Expressions: what has a value.
+//! Parses expressions.
 
 use super::elements::TakesElements;
 use super::error::{Fault, shown};
@@ -6,33 +6,33 @@ use super::lexer::Kind;
 use super::parser::Parser;
 use crate::syntax::{Element, Expr, Operator, Statement, Target, Verdict};
 
-/// How many operations may stand in one another.
+/// Maximum number of chained operators or map lookups.
 const LONGEST_CHAIN: usize = 128;
 
-/// What an expression may be.
+/// Kind of expression that is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
-    /// What is looked at: fields of the packet and the like.
+    /// Selectors, as on the left side of a match.
     Left,
-    /// What that is compared with: constants.
+    /// Constants, as on the right side of a match.
     Right,
     /// Either.
     Any,
 }
 
 impl Parser<'_> {
-    /// What is looked at: a field or several, with operations.
+    /// Parses selectors with operators.
     pub(super) fn left(&mut self) -> Result<Expr, Fault> {
         self.concat(Side::Left)
     }
 
-    /// Any value that a statement takes, with the maps that it is looked up in; sets are none.
+    /// Parses any value of a statement, including map lookups but not sets.
     pub(super) fn any(&mut self) -> Result<Expr, Fault> {
         let key = self.concat(Side::Any)?;
         self.mapped(key)
     }
 
-    /// What a map has for a key, if one is behind it.
+    /// Parses map lookups behind a key, if there are any.
     pub(super) fn mapped(&mut self, key: Expr) -> Result<Expr, Fault> {
         let mut key = key;
         let mut depth = 0;
@@ -48,7 +48,7 @@ impl Parser<'_> {
         Ok(key)
     }
 
-    /// A map behind `map` or `vmap`: in braces, or by its name.
+    /// Parses the map behind `map` or `vmap`: in braces or by name.
     pub(super) fn map(&mut self) -> Result<Expr, Fault> {
         if self.at_sign("{") {
             return self.set(Side::Right, false);
@@ -68,7 +68,7 @@ impl Parser<'_> {
         self.name_text("a set")
     }
 
-    /// What a field is compared with: a set, a value, a range, several flags, flags of others.
+    /// Parses the right side of a match: a set, a value, a range, flags, flags with a mask.
     pub(super) fn right(&mut self) -> Result<Expr, Fault> {
         if self.at_sign("{") {
             return self.set(Side::Right, false);
@@ -86,7 +86,7 @@ impl Parser<'_> {
         Ok(first)
     }
 
-    /// `a,b,c` of which the first is read.
+    /// Parses the rest of a list `a,b,c` behind the first flag.
     pub(super) fn flags(&mut self, first: Expr) -> Result<Expr, Fault> {
         if !self.at_sign(",") {
             return Ok(first);
@@ -99,7 +99,7 @@ impl Parser<'_> {
         Ok(Expr::Flags(flags))
     }
 
-    /// Values with dots between them.
+    /// Parses a concatenation.
     pub(super) fn concat(&mut self, side: Side) -> Result<Expr, Fault> {
         let first = self.limits(side)?;
         if !self.at_sign(".") {
@@ -112,7 +112,7 @@ impl Parser<'_> {
         Ok(Expr::Concat(parts))
     }
 
-    /// A value, a range or a prefix.
+    /// Parses a value, a range or a prefix.
     fn limits(&mut self, side: Side) -> Result<Expr, Fault> {
         let value = self.operation(side, 0)?;
         if side == Side::Left || !is_constant(&value) {
@@ -125,13 +125,13 @@ impl Parser<'_> {
         let is_length = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
         if self.at_sign("/") && self.next_if_word().is_some_and(|word| is_length(&word)) {
             self.advance();
-            let bits: u32 = self.number("the length of a prefix in bits")?;
+            let bits: u32 = self.number("a prefix length")?;
             return Ok(Expr::Prefix(Box::new(value), bits));
         }
         Ok(value)
     }
 
-    /// The operator that is looked at.
+    /// Returns the operator at the current token.
     fn operator(&self) -> Option<Operator> {
         Some(match self.current.kind {
             Kind::Sign("&") => Operator::And,
@@ -151,7 +151,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Operations that bind at least so tight.
+    /// Parses operators with at least this precedence.
     fn operation(&mut self, side: Side, tightest: u8) -> Result<Expr, Fault> {
         let mut left = self.operand(side)?;
         let mut length = 0;
@@ -174,7 +174,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// A single value.
+    /// Parses a single value.
     fn operand(&mut self, side: Side) -> Result<Expr, Fault> {
         match self.current.kind {
             Kind::Sign("(") => {
@@ -198,8 +198,9 @@ impl Parser<'_> {
                     _ => Err(self.unknown_selector()),
                 }
             }
-            Kind::Sign("{") => Err(Fault::new(self.current.place, "a set does not belong here")
-                .with_hint("sets stand behind what is compared with them: tcp dport { 22, 80 }")),
+            Kind::Sign("{") => Err(Fault::new(self.current.place, "unexpected set").with_hint(
+                "a set follows the expression it is compared with: tcp dport { 22, 80 }",
+            )),
             _ => Err(self.unexpected(match side {
                 Side::Left => ["an expression like tcp dport"],
                 Side::Right => ["a value"],
@@ -208,7 +209,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An address of IPv6 that a port may be behind.
+    /// Parses an IPv6 address in brackets, which a port may follow.
     fn bracketed(&mut self) -> Result<Expr, Fault> {
         self.expect_sign("[")?;
         if !self.is_word() {
@@ -243,7 +244,7 @@ impl Parser<'_> {
         self.variables.value(&name, self.since(start))
     }
 
-    /// Values in braces; only where a set may have none they may be missing.
+    /// Parses a set in braces.
     pub(super) fn set(&mut self, side: Side, may_be_empty: bool) -> Result<Expr, Fault> {
         let start = self.current.place;
         self.expect_sign("{")?;
@@ -252,13 +253,13 @@ impl Parser<'_> {
         if elements.is_empty() && !may_be_empty {
             return Err(Fault::new(
                 self.since(start),
-                "a set in a rule has elements",
+                "an anonymous set needs at least one element",
             ));
         }
         Ok(Expr::Set(elements))
     }
 
-    /// Elements up to the brace that ends them.
+    /// Parses elements up to the closing brace.
     pub(super) fn elements(
         &mut self,
         side: Side,
@@ -271,7 +272,7 @@ impl Parser<'_> {
             }
             if !taken.take_run(self) {
                 match self.element(side)? {
-                    // A set in a set is its elements.
+                    // The elements of a nested set are added to the outer one.
                     Element {
                         key: Some(Expr::Set(inner)),
                         ..
@@ -289,7 +290,7 @@ impl Parser<'_> {
         }
     }
 
-    /// One element: a key, what is kept with it, and what a map has for it.
+    /// Parses an element: key, options and data.
     fn element(&mut self, side: Side) -> Result<Element, Fault> {
         let start = self.current.place;
         let key = match self.current.kind {
@@ -315,13 +316,13 @@ impl Parser<'_> {
             || element.expires.is_some()
             || element.comment.is_some();
         if matches!(element.key, Some(Expr::Set(_))) && has_more {
-            let message = "a set in a set has nothing of its own";
+            let message = "a nested set cannot have data, statements, a timeout or a comment";
             return Err(Fault::new(self.since(start), message));
         }
         Ok(element)
     }
 
-    /// What is kept with an element.
+    /// Parses the options of an element.
     fn element_options(&mut self, element: &mut Element) -> Result<(), Fault> {
         loop {
             if self.eat("timeout") {
@@ -341,11 +342,11 @@ impl Parser<'_> {
         }
     }
 
-    /// What a map has for a key.
+    /// Parses the data of a map element.
     fn data(&mut self, side: Side) -> Result<Expr, Fault> {
         match self.verdict()? {
             Some(Verdict::Jump(Target::Rules(_)) | Verdict::Goto(Target::Rules(_))) => {
-                let message = "a map leads to chains that have a name";
+                let message = "a verdict map can only jump to named chains";
                 Err(Fault::new(self.current.place, message))
             }
             Some(verdict) => Ok(Expr::Verdict(verdict)),
@@ -356,7 +357,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A verdict, if one is here.
+    /// Parses a verdict, if there is one.
     pub(super) fn verdict(&mut self) -> Result<Option<Verdict>, Fault> {
         const WORDS: [&str; 7] = [
             "accept", "drop", "continue", "break", "return", "jump", "goto",
@@ -373,7 +374,7 @@ impl Parser<'_> {
         }))
     }
 
-    /// Where a jump leads to.
+    /// Parses the target of a jump or goto.
     fn target(&mut self) -> Result<Target, Fault> {
         if self.at_sign("{") {
             return self.bound_rules().map(Target::Rules);
@@ -384,14 +385,14 @@ impl Parser<'_> {
                 Expr::Symbol(symbol) => Ok(Target::Chain(symbol.text.into())),
                 _ => Err(Fault::new(
                     self.since(start),
-                    "this variable is not the name of a chain",
+                    "this variable is not a chain name",
                 )),
             };
         }
         self.name_text("a chain").map(Target::Chain)
     }
 
-    /// The value of a variable: what may stand on the right of a comparison.
+    /// Parses the value of a variable: anything allowed on the right side of a match.
     pub(super) fn initial(&mut self) -> Result<Expr, Fault> {
         if self.at_sign("{") {
             return self.set(Side::Right, true);
@@ -403,7 +404,7 @@ impl Parser<'_> {
         self.flags(first)
     }
 
-    /// A constant that only one word can be: its characters, also where a variable has them.
+    /// Parses a constant that consists of one word, or a variable with such a constant.
     pub(super) fn constant(&mut self, what: &str) -> Result<crate::syntax::Symbol, Fault> {
         let start = self.current.place;
         if self.at_sign("$") {
@@ -424,7 +425,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a comparison begins here that is spelled out.
+    /// Parses an explicit relational operator, if there is one.
     pub(super) fn relation(&mut self) -> Option<crate::syntax::Relation> {
         use crate::syntax::Relation;
         let relation = match self.current.kind {
@@ -451,7 +452,7 @@ impl Parser<'_> {
         Some(relation)
     }
 
-    /// A comparison, an assignment or a map of verdicts: what begins with an expression.
+    /// Parses a statement that begins with an expression: a match, an assignment or a verdict map.
     pub(super) fn comparison(&mut self) -> Result<Statement, Fault> {
         let start = self.current.place;
         let left = self.left()?;
@@ -465,7 +466,7 @@ impl Parser<'_> {
         }
         let relation = self.relation();
         if relation.is_none() && self.at_end() {
-            let message = "this is compared with nothing";
+            let message = "missing comparison";
             return Err(Fault::new(self.since(start), message).expecting([
                 "a value", "==", "!=", "<", ">", "set", "map", "vmap", "{", "@",
             ]));
@@ -485,7 +486,7 @@ impl Parser<'_> {
         let statements = super::statement::WORDS.iter().copied();
         let known = statements.chain(super::selector::words());
         let near = chainwright::internal::nearest(word.as_bytes(), known);
-        let message = format!("`{}` begins no statement and no expression", shown(word));
+        let message = format!("unknown statement or expression `{}`", shown(word));
         let fault = Fault::new(self.current.place, message);
         match near {
             Some(near) => fault.with_hint(format!("did you mean `{near}`?")),
@@ -497,7 +498,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether nothing of it is looked at.
+/// Whether the expression only consists of constants.
 fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Symbol(_) => true,
@@ -506,7 +507,7 @@ fn is_constant(expr: &Expr) -> bool {
     }
 }
 
-/// A route that is only asked for, where that is what it is compared with.
+/// Converts a `fib` expression that is compared with `exists` or `missing` to a test of existence.
 pub(crate) fn asked_for_presence(left: Expr, right: &Expr) -> Expr {
     use chainwright::nft::expr::{FibFlags, FibResult};
     let is_answer = |expr: &Expr| match expr {

@@ -1,4 +1,4 @@
-//! Flowtables.
+//! Parses flowtables.
 
 use super::error::Fault;
 use super::parser::Parser;
@@ -9,7 +9,7 @@ use crate::syntax::Place;
 use chainwright::nft::{Devices, Family, Flowtable, FlowtableFlags};
 
 impl Parser<'_> {
-    /// A flowtable, of which the word is read.
+    /// Parses a flowtable, behind the keyword.
     pub(super) fn flowtable(
         &mut self,
         verb: Verb,
@@ -26,7 +26,7 @@ impl Parser<'_> {
         }
         let mut flowtable = match (priority, devices) {
             (None, None) => Flowtable::named(at.family, at.table.clone(), name),
-            // What is deleted is the flowtable itself where no devices are named.
+            // Without devices, the flowtable itself is deleted.
             (_, None) if matches!(verb, Verb::Delete | Verb::Destroy) => {
                 Flowtable::named(at.family, at.table.clone(), name)
             }

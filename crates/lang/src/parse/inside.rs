@@ -1,4 +1,4 @@
-//! What is inside of tunnels, and fields of their own headers.
+//! Parses tunnel headers and inner packets.
 
 use super::error::Fault;
 use super::known::{field_names, field_of};
@@ -7,7 +7,7 @@ use crate::syntax::{Expr, Payload};
 use crate::tunnels::Tunnel;
 use chainwright::nft::expr::PayloadBase;
 
-/// What can stand behind the name of a tunnel.
+/// Words that may follow the name of a tunnel.
 fn words_inside(tunnel: &'static Tunnel) -> impl Iterator<Item = &'static str> {
     let others = tunnel.protocols().filter(|other| *other != tunnel.own);
     field_names(tunnel.own).chain(others.map(|other| other.name))
@@ -18,7 +18,7 @@ pub(super) fn is_inside(tunnel: &'static Tunnel, word: &str) -> bool {
 }
 
 impl Parser<'_> {
-    /// A field of a tunnel's own header, or of the packet inside of it.
+    /// Parses a field of a tunnel's header or of the inner packet.
     pub(super) fn in_tunnel(&mut self, tunnel: &'static Tunnel) -> Result<Expr, Fault> {
         let word = match self.is_word() {
             true => self.word().to_owned(),
@@ -32,11 +32,11 @@ impl Parser<'_> {
                 _ => field_of(tunnel.own, index),
             }));
         }
-        // Its own fields need no other word before them.
+        // The tunnel's own fields were handled above.
         let found = tunnel.protocol(&word).filter(|found| *found != tunnel.own);
         let Some(protocol) = found else {
             return Err(self.unknown(
-                &format!("nothing that {} has", tunnel.name()),
+                &format!("{} field or protocol", tunnel.name()),
                 words_inside(tunnel),
             ));
         };
@@ -48,7 +48,7 @@ impl Parser<'_> {
                 ..payload
             })),
             _ => {
-                let message = "options and chunks inside a tunnel cannot be looked at";
+                let message = "options and chunks inside a tunnel cannot be matched";
                 Err(Fault::new(self.since(start), message))
             }
         }

@@ -1,4 +1,4 @@
-//! What there is to be looked at, by its names: for text and for JSON.
+//! Selectors by name, for text and JSON.
 
 use super::error::Fault;
 use crate::headers::{self, Extension, Field, Protocol};
@@ -8,10 +8,10 @@ use crate::types;
 use chainwright::nft::expr::{CtKey, ExthdrOp, FibFlags, FibResult, MetaKey, PayloadBase};
 use chainwright::nft::{DataType, Family};
 
-/// How many keys each kind of them has at most.
+/// Upper bound for key numbers.
 const MOST_KEYS: u32 = 64;
 
-/// All keys of the packet's own data, by their names without `meta`.
+/// All `meta` keys, by their names without `meta`.
 pub(crate) fn meta_names() -> impl Iterator<Item = (&'static str, MetaKey)> {
     (0..MOST_KEYS).map(MetaKey).filter_map(|key| {
         let name = keys::meta(key)?.name;
@@ -19,7 +19,7 @@ pub(crate) fn meta_names() -> impl Iterator<Item = (&'static str, MetaKey)> {
     })
 }
 
-/// The key of the packet's own data that a word is, of which some are called otherwise too.
+/// Returns a `meta` key by its name or alias.
 pub(crate) fn meta_key(word: &str) -> Option<MetaKey> {
     let word = match word {
         "ibriport" => "ibrname",
@@ -31,13 +31,13 @@ pub(crate) fn meta_key(word: &str) -> Option<MetaKey> {
     found.map(|(_, key)| key)
 }
 
-/// All keys of a packet's connection.
+/// All `ct` keys, by name.
 pub(crate) fn ct_names() -> impl Iterator<Item = (&'static str, CtKey)> {
     let keys = (0..MOST_KEYS).map(CtKey);
     keys.filter_map(|key| Some((keys::ct(key, None)?.name, key)))
 }
 
-/// The key of a packet's connection that a word is, of which some are called otherwise too.
+/// Returns a `ct` key by its name or alias.
 pub(crate) fn ct_key(word: &str) -> Option<CtKey> {
     let word = match word {
         "labels" => "label",
@@ -48,7 +48,7 @@ pub(crate) fn ct_key(word: &str) -> Option<CtKey> {
     found.map(|(_, key)| key)
 }
 
-/// Whether each direction of a connection has its own.
+/// Whether the key exists for each direction of a connection.
 pub(crate) const fn needs_direction(key: CtKey) -> bool {
     matches!(
         key,
@@ -56,15 +56,12 @@ pub(crate) const fn needs_direction(key: CtKey) -> bool {
     )
 }
 
-/// That it is not said of which direction something is meant.
+/// Creates the error that a direction is missing.
 pub(crate) fn without_direction(word: &str, place: Place) -> Fault {
-    Fault::new(
-        place,
-        format!("`{word}` is of one direction of a connection"),
-    )
+    Fault::new(place, format!("`{word}` needs a direction"))
 }
 
-/// The version of the addresses that a key is asked for in tables of a family.
+/// IP version of an address key in tables of a family.
 pub(crate) const fn version_in(family: Family, key: CtKey) -> Option<Family> {
     match (key, family) {
         (CtKey::SRC | CtKey::DST, Family::IP | Family::IP6) => Some(family),
@@ -72,12 +69,12 @@ pub(crate) const fn version_in(family: Family, key: CtKey) -> Option<Family> {
     }
 }
 
-/// The names of a protocol's fields, as far as they are one word.
+/// Names of a protocol's fields.
 pub(crate) fn field_names(protocol: &'static Protocol) -> impl Iterator<Item = &'static str> {
     protocol.fields.iter().map(|field| field.name)
 }
 
-/// The protocol of a name.
+/// Returns the protocol of this name.
 pub(crate) fn protocol(name: &str) -> Option<&'static Protocol> {
     headers::PROTOCOLS
         .iter()
@@ -85,26 +82,23 @@ pub(crate) fn protocol(name: &str) -> Option<&'static Protocol> {
         .find(|protocol| protocol.name == name)
 }
 
-/// The port of any protocol that stands at this place.
+/// Returns the transport protocol port at this position.
 pub(crate) fn port_at(offset: u32, bits: u32) -> Option<(&'static Protocol, usize)> {
     let mut fields = headers::TH.fields.iter();
     let index = fields.position(|field| field.offset == offset && field.bits == bits)?;
     Some((&headers::TH, index))
 }
 
-/// So many bits, if a field can have them.
+/// Checks the number of bits of a field.
 pub(crate) fn bits_of_field(bits: u32, place: Place) -> Result<u32, Fault> {
     const MOST: u32 = 2048;
     match bits {
         1..=MOST => Ok(bits),
-        _ => Err(Fault::new(
-            place,
-            format!("a field has from 1 to {MOST} bits"),
-        )),
+        _ => Err(Fault::new(place, format!("a field has 1 to {MOST} bits"))),
     }
 }
 
-/// Bits of the packet by their place; ports are ports, however they are written.
+/// Creates a raw payload expression. Positions of ports become port fields.
 pub(crate) fn raw(base: PayloadBase, offset: u32, bits: u32) -> Payload {
     Payload {
         base,
@@ -118,10 +112,10 @@ pub(crate) fn raw(base: PayloadBase, offset: u32, bits: u32) -> Payload {
     }
 }
 
-/// What the routing tables are asked for.
+/// Results of `fib` expressions.
 pub(crate) const FIB_RESULTS: [&str; 4] = ["oif", "oifname", "type", "check"];
 
-/// What is looked up in the routing tables, for one of these words.
+/// Creates the `fib` expression for one of these results.
 pub(crate) fn fib_of(flags: FibFlags, result: &str) -> Expr {
     match result {
         "oif" => Expr::Fib(flags, FibResult::OIF),
@@ -131,7 +125,7 @@ pub(crate) fn fib_of(flags: FibFlags, result: &str) -> Expr {
     }
 }
 
-/// The field of a protocol that has this number among them.
+/// Returns a field of a protocol by index.
 pub(crate) fn field_of(protocol: &'static Protocol, index: usize) -> Payload {
     let field = &protocol.fields[index];
     Payload {
@@ -143,7 +137,7 @@ pub(crate) fn field_of(protocol: &'static Protocol, index: usize) -> Payload {
     }
 }
 
-/// An option of TCP by its number and a place in it.
+/// Creates a raw TCP option expression.
 pub(crate) fn raw_option(number: u8, offset: u32, bits: u32) -> OptionField {
     let named = headers::extension(ExthdrOp::TCPOPT, number, offset, bits);
     OptionField {
@@ -155,14 +149,14 @@ pub(crate) fn raw_option(number: u8, offset: u32, bits: u32) -> OptionField {
     }
 }
 
-/// The options, headers or chunks of a kind.
+/// All options, extension headers or chunks of a kind.
 pub(crate) fn extensions(kind: ExthdrOp) -> impl Iterator<Item = &'static Extension> {
     headers::EXTENSIONS
         .iter()
         .filter(move |extension| extension.kind == kind)
 }
 
-/// The option, header or chunk of a name, which some are called otherwise too.
+/// Returns an option, extension header or chunk by its name or alias.
 pub(crate) fn extension(kind: ExthdrOp, name: &str) -> Option<&'static Extension> {
     let name = match (kind, name) {
         (ExthdrOp::TCPOPT, "noop") => "nop",
@@ -174,7 +168,7 @@ pub(crate) fn extension(kind: ExthdrOp, name: &str) -> Option<&'static Extension
     extensions(kind).find(|extension| extension.name == name)
 }
 
-/// A field of an option, a header or a chunk.
+/// Creates an expression for a field of an option, extension header or chunk.
 pub(crate) const fn option_of(extension: &'static Extension, field: &Field) -> Expr {
     Expr::Option(OptionField {
         extension,
@@ -185,7 +179,7 @@ pub(crate) const fn option_of(extension: &'static Extension, field: &Field) -> E
     })
 }
 
-/// The types of values by their names.
+/// All data types, by name.
 pub(crate) fn type_names() -> impl Iterator<Item = (&'static str, DataType)> {
     const MOST: u32 = 64;
     (0..MOST).map(DataType).filter_map(|data_type| {
@@ -194,7 +188,7 @@ pub(crate) fn type_names() -> impl Iterator<Item = (&'static str, DataType)> {
     })
 }
 
-/// Whether an option, a header or a chunk is there.
+/// Creates a test whether an option, extension header or chunk exists.
 pub(crate) fn presence(extension: &'static Extension, number: u8) -> Expr {
     Expr::Option(OptionField {
         extension,

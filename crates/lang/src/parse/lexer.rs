@@ -1,4 +1,4 @@
-//! From characters to words and signs, one at a time.
+//! Splits text into tokens.
 
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -6,42 +6,42 @@ use std::sync::Arc;
 use super::error::{Fault, shown};
 use crate::syntax::Place;
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A word: a name, a number, an address, a time.
+    /// A name, number, address or time.
     Word,
-    /// Characters in quotation marks; its place is that of all of it.
+    /// A quoted string; its location includes the quotation marks.
     Quoted,
     /// `@`, `{`, `!=`, …
     Sign(&'static str),
     Newline,
-    /// The end of all texts.
+    /// End of all texts.
     End,
-    /// What is none of these: see [`Lexer::fault`].
+    /// Invalid token; see [`Lexer::fault`].
     Bad,
 }
 
-/// A word or a sign, and where it stands.
+/// Token with its location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
     pub(super) place: Place,
 }
 
-/// Signs, of which the longer ones stand before what they begin with.
+/// Signs; longer ones precede their prefixes.
 const SIGNS: [&str; 29] = [
     "<<", ">>", "==", "!=", "<=", ">=", "{", "}", "(", ")", "[", "]", ";", ",", ".", ":", "=", "!",
     "<", ">", "&", "|", "^", "@", "$", "*", "+", "-", "/",
 ];
 
-/// Reads one text.
+/// Lexer for one text.
 #[derive(Debug)]
 pub(super) struct Lexer {
     pub(super) source: u32,
     text: Arc<str>,
     at: usize,
-    /// Whether no address is behind the token before: the length of a prefix or a name is, and perhaps a port behind that.
+    /// Whether the next token cannot be an address with colons, because it follows `/`, `@` or `$`.
     is_behind_sign: bool,
 }
 
@@ -49,17 +49,17 @@ const fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphabetic()
 }
 
-/// Whether a word may go on with it.
+/// Whether a word may contain this byte.
 const fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'/')
 }
 
-/// Whether a number or an address of IPv4 may go on with it.
+/// Whether a number or an IPv4 address may contain this byte.
 const fn is_of_number(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.')
 }
 
-/// Whether it may be of an address with colons.
+/// Whether an address with colons may contain this byte.
 const fn is_of_address(byte: u8) -> bool {
     byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.')
 }
@@ -74,7 +74,7 @@ impl Lexer {
         }
     }
 
-    /// Goes on from here, where a word ends.
+    /// Continues at this position, which must be the end of a word.
     pub(super) const fn go_to(&mut self, at: u32) {
         self.at = at as usize;
         self.is_behind_sign = false;
@@ -95,29 +95,29 @@ impl Lexer {
         }
     }
 
-    /// What is wrong with a token that is none.
+    /// Creates the error for an invalid token.
     pub(super) fn fault(token: Token, text: &str) -> Fault {
         let start = token.place.start as usize;
         let found = text.get(start..).unwrap_or_default();
         if found.starts_with('"') {
-            return Fault::new(token.place, "this quotation mark has no second one");
+            return Fault::new(token.place, "unterminated string");
         }
         match found.chars().next() {
-            Some('\'') => Fault::new(token.place, "`'` is no sign of the language")
-                .with_hint("names with blanks and comments stand in `\"`"),
+            Some('\'') => Fault::new(token.place, "unexpected character `'`")
+                .with_hint("quote strings with `\"`"),
             Some(c) if c.is_control() => Fault::new(
                 token.place,
-                format!("the character U+{:04X} is of no word", c as u32),
+                format!("unexpected character U+{:04X}", c as u32),
             ),
             _ => {
                 let end = token.place.end as usize;
                 let what = shown(text.get(start..end).unwrap_or_default());
-                Fault::new(token.place, format!("`{what}` is of no word and no sign"))
+                Fault::new(token.place, format!("unexpected character `{what}`"))
             }
         }
     }
 
-    /// Goes past blanks, comments and continued lines.
+    /// Skips blanks, comments and line continuations.
     fn skip(&mut self) {
         loop {
             match self.byte(self.at) {
@@ -138,7 +138,7 @@ impl Lexer {
         }
     }
 
-    /// The next token; at the end of the text [`Kind::End`], again and again.
+    /// Returns the next token; at the end of the text always [`Kind::End`].
     pub(super) fn next(&mut self) -> Token {
         let token = self.read();
         self.is_behind_sign = matches!(token.kind, Kind::Sign("/" | "@" | "$"));
@@ -194,13 +194,13 @@ impl Lexer {
         start + rest.iter().position(|b| !is_in(*b)).unwrap_or(rest.len())
     }
 
-    /// Letters and what may be between them, at the end perhaps an asterisk.
+    /// Scans a word, including a trailing asterisk.
     fn word(&mut self, start: usize) {
         self.at = start;
         loop {
             self.at = self.run(self.at, is_of_word);
             match self.byte(self.at) {
-                // What stands for itself.
+                // Escaped character.
                 Some(b'\\') if self.byte(self.at + 1).is_some_and(|b| b.is_ascii_graphic()) => {
                     self.at += 2;
                 }
@@ -221,7 +221,7 @@ impl Lexer {
                 self.token(Kind::Quoted, start)
             }
             None => {
-                // What is wrong is where it begins; the rest is not read as something else.
+                // The error is at the start; the rest of the line is skipped.
                 let line = rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
                 self.at = start + 1 + line;
                 self.token(Kind::Bad, start)
@@ -229,9 +229,9 @@ impl Lexer {
         }
     }
 
-    /// The length of an address with colons, if one begins here.
+    /// Length of the address with colons that starts here, if there is one.
     fn address(&self, start: usize) -> Option<usize> {
-        // As long as the longest: a longer run is none, and is not looked through again and again.
+        // Maximum length. Longer runs are invalid; the limit avoids repeated scans of them.
         const LONGEST: usize = 64;
         let bytes = &self.text.as_bytes()[start..];
         let bytes = &bytes[..bytes.len().min(LONGEST)];
@@ -247,7 +247,7 @@ impl Lexer {
             Some(b) => !b.is_ascii_alphanumeric() && *b != b'_',
             None => true,
         };
-        // What is behind a last colon may be another word: `::1:drop`.
+        // The part behind the last colon may be another word: `::1:drop`.
         loop {
             let text = std::str::from_utf8(&bytes[..end]).ok()?;
             if !text.contains(':') {

@@ -1,4 +1,4 @@
-//! From text to commands.
+//! Parses text to commands.
 
 pub(super) mod chain;
 mod elements;

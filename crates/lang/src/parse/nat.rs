@@ -1,4 +1,4 @@
-//! Where packets are sent to instead.
+//! Parses NAT statements.
 
 use super::error::{Fault, shown};
 use super::parser::Parser;
@@ -18,20 +18,20 @@ impl Parser<'_> {
         let mut family = None;
         let mut prefix = false;
         if needs_address {
-            // Without one of these words behind it, it is the beginning of an expression: `snat ip saddr map …`.
+            // Without one of these words it is the start of an expression: `snat ip saddr map …`.
             let is_version = self
                 .next_if_word()
                 .is_some_and(|word| ["to", "prefix", "interval", "addr"].contains(&&*word));
             family = is_version.then(|| self.version()).flatten();
             prefix = self.eat("prefix");
-            // As older versions wrote what is plain from the map.
+            // Older versions of nft printed the types of map data explicitly.
             if !prefix && !self.eat("interval") && self.eat("addr") {
                 self.expect_sign(".")?;
                 self.expect("port")?;
             }
         }
         let (mut address, mut port) = (None, None);
-        // Versions of nft differ in whether they want it before an address; none can do without where there is none.
+        // Some versions of nft require `to` before an address; all require it if there is none.
         if self.eat("to") || (needs_address && !self.at_end()) {
             if needs_address {
                 (address, port) = self.destination()?;
@@ -40,7 +40,7 @@ impl Parser<'_> {
                 port = Some(self.port()?);
             }
         } else if needs_address {
-            return Err(Fault::new(self.since(start), "where to?").expecting(["to"]));
+            return Err(Fault::new(self.since(start), "missing address").expecting(["to"]));
         }
         let flags = self.translation_flags()?;
         Ok(Statement::Translate {
@@ -53,7 +53,7 @@ impl Parser<'_> {
         })
     }
 
-    /// An address or a port or both.
+    /// Parses an address, a port, or both.
     fn destination(&mut self) -> Result<(Option<Expr>, Option<Expr>), Fault> {
         let address = match self.at_sign(":") {
             true => None,
@@ -62,12 +62,12 @@ impl Parser<'_> {
         if !self.eat_sign(":") {
             return Ok((address, None));
         }
-        // It would be read as one word with the port.
+        // nft would read it and the port as one word.
         if let Some(symbol) = address.as_ref().and_then(last_symbol)
             && symbol.text.len() <= 4
             && symbol.text.bytes().all(|b| b.is_ascii_hexdigit())
         {
-            let message = format!("`{}` is no address", shown(&symbol.text));
+            let message = format!("invalid address `{}`", shown(&symbol.text));
             return Err(Fault::new(symbol.place, message));
         }
         let port = Some(self.port()?);
@@ -78,7 +78,7 @@ impl Parser<'_> {
         let port = self.any()?;
         match first_symbol(&port) {
             Some(symbol) if symbol.text.contains(':') && !symbol.is_quoted => {
-                let message = format!("`{}` is no port", shown(&symbol.text));
+                let message = format!("invalid port `{}`", shown(&symbol.text));
                 Err(Fault::new(symbol.place, message))
             }
             _ => Ok(port),
@@ -97,7 +97,7 @@ impl Parser<'_> {
                 flags.push(flag);
             }
         }
-        // In the order in which they are listed.
+        // In listing order.
         flags.sort_unstable_by_key(|flag| FLAGS.iter().position(|known| known == flag));
         Ok(flags)
     }
@@ -115,10 +115,10 @@ impl Parser<'_> {
     }
 }
 
-/// The flags of translations, in the order in which they are listed.
+/// Keywords of NAT flags, in listing order.
 pub(crate) const FLAGS: [&str; 3] = ["random", "fully-random", "persistent"];
 
-/// The constant that an expression begins with, if it begins with one.
+/// Returns the constant that an expression begins with, if any.
 fn first_symbol(expr: &Expr) -> Option<&Symbol> {
     match expr {
         Expr::Symbol(symbol) => Some(symbol),
@@ -131,7 +131,7 @@ fn first_symbol(expr: &Expr) -> Option<&Symbol> {
     }
 }
 
-/// The same of what it ends with.
+/// Returns the constant that an expression ends with, if any.
 fn last_symbol(expr: &Expr) -> Option<&Symbol> {
     match expr {
         Expr::Symbol(symbol) => Some(symbol),

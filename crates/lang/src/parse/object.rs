@@ -1,4 +1,4 @@
-//! Stateful objects.
+//! Parses stateful objects.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use chainwright::nft::stateful::{
 };
 use chainwright::nft::{DataType, Family, Name, ObjectData, StatefulObject};
 
-/// What the entries of an object's block say.
+/// Entries of an object's block.
 #[derive(Default)]
 pub(crate) struct Entries {
     pub(crate) comment: Option<(String, Place)>,
@@ -27,14 +27,14 @@ pub(crate) struct Entries {
     pub(crate) dport: Option<u16>,
     pub(crate) timeout: Option<u32>,
     pub(crate) size: Option<u8>,
-    /// States and seconds.
+    /// States with timeouts in seconds.
     pub(crate) policy: Vec<(String, u32, Place)>,
     pub(crate) context: Option<String>,
     pub(crate) tunnel: TunnelObject<'static>,
 }
 
 impl Parser<'_> {
-    /// A stateful object, of which the type's words are read.
+    /// Parses a stateful object, behind the keywords of its type.
     pub(super) fn stateful_object(
         &mut self,
         verb: Verb,
@@ -48,7 +48,7 @@ impl Parser<'_> {
         if self.at_sign("{") {
             self.block(|this| {
                 this.object_entry(object_type, &mut entries)?;
-                // What is said in one line.
+                // Several entries may share a line.
                 while !this.at_end() {
                     this.object_entry(object_type, &mut entries)?;
                 }
@@ -118,7 +118,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What helpers, timeouts and expectations of connections are made of.
+    /// Parses an entry of a conntrack helper, timeout or expectation.
     fn tracking_entry(&mut self, kind: ObjectType, entries: &mut Entries) -> Result<(), Fault> {
         let (what, known): (_, &[&str]) = match kind {
             ObjectType::CT_HELPER => ("a ct helper", &["type", "protocol", "l3proto", "comment"]),
@@ -149,16 +149,16 @@ impl Parser<'_> {
                 let place = self.current.place;
                 let time = u32::try_from(self.time()?);
                 entries.timeout =
-                    Some(time.map_err(|_| Fault::new(place, "a timeout is at most 49 days"))?);
+                    Some(time.map_err(|_| Fault::new(place, "timeout is longer than 49 days"))?);
             }
-            "size" => entries.size = Some(self.number("how many")?),
+            "size" => entries.size = Some(self.number("a size")?),
             "policy" => self.timeout_policy(entries)?,
             _ => {}
         }
         Ok(())
     }
 
-    /// `policy = { established : 100, close : 4 }`, of which the word is read.
+    /// Parses `policy = { established : 100, close : 4 }`, behind the keyword.
     fn timeout_policy(&mut self, entries: &mut Entries) -> Result<(), Fault> {
         self.expect_sign("=")?;
         self.expect_sign("{")?;
@@ -189,7 +189,7 @@ impl Parser<'_> {
 }
 
 impl Entries {
-    /// The object that says this.
+    /// Creates the object.
     pub(crate) fn object(
         mut self,
         at: &InTable,
@@ -208,9 +208,9 @@ impl Entries {
         }
     }
 
-    /// What an object of this type holds.
+    /// Creates the data of an object.
     fn data(self, object_type: ObjectType, place: Place) -> Result<ObjectData<'static>, Fault> {
-        let missing = |what: &str| Fault::new(place, format!("{what} is missing"));
+        let missing = |what: &str| Fault::new(place, format!("missing {what}"));
         let said = self.statement.as_ref().and_then(instruction);
         Ok(match (object_type, said) {
             (ObjectType::COUNTER, Some(Decoded::Counter(counter))) => Counter::new(
@@ -220,19 +220,17 @@ impl Entries {
             .into(),
             (ObjectType::COUNTER, _) => Counter::new(0, 0).into(),
             (ObjectType::QUOTA, Some(Decoded::Quota(quota))) => quota.into(),
-            (ObjectType::QUOTA, _) => return Err(missing("how many bytes the quota has")),
+            (ObjectType::QUOTA, _) => return Err(missing("quota size")),
             (ObjectType::LIMIT, Some(Decoded::Limit(limit))) => Limit {
                 burst: Some(limit.burst.unwrap_or_default()),
                 ..limit
             }
             .into(),
-            (ObjectType::LIMIT, _) => return Err(missing("the rate of the limit")),
+            (ObjectType::LIMIT, _) => return Err(missing("limit rate")),
             (ObjectType::SYNPROXY, Some(Decoded::Synproxy(synproxy))) => synproxy.into(),
             (ObjectType::SYNPROXY, _) => Synproxy::new(0, 0, SynproxyFlags::empty()).into(),
             (ObjectType::SECMARK, _) => {
-                let context = self
-                    .context
-                    .ok_or_else(|| missing("the security context"))?;
+                let context = self.context.ok_or_else(|| missing("security context"))?;
                 Secmark {
                     context: Some(context.into()),
                     ..Secmark::default()
@@ -240,23 +238,19 @@ impl Entries {
                 .into()
             }
             (ObjectType::TUNNEL, _) => TunnelObject {
-                id: Some(self.tunnel.id.ok_or_else(|| missing("the id"))?),
+                id: Some(self.tunnel.id.ok_or_else(|| missing("id"))?),
                 ..self.tunnel
             }
             .into(),
             (ObjectType::CT_HELPER, _) => CtHelper {
-                helper: Some(
-                    self.helper
-                        .ok_or_else(|| missing("the helper's type"))?
-                        .into(),
-                ),
+                helper: Some(self.helper.ok_or_else(|| missing("helper type"))?.into()),
                 l3proto: self.l3proto,
-                l4proto: Some(self.l4proto.ok_or_else(|| missing("the protocol"))?),
+                l4proto: Some(self.l4proto.ok_or_else(|| missing("protocol"))?),
                 ..CtHelper::default()
             }
             .into(),
             (ObjectType::CT_TIMEOUT, _) => {
-                let l4proto = self.l4proto.ok_or_else(|| missing("the protocol"))?;
+                let l4proto = self.l4proto.ok_or_else(|| missing("protocol"))?;
                 CtTimeout {
                     l3proto: self.l3proto,
                     l4proto: Some(l4proto),
@@ -267,12 +261,12 @@ impl Entries {
             }
             _ => CtExpect {
                 l3proto: self.l3proto,
-                l4proto: Some(self.l4proto.ok_or_else(|| missing("the protocol"))?),
-                dport: Some(self.dport.ok_or_else(|| missing("the port"))?),
+                l4proto: Some(self.l4proto.ok_or_else(|| missing("protocol"))?),
+                dport: Some(self.dport.ok_or_else(|| missing("port"))?),
                 timeout: Some(HostMilliseconds(
-                    self.timeout.ok_or_else(|| missing("the timeout"))?,
+                    self.timeout.ok_or_else(|| missing("timeout"))?,
                 )),
-                size: Some(self.size.ok_or_else(|| missing("the size"))?),
+                size: Some(self.size.ok_or_else(|| missing("size"))?),
                 ..CtExpect::default()
             }
             .into(),
@@ -280,7 +274,7 @@ impl Entries {
     }
 }
 
-/// A protocol above IP, by its name or number.
+/// Parses an IP protocol name or number.
 pub(crate) fn protocol(word: &Symbol) -> Result<u8, Fault> {
     let symbols = types::symbols(DataType::INET_PROTO);
     let found = symbols.iter().find(|(name, _)| **name == *word.text);
@@ -288,14 +282,14 @@ pub(crate) fn protocol(word: &Symbol) -> Result<u8, Fault> {
     let number = number.or_else(|| parse_number(&word.text));
     let number = number.and_then(|number| u8::try_from(number).ok());
     number.ok_or_else(|| {
-        let message = format!("`{}` is no protocol above IP", shown(&word.text));
+        let message = format!("unknown transport protocol `{}`", shown(&word.text));
         Fault::new(word.place, message)
             .expecting(["tcp", "udp", "sctp", "dccp", "icmp", "ipv6-icmp", "gre"])
             .nearest_to(&word.text)
     })
 }
 
-/// The timeouts of all states: those that are not said are nft's, and so not what this machine is set to.
+/// Returns the timeouts of all states. Missing ones are nft's defaults, not this machine's settings.
 fn timeouts(l4proto: u8, said: &[(String, u32, Place)]) -> Result<Timeouts<'static>, Fault> {
     let states = hooks::states(l4proto);
     let usual = states.iter().map(|(_, seconds)| *seconds);
@@ -303,7 +297,7 @@ fn timeouts(l4proto: u8, said: &[(String, u32, Place)]) -> Result<Timeouts<'stat
     for (name, seconds, place) in said {
         let numbered = (1_u16..).zip(states);
         let Some((number, _)) = numbered.into_iter().find(|(_, (state, _))| state == name) else {
-            let message = format!("`{}` is no state of such connections", shown(name));
+            let message = format!("unknown connection state `{}`", shown(name));
             return Err(Fault::new(*place, message)
                 .expecting(states.iter().map(|(state, _)| *state))
                 .nearest_to(name));

@@ -1,4 +1,4 @@
-//! The words of all texts, one behind the other, and what is done with single ones.
+//! Token stream over all source texts, and helpers for single tokens.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,46 +10,46 @@ use super::variables::{Kept, Variables};
 use crate::syntax::{Place, Symbol};
 use chainwright::nft::{Family, Name};
 
-/// How deep braces and parentheses may stand in one another.
+/// Maximum nesting of braces and parentheses.
 const DEEPEST: usize = 32;
-/// How deep texts may include one another.
+/// Maximum nesting of included texts.
 const DEEPEST_INCLUDE: usize = 16;
-/// How long the name of a table, chain, set, … may be.
+/// Maximum length of the name of a table, chain, set, …
 pub(crate) const LONGEST_NAME: usize = 255;
 
-/// A text that is being read, and those that are to be read behind it.
+/// A text being parsed, and the texts to parse after it.
 struct Open {
     lexer: Lexer,
-    /// Whether its last line was ended: it stays open until what is in that was read.
+    /// Whether the end of its last line was returned. The text stays open until that line is parsed.
     is_at_end: bool,
     waiting: VecDeque<u32>,
 }
 
-/// Reads texts.
+/// Parser.
 pub(crate) struct Parser<'i> {
     pub(super) includes: &'i dyn Includes,
     pub(super) sources: Sources,
-    /// The texts that are being read, the innermost last.
+    /// Open texts; the innermost is last.
     open: Vec<Open>,
-    /// The token that is looked at, and the one behind it if that was looked at too.
+    /// Current token, and the next one if it was read already.
     pub(super) current: Token,
     ahead: Option<Token>,
-    /// The text that the current token is in, and which it is.
+    /// Text that contains the current token, and its index.
     text: Arc<str>,
     text_source: u32,
-    /// The token before, and whether it ended a block.
+    /// Previous token, and whether it ended a block.
     before: Place,
     is_behind_block: bool,
     pub(super) variables: Variables,
     depth: usize,
-    /// The family of the table that is being read.
+    /// Family of the current table.
     pub(super) family: Family,
-    /// Whether variables got values or lost them.
+    /// Whether any variable was defined or undefined.
     pub(super) defines: bool,
 }
 
 impl<'i> Parser<'i> {
-    /// One that knows the values of variables that were given before.
+    /// Creates a parser with predefined variables.
     pub(super) fn behind(kept: &Kept, includes: &'i dyn Includes) -> Self {
         let nowhere = Place::default();
         Self {
@@ -72,7 +72,7 @@ impl<'i> Parser<'i> {
         }
     }
 
-    /// Begins to read a text, the first one.
+    /// Starts to parse the first text.
     pub(super) fn begin(&mut self, source: Source) -> Result<(), Fault> {
         let nowhere = Place::default();
         self.open.clear();
@@ -87,11 +87,11 @@ impl<'i> Parser<'i> {
         Ok(())
     }
 
-    /// Reads these texts next, behind the current token, which ends a line.
+    /// Parses these texts next, behind the current token, which must end a line.
     pub(super) fn open(&mut self, sources: Vec<Source>, from: Place) -> Result<(), Fault> {
         debug_assert!(self.ahead.is_none());
         if self.open.len() > DEEPEST_INCLUDE {
-            let message = format!("texts include one another more than {DEEPEST_INCLUDE} deep");
+            let message = format!("includes are nested more than {DEEPEST_INCLUDE} levels deep");
             return Err(Fault::new(from, message));
         }
         let mut waiting = VecDeque::new();
@@ -138,7 +138,7 @@ impl<'i> Parser<'i> {
             if token.kind != Kind::End || is_outermost {
                 return token;
             }
-            // What is included ends a line.
+            // An included text ends with a newline.
             open.is_at_end = true;
             return Token {
                 kind: Kind::Newline,
@@ -147,7 +147,7 @@ impl<'i> Parser<'i> {
         }
     }
 
-    /// Goes to the next token; returns the one that was looked at.
+    /// Advances to the next token; returns the previous one.
     pub(super) fn advance(&mut self) -> Token {
         let token = self.current;
         self.before = token.place;
@@ -163,7 +163,7 @@ impl<'i> Parser<'i> {
         token
     }
 
-    /// Goes behind a place of which the current token is the first one, and nothing behind that was looked at.
+    /// Advances behind a range of text that starts with the current token. The next token must not have been read.
     pub(super) fn go_behind(&mut self, place: Place) {
         if let Some(open) = self.open.last_mut() {
             open.lexer.go_to(place.end);
@@ -172,7 +172,7 @@ impl<'i> Parser<'i> {
         self.before = place;
     }
 
-    /// The token behind the current one.
+    /// Returns the token behind the current one.
     pub(super) fn next(&mut self) -> Token {
         match self.ahead {
             Some(token) => token,
@@ -184,12 +184,12 @@ impl<'i> Parser<'i> {
         }
     }
 
-    /// Whether nothing behind the current token was looked at.
+    /// Whether the token behind the current one has not been read.
     pub(super) const fn is_alone(&self) -> bool {
         self.ahead.is_none()
     }
 
-    /// The characters of the current token, without quotation marks.
+    /// Text of the current token, without quotation marks.
     pub(super) fn word(&self) -> &str {
         let Place { start, end, .. } = self.current.place;
         let (start, end) = (start as usize, end as usize);
@@ -200,7 +200,7 @@ impl<'i> Parser<'i> {
         self.text.get(range).unwrap_or_default()
     }
 
-    /// The characters of the token behind it.
+    /// Text of the next token.
     fn next_word(&mut self) -> String {
         let token = self.next();
         let Place { source, start, end } = token.place;
@@ -210,7 +210,7 @@ impl<'i> Parser<'i> {
             .to_owned()
     }
 
-    /// The same if it is a word.
+    /// Text of the next token if it is a word.
     pub(super) fn next_if_word(&mut self) -> Option<String> {
         (self.next().kind == Kind::Word).then(|| self.next_word())
     }
@@ -228,7 +228,7 @@ impl<'i> Parser<'i> {
         self.is_word() && self.word() == word
     }
 
-    /// Which of these words the current token is.
+    /// Returns which of these words the current token is.
     pub(super) fn at_any<'w>(&self, words: &[&'w str]) -> Option<&'w str> {
         words.iter().copied().find(|word| self.at(word))
     }
@@ -241,7 +241,7 @@ impl<'i> Parser<'i> {
         matches!(self.next().kind, Kind::Sign(found) if found == sign)
     }
 
-    /// Whether this word is here and one of those behind it.
+    /// Whether the current token is `first` and the next one is one of `seconds`.
     pub(super) fn at_two(&mut self, first: &str, seconds: &[&str]) -> bool {
         self.at(first)
             && self
@@ -249,7 +249,7 @@ impl<'i> Parser<'i> {
                 .is_some_and(|word| seconds.contains(&&*word))
     }
 
-    /// Goes past this word if it is there.
+    /// Skips this word if it is the current token.
     pub(super) fn eat(&mut self, word: &str) -> bool {
         let is = self.at(word);
         if is {
@@ -258,7 +258,7 @@ impl<'i> Parser<'i> {
         is
     }
 
-    /// Goes past one of these words, if one is there.
+    /// Skips one of these words if it is the current token.
     pub(super) fn eat_any<'w>(&mut self, words: &[&'w str]) -> Option<&'w str> {
         let found = self.at_any(words)?;
         self.advance();
@@ -287,7 +287,7 @@ impl<'i> Parser<'i> {
         }
     }
 
-    /// Goes past one of these words, which must be there.
+    /// Expects one of these words.
     pub(super) fn one_of<'w>(&mut self, words: &[&'w str]) -> Result<&'w str, Fault> {
         match self.eat_any(words) {
             Some(word) => Ok(word),
@@ -311,22 +311,22 @@ impl<'i> Parser<'i> {
         }
     }
 
-    /// Whether a statement or an entry of a block ends here.
+    /// Whether a statement or a block entry ends here.
     pub(super) fn at_end(&self) -> bool {
         self.at_separator() || self.at_sign("}") || self.current.kind == Kind::End
     }
 
-    /// Whether the token before ended a block.
+    /// Whether the previous token ended a block.
     pub(super) const fn is_behind_block(&self) -> bool {
         self.is_behind_block
     }
 
-    /// Ends the line here, where the text ends.
+    /// Treats the end of the text as the end of a line.
     pub(super) const fn at_line_end(&mut self) {
         self.current.kind = Kind::Newline;
     }
 
-    /// What is behind an entry of a block or behind a command.
+    /// Expects the end of a block entry or command.
     pub(super) fn end(&mut self) -> Result<(), Fault> {
         match self.at_end() {
             true => Ok(()),
@@ -334,21 +334,21 @@ impl<'i> Parser<'i> {
         }
     }
 
-    /// That the current token is none of these.
+    /// Creates the error that the current token is not one of these.
     pub(super) fn unexpected<W: AsRef<str>>(&self, expected: impl IntoIterator<Item = W>) -> Fault {
         let place = self.current.place;
         let (message, word) = match self.current.kind {
             Kind::Bad => return Lexer::fault(self.current, &self.text),
-            Kind::End => ("the text ends too early".to_owned(), None),
-            Kind::Newline => ("the line ends too early".to_owned(), None),
-            Kind::Sign(sign) => (format!("`{sign}` does not belong here"), None),
+            Kind::End => ("unexpected end of input".to_owned(), None),
+            Kind::Newline => ("unexpected end of line".to_owned(), None),
+            Kind::Sign(sign) => (format!("unexpected `{sign}`"), None),
             Kind::Quoted => {
                 let word = shown(self.word());
-                (format!("\"{word}\" does not belong here"), None)
+                (format!("unexpected \"{word}\""), None)
             }
             Kind::Word => {
                 let word = self.word();
-                let message = format!("`{}` does not belong here", shown(word));
+                let message = format!("unexpected `{}`", shown(word));
                 (message, Some(word))
             }
         };
@@ -359,7 +359,7 @@ impl<'i> Parser<'i> {
         }
     }
 
-    /// That the current token is none of the words that something may be called.
+    /// Creates the error that the current token is not a known name.
     pub(super) fn unknown<W: AsRef<str>>(
         &self,
         what: &str,
@@ -369,12 +369,15 @@ impl<'i> Parser<'i> {
             return self.unexpected(known);
         }
         let word = self.word();
-        Fault::new(self.current.place, format!("`{}` is {what}", shown(word)))
-            .expecting(known)
-            .nearest_to(word)
+        Fault::new(
+            self.current.place,
+            format!("unknown {what} `{}`", shown(word)),
+        )
+        .expecting(known)
+        .nearest_to(word)
     }
 
-    /// From this place to the end of the token before the current one.
+    /// Range from this location to the end of the previous token.
     pub(super) fn since(&self, start: Place) -> Place {
         match self.before.source == start.source && self.before.end > start.start {
             true => Place {
@@ -385,7 +388,7 @@ impl<'i> Parser<'i> {
         }
     }
 
-    /// Does it one deeper, if that is not too deep.
+    /// Runs `what` one level deeper; fails at the maximum depth.
     pub(super) fn deeper<T>(
         &mut self,
         what: impl FnOnce(&mut Self) -> Result<T, Fault>,
@@ -400,11 +403,11 @@ impl<'i> Parser<'i> {
     }
 
     pub(super) fn too_deep(&self) -> Fault {
-        let message = "this stands in too many braces, parentheses and operations";
+        let message = "too many nested braces, parentheses and operations";
         Fault::new(self.current.place, message)
     }
 
-    /// A constant as it stands here.
+    /// Parses a constant.
     pub(super) fn symbol(&mut self) -> Symbol {
         let symbol = Symbol {
             text: self.word().into(),
@@ -415,21 +418,21 @@ impl<'i> Parser<'i> {
         symbol
     }
 
-    /// The name of a table, chain, set, …
+    /// Parses the name of a table, chain, set, …
     pub(super) fn name(&mut self, of: &str) -> Result<Name<'static>, Fault> {
         if self.is_quoted() {
             let fault = self.unexpected([format!("the name of {of}")]);
-            return Err(fault.with_hint("names stand without quotation marks"));
+            return Err(fault.with_hint("names are written without quotation marks"));
         }
         if !self.is_word() {
             return Err(self.unexpected([format!("the name of {of}")]));
         }
         if self.word().ends_with('*') {
-            let message = format!("`{}` is no name of {of}", shown(self.word()));
+            let message = format!("`{}` is not a valid name for {of}", shown(self.word()));
             return Err(Fault::new(self.current.place, message));
         }
         if self.word().len() > LONGEST_NAME {
-            let message = format!("a name has at most {LONGEST_NAME} bytes");
+            let message = format!("name is longer than {LONGEST_NAME} bytes");
             return Err(Fault::new(self.current.place, message));
         }
         let name = self.word().to_owned().into();
@@ -437,13 +440,13 @@ impl<'i> Parser<'i> {
         Ok(name)
     }
 
-    /// The same as characters.
+    /// Parses a name as a string.
     pub(super) fn name_text(&mut self, of: &str) -> Result<String, Fault> {
         let name = self.name(of)?;
         Ok(name.to_string())
     }
 
-    /// A comment, a prefix of a log's lines, …: in quotation marks, or one word.
+    /// Parses a quoted string or a single word, for comments, log prefixes, …
     pub(super) fn string(&mut self, what: &str) -> Result<String, Fault> {
         if !(self.is_word() || self.is_quoted()) {
             return Err(self.unexpected([format!("{what} in quotation marks")]));
@@ -453,7 +456,7 @@ impl<'i> Parser<'i> {
         Ok(text)
     }
 
-    /// A number of this type.
+    /// Parses a number of this type.
     pub(super) fn number<N: TryFrom<u64>>(&mut self, what: &str) -> Result<N, Fault> {
         let number = match self.is_word() {
             true => parse_number(self.word()),
@@ -463,7 +466,7 @@ impl<'i> Parser<'i> {
             return Err(match self.is_word() && starts_as_number(self.word()) {
                 true => Fault::new(
                     self.current.place,
-                    format!("`{}` is no number", shown(self.word())),
+                    format!("invalid number `{}`", shown(self.word())),
                 )
                 .expecting([what]),
                 false => self.unexpected([what]),
@@ -476,18 +479,18 @@ impl<'i> Parser<'i> {
             }
             Err(_) => {
                 let largest = (u128::MAX >> (128 - 8 * size_of::<N>())).to_string();
-                let message = format!("{number} is too large: {what} is at most {largest}");
+                let message = format!("{number} is too large for {what}: the maximum is {largest}");
                 Err(Fault::new(self.current.place, message))
             }
         }
     }
 
-    /// Returns how long an element stays, in milliseconds. A time of 0 says nothing: the set's applies.
+    /// Parses the timeout of an element, in milliseconds. 0 means the set's default.
     pub(super) fn lifetime(&mut self) -> Result<Option<u64>, Fault> {
         self.time().map(|time| Some(time).filter(|time| *time > 0))
     }
 
-    /// A time in milliseconds: `1d2h`, `500ms`; a number alone is of seconds.
+    /// Parses a time in milliseconds: `1d2h`, `500ms`. A plain number is in seconds.
     pub(super) fn time(&mut self) -> Result<u64, Fault> {
         if !(self.is_word() || self.is_quoted()) {
             return Err(self.unexpected(["a time like 1h30m"]));
@@ -498,9 +501,9 @@ impl<'i> Parser<'i> {
                 Ok(time)
             }
             None => {
-                let message = format!("`{}` is no time", shown(self.word()));
+                let message = format!("invalid time `{}`", shown(self.word()));
                 let fault = Fault::new(self.current.place, message);
-                Err(fault.with_hint("a time is like 30s, 1h30m or 2d: days d, hours h, minutes m, seconds s, milliseconds ms"))
+                Err(fault.with_hint("use a time like 30s, 1h30m or 2d: days d, hours h, minutes m, seconds s, milliseconds ms"))
             }
         }
     }
@@ -510,7 +513,7 @@ fn starts_as_number(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Returns a number as nft reads it: in hexadecimal digits behind `0x`, in octal ones behind `0`.
+/// Parses a number like nft: hexadecimal with prefix `0x`, octal with prefix `0`.
 pub(crate) fn number(text: &str) -> Option<u128> {
     let (digits, base) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => (digits, 16),
@@ -523,12 +526,12 @@ pub(crate) fn number(text: &str) -> Option<u128> {
     u128::from_str_radix(digits, base).ok()
 }
 
-/// The same if it has at most 64 bits.
+/// Same for numbers of at most 64 bits.
 pub(super) fn parse_number(word: &str) -> Option<u64> {
     u64::try_from(number(word)?).ok()
 }
 
-/// A time in milliseconds: `1d2h3m4s5ms`, or seconds.
+/// Parses a time in milliseconds: `1d2h3m4s5ms`, or a plain number of seconds.
 pub(crate) fn parse_time(word: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 6] = [
         ("ms", 1),

@@ -1,4 +1,4 @@
-//! Commands that ask: what is listed, looked up, explained and told.
+//! Parses queries: `list`, `reset`, `describe`, `monitor`.
 
 use super::error::Fault;
 use super::known::type_names;
@@ -10,7 +10,7 @@ use crate::syntax::Place;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Chain, DataType, Family, Flowtable, Set, Table};
 
-/// What is told by `monitor`, by its words.
+/// Selections of `monitor`, by keyword.
 const WATCHED: [(&str, WatchedKind); 8] = [
     ("ruleset", WatchedKind::Ruleset),
     ("tables", WatchedKind::Tables),
@@ -22,7 +22,7 @@ const WATCHED: [(&str, WatchedKind); 8] = [
     ("trace", WatchedKind::Trace),
 ];
 
-/// Objects of which all are listed or reset, by their words.
+/// Kinds of objects that can be listed or reset together, by keyword.
 pub(crate) const KINDS: [(&str, Kind); 15] = [
     ("tables", Kind::Tables),
     ("chains", Kind::Chains),
@@ -40,14 +40,14 @@ pub(crate) const KINDS: [(&str, Kind); 15] = [
     ("synproxies", Kind::Stateful(ObjectType::SYNPROXY)),
     ("tunnels", Kind::Stateful(ObjectType::TUNNEL)),
 ];
-/// The same behind `ct`.
+/// Same, behind `ct`.
 const CT_KINDS: [(&str, ObjectType); 3] = [
     ("helpers", ObjectType::CT_HELPER),
     ("timeouts", ObjectType::CT_TIMEOUT),
     ("expectations", ObjectType::CT_EXPECT),
 ];
 
-/// What is reset.
+/// Operands of `reset`.
 pub(crate) const RESET: [&str; 9] = [
     "rule", "rules", "set", "map", "element", "counter", "counters", "quota", "quotas",
 ];
@@ -68,13 +68,13 @@ impl Parser<'_> {
             false => self.eat("json"),
         };
         if self.at("xml") {
-            let message = "nothing is told as XML: nft, too, takes the word and prints nothing";
+            let message = "XML output is not supported: `nft` accepts the word but prints nothing";
             return Err(Fault::new(self.current.place, message));
         }
         if watched.is_none() && !is_json && !self.at_end() {
             let verbs = ["new", "destroy"].into_iter().filter(|_| only.is_none());
             let known = verbs.chain(WATCHED.map(|(word, _)| word)).chain(["json"]);
-            return Err(self.unknown("nothing that is told of", known));
+            return Err(self.unknown("monitor keyword", known));
         }
         Ok(Command {
             verb: Verb::List,
@@ -108,7 +108,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `list …` and `reset …`.
+    /// Parses `list …` and `reset …`.
     pub(super) fn show(&mut self, verb: Verb, start: Place) -> Result<Command, Fault> {
         let object = self.shown_object(verb)?;
         Ok(Command {
@@ -137,7 +137,7 @@ impl Parser<'_> {
             ])
         };
         if verb == Verb::Reset && !RESET.iter().any(|word| self.at(word)) {
-            return Err(self.unknown("nothing that is reset", RESET));
+            return Err(self.unknown("object to reset", RESET));
         }
         if let Some((_, kind)) = KINDS.iter().find(|(word, _)| self.at(word)) {
             self.advance();
@@ -148,7 +148,7 @@ impl Parser<'_> {
             let mut all = CT_KINDS.iter().chain(&CT_OBJECTS);
             let Some((word, object_type)) = all.find(|(word, _)| self.at(word)) else {
                 let words = CT_KINDS.iter().chain(&CT_OBJECTS).map(|(word, _)| *word);
-                return Err(self.unknown("no kind of object", words));
+                return Err(self.unknown("object type", words));
             };
             self.advance();
             let is_one = CT_OBJECTS.iter().any(|(one, _)| one == word);
@@ -162,7 +162,7 @@ impl Parser<'_> {
             return self.named_object_of(*object_type);
         }
         let Some(word) = self.eat_any(&singles) else {
-            return Err(self.unknown("nothing that is listed", known()));
+            return Err(self.unknown("object to list", known()));
         };
         Ok(match word {
             "ruleset" => Object::Ruleset(self.any_family()),
@@ -198,7 +198,8 @@ impl Parser<'_> {
         })
     }
 
-    /// All of a kind: of a family, or of a table; hooks, of a family and a device.
+    /// Parses the operand of a command about all objects of a kind: a family or a table; for hooks, a family and a
+    /// device.
     fn kind(&mut self, kind: Kind) -> Result<Object, Fault> {
         if kind == Kind::Hooks {
             let found = self.eat_any(&FAMILIES);
@@ -222,7 +223,7 @@ impl Parser<'_> {
         let family = found.and_then(Family::from_name).unwrap_or(Family::UNSPEC);
         if self.eat("table") || ((found.is_some() || kind == Kind::Rules) && self.is_word()) {
             let table = self.name("a table")?;
-            // The table of one family, as everywhere.
+            // Without a family, `rules` refers to the family ip, like most commands.
             let family = match found {
                 None if kind == Kind::Rules => Family::IP,
                 _ => family,

@@ -1,11 +1,11 @@
-//! What was read, said again.
+//! Prints parsed rules.
 
 use super::{Command, Error, NoIncludes, Object, Rule, Source, parse};
 use crate::list::Options;
 use crate::print::Printer;
 use crate::syntax::Line;
 
-/// A rule in nft's words, in one line.
+/// Formats a rule in one line.
 pub(super) fn said(rule: &Rule) -> Option<String> {
     let statements = rule.statements.iter().map(|(statement, _)| statement);
     let line = Line {
@@ -21,7 +21,7 @@ pub(super) fn said(rule: &Rule) -> Option<String> {
     Some(text)
 }
 
-/// The rules of a text, each as a command that adds it.
+/// Returns the rules of a text, each as a command that adds it.
 pub(crate) fn parsed_rules(text: &[u8]) -> Result<Vec<String>, Error> {
     let (commands, _) = parse(Source::new("text", text), &NoIncludes)?;
     let command = |Command { object, .. }: &Command| match object {

@@ -1,4 +1,4 @@
-//! Commands: what is to be done with which object.
+//! Parses commands.
 
 use super::error::{Error, Fault, shown};
 use super::lexer::Kind as Token;
@@ -24,15 +24,15 @@ pub(crate) const VERBS: [(&str, Verb); 11] = [
     ("get", Verb::Get),
 ];
 
-/// Commands that are about no object.
+/// Commands without an object.
 const MONITOR: &str = "monitor";
 const DESCRIBE: &str = "describe";
-/// Commands that nft had.
+/// Commands of former nft versions.
 const GONE_VERBS: [&str; 2] = ["import", "export"];
 
 pub(crate) const FAMILIES: [&str; 6] = ["ip", "ip6", "inet", "arp", "bridge", "netdev"];
 
-/// Objects that commands are about, but for stateful ones.
+/// Object keywords, except stateful objects.
 pub(crate) const OBJECTS: [&str; 7] = [
     "table",
     "chain",
@@ -43,14 +43,14 @@ pub(crate) const OBJECTS: [&str; 7] = [
     "flowtable",
 ];
 
-/// The words that objects begin with.
+/// First words of all objects.
 fn object_words() -> impl Iterator<Item = &'static str> {
     let [counter, quota, limit, secmark, synproxy, tunnel] = STATEFUL.map(|(word, _)| word);
     let stateful = [counter, quota, limit, "ct", secmark, synproxy, tunnel];
     OBJECTS.into_iter().chain(stateful)
 }
 
-/// Stateful objects by their words; of two words the second is behind `ct`.
+/// Stateful objects by keyword; those in [`CT_OBJECTS`] follow `ct`.
 pub(crate) const STATEFUL: [(&str, ObjectType); 6] = [
     ("counter", ObjectType::COUNTER),
     ("quota", ObjectType::QUOTA),
@@ -65,19 +65,19 @@ pub(crate) const CT_OBJECTS: [(&str, ObjectType); 3] = [
     ("expectation", ObjectType::CT_EXPECT),
 ];
 
-/// What a text says.
+/// Result of parsing a text.
 pub(crate) struct Parsed {
     pub(crate) commands: Vec<Command>,
-    /// The texts that were read for it.
+    /// Texts that were read, including included ones.
     pub(crate) sources: Sources,
-    /// What it does to variables, if it does.
+    /// Variables that it defines or undefines, if any.
     pub(crate) defined: Option<Defined>,
 }
 
-/// What a text says, and the texts that were read for it.
+/// Parses a text. Returns the commands and all texts that were read.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// The first error in the text.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn parse(
     source: Source,
@@ -87,10 +87,10 @@ pub(crate) fn parse(
     Ok((parsed.commands, parsed.sources))
 }
 
-/// What a text says behind others, of which only the values of variables are left.
+/// Parses a text with the variables of previous texts.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// The first error in the text.
 pub(crate) fn parse_behind(
     kept: &Kept,
     source: Source,
@@ -111,7 +111,7 @@ pub(crate) fn parse_behind(
     }
 }
 
-/// A table, by family and name.
+/// Table by family and name.
 #[derive(Debug, Clone)]
 pub(crate) struct InTable {
     pub(crate) family: Family,
@@ -126,10 +126,7 @@ impl Parser<'_> {
                 return Ok(());
             }
             if self.at_sign("}") {
-                return Err(Fault::new(
-                    self.current.place,
-                    "this brace ends nothing that was begun",
-                ));
+                return Err(Fault::new(self.current.place, "unmatched `}`"));
             }
             if !self.common()? {
                 self.command(commands)?;
@@ -137,7 +134,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What may stand in any block: an inclusion, or a variable's value.
+    /// Parses an entry allowed in any block: an include or a variable definition.
     pub(super) fn common(&mut self) -> Result<bool, Fault> {
         match self.eat_any(&["include", "define", "redefine", "undefine"]) {
             Some("include") => self.inclusion()?,
@@ -165,7 +162,7 @@ impl Parser<'_> {
         if self.at_sign("$") {
             return Err(self
                 .unexpected(["the name of a variable"])
-                .with_hint("without `$` where it gets its value"));
+                .with_hint("write it without `$` in its definition"));
         }
         let place = self.current.place;
         Ok((self.name_text("a variable")?, place))
@@ -179,7 +176,7 @@ impl Parser<'_> {
         let path = self.word().to_owned();
         self.advance();
         if self.current.kind != Token::Newline && self.current.kind != Token::End {
-            // A block or a line that ends here is read on behind what is included.
+            // A block or line that ends here continues behind the included text.
             if !self.at_sign(";") {
                 return Err(self.unexpected(["the end of the line"]));
             }
@@ -206,8 +203,8 @@ impl Parser<'_> {
         };
         if verb.is_none() {
             if let Some(word) = self.at_any(&GONE_VERBS) {
-                let fault = Fault::new(start, format!("nft has no command `{word}` any more"));
-                return Err(fault.with_hint("`list ruleset` in JSON, and what reads that"));
+                let fault = Fault::new(start, format!("`nft` no longer has the command `{word}`"));
+                return Err(fault.with_hint("use `list ruleset` with JSON output instead"));
             }
             if self.eat(MONITOR) {
                 commands.push(self.monitor(start)?);
@@ -218,7 +215,7 @@ impl Parser<'_> {
                 return self.end_of_command();
             }
             if !object_words().any(|word| self.at(word)) {
-                return Err(self.unknown("no command", known()));
+                return Err(self.unknown("command", known()));
             }
         } else {
             self.advance();
@@ -255,13 +252,10 @@ impl Parser<'_> {
         self.end_of_command()
     }
 
-    /// Behind a command: also another one behind a block.
+    /// Expects the end of a command. After a block, the next command may follow directly.
     fn end_of_command(&mut self) -> Result<(), Fault> {
         if self.at_sign("}") {
-            return Err(Fault::new(
-                self.current.place,
-                "this brace ends nothing that was begun",
-            ));
+            return Err(Fault::new(self.current.place, "unmatched `}`"));
         }
         match self.is_behind_block() {
             true => Ok(()),
@@ -269,7 +263,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The family of a table, if it is said: IP if it is not.
+    /// Parses the family of a table; `ip` if there is none.
     pub(super) fn family(&mut self) -> Family {
         let found = self.at_any(&FAMILIES);
         let is_family = found.is_some() && matches!(self.next().kind, Token::Word | Token::Quoted);
@@ -280,7 +274,7 @@ impl Parser<'_> {
         found.and_then(Family::from_name).unwrap_or(Family::IP)
     }
 
-    /// The table that something is in.
+    /// Parses the table of an object.
     pub(super) fn in_table(&mut self) -> Result<InTable, Fault> {
         let family = self.family();
         let table = self.name("a table")?;
@@ -339,7 +333,7 @@ impl Parser<'_> {
                     commands.push(self.stateful_object(verb, &at, object_type, start)?);
                     return Ok(());
                 }
-                // A rule may stand without that word.
+                // The keyword `rule` is optional.
                 let is_rule = explicit && verb == Verb::Add && self.is_word();
                 let is_typed = self.at_any(&FAMILIES).is_some();
                 let has_two = self.next_if_word().is_some();
@@ -347,17 +341,17 @@ impl Parser<'_> {
                     commands.push(self.rule_command(verb, start)?);
                     return Ok(());
                 }
-                Err(self.unknown("no kind of object", object_words()))
+                Err(self.unknown("object type", object_words()))
             }
         }
     }
 
-    /// The kind of objects that a word is nearly called.
+    /// Returns the object keyword that is most similar to the current word.
     fn near_object(&self) -> Option<&'static str> {
         chainwright::internal::nearest(self.word().as_bytes(), object_words())
     }
 
-    /// The type of a stateful object, if its words are here.
+    /// Parses the type of a stateful object, if it is one.
     pub(super) fn stateful_word(&mut self) -> Result<Option<ObjectType>, Fault> {
         if self.eat("ct") {
             let word = self.one_of(&CT_OBJECTS.map(|(word, _)| word))?;
@@ -376,7 +370,7 @@ impl Parser<'_> {
         let chain = self.name("a chain")?;
         let place = self.current.place;
         let position = match self.eat_any(&["handle", "position", "index"]) {
-            Some("index") => Position::Index(self.number("how far from the first")?),
+            Some("index") => Position::Index(self.number("a rule index")?),
             Some(_) => Position::Handle(self.number("a handle")?),
             None => Position::Any,
         };
@@ -384,10 +378,10 @@ impl Parser<'_> {
         if position == Position::Any && (is_gone || verb == Verb::Replace) {
             return Err(self
                 .unexpected(["handle"])
-                .with_hint("which rule is meant its handle tells: see `list` with handles"));
+                .with_hint("select the rule by handle: see `list` with handles"));
         }
         if verb == Verb::Replace && matches!(position, Position::Index(_)) {
-            return Err(Fault::new(place, "a rule is replaced by its handle").expecting(["handle"]));
+            return Err(Fault::new(place, "a rule is replaced by handle").expecting(["handle"]));
         }
         let named = self.since(start);
         let (statements, comment) = match is_gone {
@@ -409,7 +403,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `handle 5`, in the place of a name.
+    /// Parses `handle 5` in place of a name.
     fn handle(&mut self) -> Result<Option<u64>, Fault> {
         let is_handle = self.at("handle")
             && self
@@ -433,7 +427,7 @@ impl Parser<'_> {
             "flowtable",
         ]) {
             Some("table") => {
-                // A family may stand before the handle.
+                // A family may precede the handle.
                 let family = self.family();
                 let handle = self.handle()?;
                 let name = match handle {
@@ -492,7 +486,7 @@ impl Parser<'_> {
             }
             None => {
                 let Some(object_type) = self.stateful_word()? else {
-                    return Err(self.unknown("no kind of object", object_words()));
+                    return Err(self.unknown("object type", object_words()));
                 };
                 let at = self.in_table()?;
                 match self.handle()? {
@@ -517,7 +511,7 @@ impl Parser<'_> {
     fn flush(&mut self, start: Place) -> Result<Command, Fault> {
         const KNOWN: [&str; 6] = ["ruleset", "table", "chain", "set", "map", "meter"];
         let Some(word) = self.eat_any(&KNOWN) else {
-            return Err(self.unknown("nothing that is flushed", KNOWN));
+            return Err(self.unknown("object to flush", KNOWN));
         };
         let object = match word {
             "ruleset" => Object::Ruleset(self.any_family()),
@@ -539,7 +533,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A set or a map by its name.
+    /// Parses a set or map by name.
     pub(super) fn named_set(&mut self, is_map: bool) -> Result<Object, Fault> {
         let at = self.in_table()?;
         let name = self.name("a set")?;
@@ -547,7 +541,7 @@ impl Parser<'_> {
         Ok(Object::Set(Box::new(only_named(set, is_map))))
     }
 
-    /// A family, or all of them.
+    /// Parses an optional family; `UNSPEC` stands for all.
     pub(super) fn any_family(&mut self) -> Family {
         let found = self.eat_any(&FAMILIES);
         found.and_then(Family::from_name).unwrap_or(Family::UNSPEC)
@@ -568,7 +562,7 @@ impl Parser<'_> {
         )))
     }
 
-    /// `ip t s { … }`: elements of a set.
+    /// Parses the elements of a set: `ip t s { … }`.
     pub(super) fn elements_command(
         &mut self,
         verb: Verb,
@@ -590,14 +584,14 @@ impl Parser<'_> {
         })
     }
 
-    /// That a word is no entry of a block.
+    /// Creates the error that a word is not a valid block entry.
     pub(super) fn no_entry(&self, of: &str, known: &[&str]) -> Fault {
         match self.is_word() {
             true => {
                 let word = self.word();
                 Fault::new(
                     self.current.place,
-                    format!("`{}` does not stand in {of}", shown(word)),
+                    format!("`{}` is not allowed in {of}", shown(word)),
                 )
                 .expecting(known)
                 .nearest_to(word)
@@ -607,7 +601,7 @@ impl Parser<'_> {
     }
 }
 
-/// A set that is named alone.
+/// Creates a declaration that only has the set's name.
 pub(crate) fn only_named(set: Set<'static>, is_map: bool) -> SetDeclaration {
     SetDeclaration {
         set,

@@ -1,4 +1,4 @@
-//! What can be looked at: fields of packets, options, and what the kernel knows of a packet.
+//! Parses selectors: packet fields, options, and metadata that the kernel has for a packet.
 
 use super::error::{Fault, shown};
 use super::expr::Side;
@@ -18,7 +18,7 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::{DataType, Family};
 
-/// What an expression begins with.
+/// First words of selectors.
 const WORDS: &[&str] = &[
     "meta", "ct", "ip", "ip6", "tcp", "udp", "udplite", "sctp", "dccp", "icmp", "icmpv6", "igmp",
     "ether", "vlan", "arp", "ah", "esp", "comp", "th", "rt", "socket", "fib", "osf", "ipsec",
@@ -26,7 +26,7 @@ const WORDS: &[&str] = &[
     "geneve", "gre", "gretap",
 ];
 
-/// What of a packet's own data is asked for without `meta` before it.
+/// `meta` keys that are valid without `meta`.
 const BARE: &[&str] = &[
     "mark",
     "iif",
@@ -52,13 +52,13 @@ const BARE: &[&str] = &[
     "hour",
 ];
 
-/// The words that what is looked at begins with.
+/// All first words of selectors.
 pub(super) fn words() -> impl Iterator<Item = &'static str> {
     WORDS.iter().chain(BARE).copied()
 }
 
 impl Parser<'_> {
-    /// What can be looked at, if it begins here. Where a constant may stand too, what is behind the word tells.
+    /// Parses a selector, if there is one. Where a constant is also allowed, the word behind the first one decides.
     pub(super) fn selector(&mut self, side: Side) -> Result<Option<Expr>, Fault> {
         let word = self.word().to_owned();
         let word = word.as_str();
@@ -151,21 +151,18 @@ impl Parser<'_> {
         }))
     }
 
-    /// A key of the packet's own data.
+    /// Parses a `meta` key.
     fn meta_key(&mut self) -> Result<Expr, Fault> {
         match meta_key(self.word()).filter(|_| self.is_word()) {
             Some(key) => {
                 self.advance();
                 Ok(Expr::Meta(key))
             }
-            None => Err(self.unknown(
-                "nothing that is known of a packet",
-                meta_names().map(|(name, _)| name),
-            )),
+            None => Err(self.unknown("meta key", meta_names().map(|(name, _)| name))),
         }
     }
 
-    /// A field of a protocol, one of its options or chunks.
+    /// Parses a field of a protocol, or one of its options or chunks.
     pub(super) fn field(&mut self, protocol: &'static Protocol) -> Result<Expr, Fault> {
         if self.at("option") {
             let kind = match protocol.name {
@@ -186,7 +183,7 @@ impl Parser<'_> {
             true => self.word(),
             false => "",
         };
-        // It is typed in another way than it is listed.
+        // nft accepts another name than it lists.
         let first = match (protocol.name, first) {
             ("icmpv6", "param-problem") => "parameter-problem",
             (_, first) => first,
@@ -194,7 +191,7 @@ impl Parser<'_> {
         let first = first.to_owned();
         let mut found = protocol.fields.iter().position(|field| field.name == first);
         if found.is_none() && !first.is_empty() {
-            // Of a name that has two words.
+            // A name of two words.
             let begins = |name: &str| name.split(' ').next() == Some(&first) && name.contains(' ');
             if field_names(protocol).any(begins) {
                 self.advance();
@@ -217,19 +214,18 @@ impl Parser<'_> {
             if protocol.name == "sctp" {
                 known.push("chunk");
             }
-            return Err(self.unknown(&format!("no field of {}", protocol.name), known));
+            return Err(self.unknown(&format!("{} field", protocol.name), known));
         };
         self.advance();
         Ok(Expr::Payload(field_of(protocol, index)))
     }
 
-    /// An option of TCP or IP, a chunk of SCTP: a field of it, or whether it is there.
+    /// Parses a TCP or IP option or an SCTP chunk: one of its fields, or a test whether it exists.
     fn option(&mut self, kind: ExthdrOp) -> Result<Expr, Fault> {
         if kind == ExthdrOp::TCPOPT && self.eat_sign("@") {
-            let [number, offset, bits] = self.place_in_packet("the option's number")?;
-            let number = u8::try_from(number).map_err(|_| {
-                Fault::new(self.current.place, "the number of an option is at most 255")
-            })?;
+            let [number, offset, bits] = self.place_in_packet("an option number")?;
+            let number = u8::try_from(number)
+                .map_err(|_| Fault::new(self.current.place, "option number is larger than 255"))?;
             return Ok(Expr::Option(raw_option(number, offset, bits)));
         }
         let found = match self.is_word() {
@@ -249,7 +245,7 @@ impl Parser<'_> {
                 self.advance();
                 let named = extensions(kind).find(|extension| extension.number == number);
                 let extension = named.unwrap_or(nameless);
-                // What all options have.
+                // Fields that all options have.
                 let field = match self.is_word() {
                     true => nameless.named(self.word()),
                     false => None,
@@ -263,17 +259,17 @@ impl Parser<'_> {
             }
         }
         if kind == ExthdrOp::DCCP {
-            return Err(self.unexpected(["the option's number, from 0 to 255"]));
+            return Err(self.unexpected(["an option number from 0 to 255"]));
         }
         let what = match kind {
-            ExthdrOp::TCPOPT => "no option of tcp",
-            ExthdrOp::IPV4 => "no option of ip",
-            _ => "no chunk of sctp",
+            ExthdrOp::TCPOPT => "tcp option",
+            ExthdrOp::IPV4 => "ip option",
+            _ => "sctp chunk",
         };
         Err(self.unknown(what, extensions(kind).map(|extension| extension.name)))
     }
 
-    /// A field of an option, a header or a chunk; if none is said, whether that is there.
+    /// Parses a field of an option, extension header or chunk; without a field, a test whether it exists.
     fn option_field(&mut self, extension: &'static Extension) -> Result<Expr, Fault> {
         let word = match self.is_word() {
             true => self.word().to_owned(),
@@ -288,8 +284,8 @@ impl Parser<'_> {
         if is_indexed && !word.is_empty() && self.next_is_sign("[") {
             self.advance();
             self.expect_sign("[")?;
-            let index: u32 = self.number("which address")?;
-            // As nft has it: what stands before the first address.
+            let index: u32 = self.number("an address index")?;
+            // Like nft: index 0 is the field before the first address.
             name = match index {
                 0 if extension.name == "srh" => "tag".to_owned(),
                 index => format!("{word}[{index}]"),
@@ -305,12 +301,12 @@ impl Parser<'_> {
         let is_header = extension.kind == ExthdrOp::IPV6;
         let is_answer = matches!(&*word, "exists" | "missing");
         let is_spelled = self.relation_ahead() || self.at_end();
-        // In a reset, and where it is compared, it stands for itself.
+        // In `reset` and in comparisons, no field follows.
         if !is_header && (is_answer || is_spelled || self.at("vmap") || self.at("map")) {
             return Ok(presence(extension, extension.number));
         }
         Err(self.unknown(
-            &format!("no field of {}", extension.name),
+            &format!("{} field", extension.name),
             extension
                 .fields_named()
                 .chain((!is_header).then_some("exists"))
@@ -335,15 +331,15 @@ impl Parser<'_> {
                 self.advance();
                 Ok(presence(header, header.number))
             }
-            None => Err(self.unknown("no extension header", known)),
+            None => Err(self.unknown("extension header", known)),
         }
     }
 
-    /// Three numbers: what they are of, and the first bit and how many.
+    /// Parses three numbers: a base or option number, a bit offset and a number of bits.
     fn place_in_packet(&mut self, first: &str) -> Result<[u32; 3], Fault> {
         let number = self.number(first)?;
         self.expect_sign(",")?;
-        let offset = self.number("the first bit")?;
+        let offset = self.number("a bit offset")?;
         self.expect_sign(",")?;
         let bits = self.bits()?;
         Ok([number, offset, bits])
@@ -351,7 +347,7 @@ impl Parser<'_> {
 
     fn bits(&mut self) -> Result<u32, Fault> {
         let place = self.current.place;
-        let bits = self.number("how many bits")?;
+        let bits = self.number("a length in bits")?;
         bits_of_field(bits, place)
     }
 
@@ -365,20 +361,20 @@ impl Parser<'_> {
             _ => PayloadBase::INNER,
         };
         self.expect_sign(",")?;
-        let offset = self.number("the first bit")?;
+        let offset = self.number("a bit offset")?;
         self.expect_sign(",")?;
         let bits = self.bits()?;
         Ok(Expr::Payload(raw(base, offset, bits)))
     }
 
-    /// A key of the packet's connection, behind `ct`.
+    /// Parses a `ct` key, behind `ct`.
     fn connection(&mut self) -> Result<Expr, Fault> {
         let direction = match self.eat_any(&["original", "reply"]) {
             Some("original") => Some(CtDirection::ORIGINAL),
             Some(_) => Some(CtDirection::REPLY),
             None => None,
         };
-        // Addresses with their version.
+        // Addresses with their IP version.
         if let Some(version) = self.eat_any(&["ip", "ip6"]) {
             let is_source = self.one_of(&["saddr", "daddr"])? == "saddr";
             let key = match (version, is_source) {
@@ -395,18 +391,18 @@ impl Parser<'_> {
         };
         let Some(key) = ct_key(word) else {
             let known = ct_names().map(|(name, _)| name);
-            return Err(self.unknown("nothing that is known of a connection", known));
+            return Err(self.unknown("ct key", known));
         };
         if needs_direction(key) && direction.is_none() {
             let word = shown(word);
-            let hint = format!("say which: ct original {word} or ct reply {word}");
+            let hint = format!("use ct original {word} or ct reply {word}");
             return Err(without_direction(&word, self.current.place).with_hint(hint));
         }
         self.advance();
         Ok(Expr::Ct(key, direction, version_in(self.family, key)))
     }
 
-    /// Of the packet's route, or of the header that routes it, behind `rt`.
+    /// Parses an `rt` key or a field of the routing header, behind `rt`.
     fn route(&mut self) -> Result<Expr, Fault> {
         let key = match self.eat_any(&["classid", "mtu", "ipsec", "nexthop", "ip", "ip6"]) {
             Some("classid") => RtKey::CLASSID,
@@ -427,7 +423,7 @@ impl Parser<'_> {
                 return match header {
                     Some(header) if is_field => self.option_field(header),
                     _ => Err(self.unknown(
-                        "nothing that is known of a route",
+                        "rt key",
                         [
                             "classid",
                             "mtu",
@@ -493,7 +489,7 @@ impl Parser<'_> {
             _ => XfrmDirection::OUT,
         };
         let number = match self.eat("spnum") {
-            true => self.number("which state")?,
+            true => self.number("a state number")?,
             false => 0,
         };
         let key = match self.one_of(&["reqid", "spi", "ip", "ip6"])? {
@@ -520,12 +516,12 @@ impl Parser<'_> {
         }
     }
 
-    /// How many values there are.
+    /// Parses `mod` and the number of values.
     fn modulus(&mut self) -> Result<u32, Fault> {
         self.expect("mod")?;
         let place = self.current.place;
-        match self.number("how many values")? {
-            0 => Err(Fault::new(place, "a remainder by 0 is none")),
+        match self.number("a modulus")? {
+            0 => Err(Fault::new(place, "the modulus must not be 0")),
             modulus => Ok(modulus),
         }
     }
@@ -562,7 +558,7 @@ impl Parser<'_> {
         })
     }
 
-    /// The name of a type of values.
+    /// Parses the name of a data type.
     pub(super) fn data_type(&mut self) -> Result<DataType, Fault> {
         let found = type_names().find(|(name, _)| self.at(name));
         match found {
@@ -570,7 +566,7 @@ impl Parser<'_> {
                 self.advance();
                 Ok(data_type)
             }
-            None => Err(self.unknown("no type", type_names().map(|(name, _)| name))),
+            None => Err(self.unknown("type", type_names().map(|(name, _)| name))),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Sets, maps and their elements.
+//! Parses sets and maps.
 
 use super::elements::ElementList;
 use super::error::Fault;
@@ -37,7 +37,7 @@ const ENTRIES: [&str; 16] = [
 ];
 
 impl Parser<'_> {
-    /// A set or a map, of which the word is read, and the elements in its block.
+    /// Parses a set or map, behind the keyword, and the elements in its block.
     pub(super) fn set_command(
         &mut self,
         verb: Verb,
@@ -54,22 +54,17 @@ impl Parser<'_> {
         let mut found: Option<(ElementList, Place)> = None;
         if !self.at_sign("{") {
             return Err(self.unexpected(["{"]).with_hint(match is_map {
-                true => "a map has a type: map name { type ipv4_addr : verdict; }",
-                false => "a set has a type: set name { type ipv4_addr; }",
+                true => "declare its type: map name { type ipv4_addr : verdict; }",
+                false => "declare its type: set name { type ipv4_addr; }",
             }));
         }
         self.block(|this| this.set_entry(&mut declared, &mut found))?;
         if declared.keys.is_none() {
-            return Err(
-                Fault::new(place, "it is not said of what type the keys are")
-                    .expecting(["type", "typeof"]),
-            );
+            return Err(Fault::new(place, "missing key type").expecting(["type", "typeof"]));
         }
         if is_map && declared.data.is_none() {
-            return Err(
-                Fault::new(place, "it is not said what the map has for its keys")
-                    .with_hint("as in: type ipv4_addr : verdict"),
-            );
+            return Err(Fault::new(place, "missing data type")
+                .with_hint("for example: type ipv4_addr : verdict"));
         }
         sets.push(Command {
             verb,
@@ -112,7 +107,7 @@ impl Parser<'_> {
         match self.eat_any(&words) {
             Some(word @ ("type" | "typeof")) => {
                 if declared.keys.is_some() {
-                    return Err(Fault::new(start, "the type is said twice"));
+                    return Err(Fault::new(start, "duplicate type"));
                 }
                 self.declared_types(declared, word == "typeof", start)?;
             }
@@ -129,7 +124,8 @@ impl Parser<'_> {
             Some("gc-interval") => {
                 let place = self.current.place;
                 let time = u32::try_from(self.time()?);
-                let time = time.map_err(|_| Fault::new(place, "an interval is at most 49 days"))?;
+                let time =
+                    time.map_err(|_| Fault::new(place, "interval is longer than 49 days"))?;
                 declared.set.gc_interval = Some(Milliseconds32(time));
             }
             Some("elements") => {
@@ -142,7 +138,7 @@ impl Parser<'_> {
                 }
             }
             Some("size") => {
-                let size = self.number("how many elements there may be")?;
+                let size = self.number("a set size")?;
                 declared.set.description.get_or_insert_default().size = Some(size);
             }
             Some("policy") => {
@@ -160,7 +156,7 @@ impl Parser<'_> {
                     );
                 };
                 declared.statements.push((statement, self.since(start)));
-                // Several stand in one line.
+                // A line may contain several statements.
                 while let start = self.current.place
                     && let Some(statement) = self.stateful()?
                 {
@@ -171,7 +167,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `type ipv4_addr . inet_service : verdict`, of which the first word is read.
+    /// Parses `type ipv4_addr . inet_service : verdict`, behind the first word.
     fn declared_types(
         &mut self,
         declared: &mut SetDeclaration,
@@ -185,8 +181,8 @@ impl Parser<'_> {
             return Ok(());
         }
         if !declared.is_map {
-            return Err(Fault::new(colon, "a set has nothing for its keys")
-                .with_hint("what has is a map: map name { … }"));
+            return Err(Fault::new(colon, "a set has no data type")
+                .with_hint("declare a map: map name { … }"));
         }
         let start = self.current.place;
         declared.data_is_interval = self.eat("interval");
@@ -210,20 +206,20 @@ impl Parser<'_> {
         Ok(Declared::Types(types))
     }
 
-    /// The type of stateful objects that a map leads to.
+    /// Parses the type of a map's stateful objects, if it has any.
     fn declared_objects(&mut self) -> Result<Option<ObjectType>, Fault> {
         let is_object = self.at_two("ct", &["helper", "timeout", "expectation"]);
         let is_plain = super::script::STATEFUL
             .iter()
             .any(|(word, _)| self.at(word));
-        // The helper of a connection is also a name.
+        // `ct helper` is also a selector.
         match is_object || is_plain {
             true => self.stateful_word(),
             false => Ok(None),
         }
     }
 
-    /// Elements in braces, or those of a variable.
+    /// Parses elements in braces, or a variable with elements.
     pub(super) fn all_elements(&mut self) -> Result<ElementList, Fault> {
         if self.at_sign("$") {
             return Ok(match self.variable()? {

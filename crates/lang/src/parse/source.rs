@@ -1,4 +1,4 @@
-//! The texts that are read, and what may be included by them.
+//! Source texts, and includes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -11,26 +11,26 @@ use super::error::{Error, Fault, shown};
 use crate::syntax::Place;
 use chainwright::internal as input;
 
-/// How many texts may be read for one.
+/// Maximum number of source texts.
 const MOST: usize = 4096;
-/// How long an included file may be.
+/// Maximum length of an included file.
 const LONGEST_FILE: u64 = 256 << 20;
 
-/// Reads a text for [`Script::parse`](crate::Script::parse) from a file or a pipe: at most 1 GiB, and no further
-/// than the first NUL, so that a device such as `/dev/zero` ends with an error.
+/// Reads a text for [`Script::parse`](crate::Script::parse) from a file or pipe. Reads at most 1 GiB, and stops at the
+/// first NUL, so that a device like `/dev/zero` causes an error.
 ///
 /// # Errors
-/// Those of reading; [`InvalidData`](io::ErrorKind::InvalidData) for a longer text and for one with a NUL.
+/// Read errors; [`InvalidData`](io::ErrorKind::InvalidData) if the text is too long or contains NUL.
 pub fn read_text(from: impl Read) -> io::Result<Vec<u8>> {
     input::read_text(from, input::LONGEST_TEXT)
 }
 
-/// A text, and what it is called.
+/// A source text with its name.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) content: Arc<str>,
-    /// The first byte that is not of UTF-8.
+    /// Offset of the first invalid UTF-8 byte.
     bad: Option<usize>,
 }
 
@@ -52,40 +52,40 @@ impl Source {
     }
 }
 
-/// What is included where a text asks for it.
+/// Source of included texts.
 pub(crate) trait Includes {
-    /// The texts that a path stands for, in order; several where it has wildcards, and perhaps none.
+    /// Returns the texts for a path in order: several or none if the path has wildcards.
     ///
     /// # Errors
-    /// Why it stands for none that may be read.
+    /// The reason why the path does not name a text that may be read.
     fn read(&self, path: &str) -> Result<Vec<Source>, String>;
 
-    /// Where they may be.
+    /// Hint for an error about an include.
     fn hint(&self) -> &'static str {
-        "files are included from directories that the caller allows"
+        "files can only be included from directories that the caller allows"
     }
 }
 
-/// Nothing may be included.
+/// Forbids includes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NoIncludes;
 
 impl Includes for NoIncludes {
     fn read(&self, _: &str) -> Result<Vec<Source>, String> {
-        Err("nothing may be included here".to_owned())
+        Err("includes are not allowed here".to_owned())
     }
 }
 
-/// Files in some directories and below them, and no others.
+/// Allows includes from some directories.
 #[derive(Debug, Clone)]
 pub(crate) struct Directories {
     searched: Vec<PathBuf>,
-    /// Whether files may also be elsewhere, if the path says so.
+    /// Whether absolute and explicitly relative paths may name any file.
     and_elsewhere: bool,
 }
 
 impl Directories {
-    /// Paths that are not absolute are looked for in these directories, one after the other.
+    /// Allows files in these directories. Relative paths are searched in them in order.
     pub(crate) fn new(directories: impl IntoIterator<Item = PathBuf>) -> Self {
         Self {
             searched: directories.into_iter().collect(),
@@ -93,7 +93,7 @@ impl Directories {
         }
     }
 
-    /// The same, but paths that say themselves where the file is may be any.
+    /// Same, but absolute and explicitly relative paths may name any file.
     pub(crate) fn anywhere(directories: impl IntoIterator<Item = PathBuf>) -> Self {
         Self {
             and_elsewhere: true,
@@ -101,13 +101,13 @@ impl Directories {
         }
     }
 
-    /// A file by what it is without links, if it is in one of the directories.
+    /// Reads a file, if its real path is in one of the directories.
     ///
-    /// What is checked is what was opened: nobody can put another file in its place between the check and the reading.
+    /// The check uses the file that was opened, so nobody can replace it between the check and the read.
     fn file(&self, path: &Path) -> Result<Option<Source>, String> {
         let shown_path = || shown(&path.to_string_lossy());
         let failed = |error: io::Error| format!("cannot read {}: {error}", shown_path());
-        // `O_PATH` opens a device or a FIFO without any effect on it.
+        // `O_PATH` opens a device or FIFO without side effects.
         let opened = OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_PATH)
@@ -125,7 +125,7 @@ impl Directories {
         };
         if !self.and_elsewhere && !self.searched.iter().any(is_inside) {
             return Err(format!(
-                "{} is not in a directory that files may be included from",
+                "{} is outside of the allowed include directories",
                 shown_path()
             ));
         }
@@ -142,7 +142,7 @@ impl Directories {
         Ok(Some(Source::new(real.to_string_lossy(), content)))
     }
 
-    /// Returns the files below a directory whose paths match, in the order of their paths.
+    /// Returns the files below a directory whose paths match, sorted by path.
     fn matching(&self, directory: &Path, pattern: &str) -> Result<Vec<Source>, String> {
         let mut found = vec![directory.to_owned()];
         for part in pattern.split_inclusive('/') {
@@ -181,7 +181,7 @@ fn entries(directory: &Path, pattern: &str, found: &mut Vec<PathBuf>) -> Result<
             shown(&directory.to_string_lossy())
         )
     };
-    // Names without a directory are those of the current one.
+    // Without a directory, the pattern applies to the current one.
     let listed = match directory.as_os_str().is_empty() {
         true => Path::new("."),
         false => directory,
@@ -206,7 +206,7 @@ impl Includes for Directories {
     fn hint(&self) -> &'static str {
         match self.and_elsewhere {
             true => {
-                "paths that do not begin with / or ./ are looked for in the directories that the caller names"
+                "paths that do not begin with / or ./ are searched for in the include directories"
             }
             false => NoIncludes.hint(),
         }
@@ -214,7 +214,7 @@ impl Includes for Directories {
 
     fn read(&self, text: &str) -> Result<Vec<Source>, String> {
         if text.contains('\0') {
-            return Err("a path has no NUL".to_owned());
+            return Err("path contains a NUL byte".to_owned());
         }
         let path = Path::new(text);
         let says_where = path.is_absolute()
@@ -236,7 +236,7 @@ impl Includes for Directories {
         }
         match is_pattern {
             true => Ok(Vec::new()),
-            false => Err(format!("there is no file {}", shown(text))),
+            false => Err(format!("no such file: {}", shown(text))),
         }
     }
 }
@@ -245,11 +245,11 @@ fn has_wildcards(path: &str) -> bool {
     path.contains(['*', '?', '['])
 }
 
-/// A part of a pattern, as glob(7) has it; a backslash stands for itself, as in nft.
+/// Element of a glob(7) pattern. A backslash is a literal character, as in nft.
 enum Part {
     /// `*`
     Any,
-    /// One character: of these, or another one.
+    /// One character, in the list or not in the list.
     One { of: Vec<Characters>, is_other: bool },
 }
 
@@ -301,7 +301,7 @@ fn parse_pattern(pattern: &str) -> Vec<Part> {
     parts
 }
 
-/// Returns the characters up to the bracket that ends them, and how long that is; `None` if none does.
+/// Parses a bracket expression; returns its characters and length, or `None` if it is not closed.
 fn bracket(text: &[char]) -> Option<(Vec<Characters>, usize)> {
     let mut of = Vec::new();
     let mut at = 0;
@@ -331,7 +331,7 @@ fn bracket(text: &[char]) -> Option<(Vec<Characters>, usize)> {
     }
 }
 
-/// Returns the class of characters with this name.
+/// Returns the predicate of a character class.
 fn class(name: &str) -> Option<fn(&char) -> bool> {
     Some(match name {
         "alnum" => char::is_ascii_alphanumeric,
@@ -350,7 +350,7 @@ fn class(name: &str) -> Option<fn(&char) -> bool> {
     })
 }
 
-/// Whether a name is of a pattern. A dot at its beginning is meant by a dot alone.
+/// Whether a name matches a pattern. A leading dot only matches a literal dot.
 fn matches(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') {
         return false;
@@ -358,7 +358,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     let pattern = parse_pattern(pattern);
     let name: Vec<char> = name.chars().collect();
     let (mut p, mut n) = (0, 0);
-    // Where the last asterisk was, and what of the name it stands for so far ends at.
+    // Last asterisk, and the end of the text that it matches so far.
     let mut last: Option<(usize, usize)> = None;
     while n < name.len() {
         match pattern.get(p) {
@@ -379,20 +379,20 @@ fn matches(pattern: &str, name: &str) -> bool {
     pattern[p..].iter().all(|part| matches!(part, Part::Any))
 }
 
-/// All texts that were read, the first first.
+/// All source texts, in the order of reading.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sources(Vec<(String, Arc<str>)>);
 
 impl Sources {
-    /// Takes a text; `from` is where it was asked for.
+    /// Adds a text; `from` is the location of the include.
     pub(crate) fn add(&mut self, source: Source, from: Place) -> Result<u32, Fault> {
         let Source { name, content, bad } = source;
         if self.0.len() >= MOST {
-            let message = format!("more than {MOST} texts are included");
+            let message = format!("more than {MOST} files are included");
             return Err(Fault::new(from, message));
         }
         let index = self.0.len() as u32; // at most MOST
-        // Places are counted with 32 bits.
+        // Locations have 32 bits.
         if u32::try_from(content.len()).map_or(true, |length| length > u32::MAX - 16) {
             let message = format!("{} is longer than 4 GiB", shown(&name));
             return Err(Fault::new(from, message));
@@ -406,13 +406,13 @@ impl Sources {
                     start,
                     end: start + 1,
                 };
-                Err(Fault::new(place, "this is not UTF-8"))
+                Err(Fault::new(place, "invalid UTF-8"))
             }
             None => Ok(index),
         }
     }
 
-    /// A text itself.
+    /// Returns a text by index.
     pub(crate) fn text(&self, source: u32) -> Arc<str> {
         match self.0.get(source as usize) {
             Some((_, text)) => Arc::clone(text),
@@ -420,12 +420,12 @@ impl Sources {
         }
     }
 
-    /// What a text is called.
+    /// Returns the name of a text.
     pub(super) fn name(&self, source: u32) -> &str {
         self.0.get(source as usize).map_or("", |(name, _)| name)
     }
 
-    /// The line of a place: its text's name, its number, and what of it is before, in and behind the place.
+    /// Returns the line of a location: text name, line number, and the parts before, in and behind the location.
     pub(super) fn line(&self, place: Place) -> (&str, usize, &str, &str, &str) {
         let Some((name, text)) = self.0.get(place.source as usize) else {
             return ("", 1, "", "", "");
@@ -451,7 +451,7 @@ impl Sources {
         )
     }
 
-    /// An error at a place of these texts.
+    /// Adds the source line to an error.
     pub(crate) fn explain(&self, fault: Fault) -> Error {
         fault.explain(self)
     }
@@ -461,7 +461,7 @@ impl Sources {
 mod tests {
     use super::*;
 
-    /// A directory that files may be included from, and a file beside it.
+    /// Creates a directory that allows includes, and a file outside of it.
     fn place() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let place = tempfile::tempdir().unwrap();
         let inside = place.path().join("inside");
@@ -497,20 +497,24 @@ mod tests {
         let absolute = outside.to_string_lossy().into_owned();
         for path in ["out.nft", "up.nft", "zero.nft", "../outside.nft", &absolute] {
             let error = read(path).unwrap_err();
-            assert!(error.contains("is not in a directory"), "{path}: {error}");
+            assert!(
+                error.contains("is outside of the allowed include directories"),
+                "{path}: {error}"
+            );
         }
         for path in ["fifo.nft", "directory.nft"] {
             let error = read(path).unwrap_err();
             assert!(error.contains("is not a file"), "{path}: {error}");
         }
-        assert!(read("none.nft").unwrap_err().contains("there is no file"));
+        assert!(read("none.nft").unwrap_err().contains("no such file"));
         let anywhere = Directories::anywhere([inside.clone()]);
         assert_eq!(&*anywhere.read(&absolute).unwrap()[0].content, "outside");
         let error = anywhere.read("/dev/zero").unwrap_err();
         assert!(error.contains("is not a file"), "{error}");
     }
 
-    /// Somebody puts a link out of the directory in a file's place again and again: what is read was checked.
+    /// Another thread keeps replacing the file by a link out of the directory. The file that is read is the checked
+    /// one.
     #[test]
     fn a_file_that_is_exchanged_while_it_is_included_stays_inside() {
         let (place, inside, outside) = place();
@@ -538,7 +542,7 @@ mod tests {
                     Err(_) => refused += 1,
                 }
             }
-            // Before anything panics: the scope waits for the thread.
+            // Stop the thread before a panic, because the scope waits for it.
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
             assert_eq!(wrong, None);
         });

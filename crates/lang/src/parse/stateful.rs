@@ -1,18 +1,18 @@
-//! What counts and limits: in rules, with elements of sets, and as objects.
+//! Parses stateful statements of rules, elements and objects.
 
 use super::error::{Fault, shown};
 use super::parser::{Parser, number, parse_number};
 use crate::syntax::{Place, Statement};
 use crate::units;
 
-/// Bytes, by the names of how many.
+/// Units of bytes.
 pub(crate) const BYTES: [(&str, u64); 3] = [("bytes", 1), ("kbytes", 1 << 10), ("mbytes", 1 << 20)];
 
-/// What a limit lets through if nothing is said: so many packets at once.
+/// Default burst of a limit, in packets.
 pub(crate) const USUAL_BURST: u32 = 5;
 
 impl Parser<'_> {
-    /// What counts or limits, if it begins here.
+    /// Parses a stateful statement, if there is one.
     pub(super) fn stateful(&mut self) -> Result<Option<Statement>, Fault> {
         if !self.is_word() {
             return Ok(None);
@@ -55,7 +55,7 @@ impl Parser<'_> {
                     Some(object) => object,
                     None => {
                         let over = self.over();
-                        let count = self.number("how many connections")?;
+                        let count = self.number("a number of connections")?;
                         Statement::Connections { count, over }
                     }
                 }
@@ -64,18 +64,18 @@ impl Parser<'_> {
         }))
     }
 
-    /// Whether what is beyond is meant: `over`, or `until`, which goes without saying.
+    /// Parses the optional `over` or `until`; returns whether it is `over`. `until` is the default.
     fn over(&mut self) -> bool {
         self.eat_any(&["over", "until"]) == Some("over")
     }
 
-    /// `packets 1 bytes 2`, which may be missing.
+    /// Parses the optional `packets 1 bytes 2`.
     pub(super) fn counter(&mut self) -> Result<Statement, Fault> {
         let (mut packets, mut bytes) = (0, 0);
         if self.eat("packets") {
-            packets = self.number("how many packets")?;
+            packets = self.number("a number of packets")?;
             self.expect("bytes")?;
-            bytes = self.number("how many bytes")?;
+            bytes = self.number("a number of bytes")?;
         }
         Ok(Statement::Counter { packets, bytes })
     }
@@ -113,11 +113,11 @@ impl Parser<'_> {
             let size = match (&*unit, bytes) {
                 ("packets", None) => 1,
                 (unit, Some(_)) => size_of_bytes(unit).ok_or_else(|| {
-                    let message = "the burst of a rate of bytes is in bytes";
+                    let message = "the burst of a byte rate must be in bytes";
                     Fault::new(self.since(start), message).expecting(BYTES.map(|(name, _)| name))
                 })?,
                 _ => {
-                    let message = "the burst of a rate of packets is in packets";
+                    let message = "the burst of a packet rate must be in packets";
                     return Err(Fault::new(self.since(start), message).expecting(["packets"]));
                 }
             };
@@ -137,7 +137,7 @@ impl Parser<'_> {
         self.one_of(&known).map(str::to_owned)
     }
 
-    /// A number, and the letters that stand at its end.
+    /// Parses a number with optional letters at its end.
     fn glued_number(&mut self, what: &str) -> Result<(u64, String), Fault> {
         let word = match self.is_word() {
             true => self.word(),
@@ -152,7 +152,7 @@ impl Parser<'_> {
         }
         let (digits, rest) = word.split_at(digits);
         let Some(number) = parse_number(digits) else {
-            let message = format!("`{}` is no number, or too large", shown(digits));
+            let message = format!("`{}` is not a number, or is too large", shown(digits));
             return Err(Fault::new(self.current.place, message));
         };
         let rest = rest.to_owned();
@@ -160,13 +160,13 @@ impl Parser<'_> {
         Ok((number, rest))
     }
 
-    /// What a rate is of, and its time: `/second`, `mbytes/second`.
+    /// Parses the unit of a rate: `/second`, `mbytes/second`.
     fn rate_unit(&mut self, glued: &str) -> Result<(Option<u64>, &'static str), Fault> {
         let unknown = |this: &Self| {
             this.unexpected(["/second", "/minute", "/hour", "/day", "/week"])
-                .with_hint("a rate is like 5/second or 10 mbytes/minute")
+                .with_hint("use a rate like 5/second or 10 mbytes/minute")
         };
-        // `mbytes/second` is one word, `5/second` three.
+        // `mbytes/second` is one token, `5/second` three.
         let mut size = match glued {
             "" => None,
             glued => Some(size_of_bytes(glued).ok_or_else(|| unknown(self))?),
@@ -194,7 +194,7 @@ impl Parser<'_> {
         Ok((size, time))
     }
 
-    /// A number of bytes: `10 mbytes`.
+    /// Parses a number of bytes: `10 mbytes`.
     fn bytes(&mut self) -> Result<u64, Fault> {
         let start = self.current.place;
         let (number, glued) = self.glued_number("a number of bytes like 10 mbytes")?;
@@ -206,7 +206,7 @@ impl Parser<'_> {
             glued => size_of_bytes(glued),
         };
         let Some(size) = size else {
-            let message = format!("`{}` is no number of bytes", shown(&glued));
+            let message = format!("invalid number of bytes `{}`", shown(&glued));
             return Err(Fault::new(start, message).expecting(BYTES.map(|(name, _)| name)));
         };
         bytes_of(number, size, self.since(start))
@@ -227,7 +227,7 @@ impl Parser<'_> {
         })
     }
 
-    /// The same without its word.
+    /// Same, without the keyword.
     pub(super) fn synproxy_options(
         &mut self,
     ) -> Result<(Option<u16>, Option<u8>, bool, bool), Fault> {
@@ -253,41 +253,41 @@ pub(crate) fn size_of_bytes(name: &str) -> Option<u64> {
     found.map(|(_, size)| *size)
 }
 
-/// What a rate is given for.
+/// Returns the unit of time of a rate.
 pub(crate) fn unit(word: &str) -> Option<&'static str> {
     units::times().find(|known| *known == word)
 }
 
-/// A rate of packets, or of bytes of which this many are its unit.
+/// Returns a rate in packets, or in bytes if the size of its unit is given.
 pub(crate) fn rate_of(rate: u64, bytes: Option<u64>, place: Place) -> Result<u64, Fault> {
     let rate = rate.checked_mul(bytes.unwrap_or(1));
     rate.filter(|rate| *rate > 0).ok_or_else(|| {
-        let message = "this is no rate: it is 0 or beyond what the kernel counts";
+        let message = "rate is 0 or too large";
         Fault::new(place, message)
     })
 }
 
-/// A burst of so many units, of bytes or of packets.
+/// Returns a burst in packets or bytes.
 pub(crate) fn burst_of(number: u64, size: u64, is_bytes: bool, place: Place) -> Result<u32, Fault> {
     if number == 0 && !is_bytes {
-        return Err(Fault::new(place, "a burst of packets is at least 1"));
+        return Err(Fault::new(place, "packet burst must be at least 1"));
     }
     let all = number.checked_mul(size);
     let all = all.and_then(|all| u32::try_from(all).ok());
-    all.ok_or_else(|| Fault::new(place, "a burst is at most 4294967295"))
+    all.ok_or_else(|| Fault::new(place, "burst is larger than 4294967295"))
 }
 
-/// So many units of bytes.
+/// Multiplies a number by a unit of bytes.
 pub(crate) fn bytes_of(number: u64, size: u64, place: Place) -> Result<u64, Fault> {
     let all = number.checked_mul(size);
-    all.ok_or_else(|| Fault::new(place, "this is more bytes than can be counted"))
+    all.ok_or_else(|| Fault::new(place, "number of bytes is too large"))
 }
 
-/// The scale of a window, which is no larger than the kernel takes.
+/// Checks the window scale against the kernel's maximum.
 pub(crate) fn scale_of_window(scale: u8, place: Place) -> Result<u8, Fault> {
     const WIDEST: u8 = 14;
     match scale {
         0..=WIDEST => Ok(scale),
-        _ => Err(Fault::new(place, "a window's scale is at most 14")),
+        _ => Err(Fault::new(place, "window scale is larger than 14")),
     }
 }

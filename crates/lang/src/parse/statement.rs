@@ -1,4 +1,4 @@
-//! What is done with packets.
+//! Parses statements.
 
 use super::error::{Fault, shown};
 use super::expr::Side;
@@ -10,7 +10,7 @@ use crate::types;
 use chainwright::nft::expr::{CtKey, MetaKey};
 use chainwright::nft::{DataType, Family};
 
-/// What a statement begins with that begins with no expression.
+/// First words of statements that do not begin with an expression.
 pub(super) const WORDS: &[&str] = &[
     "accept",
     "drop",
@@ -44,11 +44,11 @@ pub(super) const WORDS: &[&str] = &[
     "comment",
 ];
 
-/// The statements of a rule with their places, and its comment.
+/// Statements of a rule with their locations, and the rule's comment.
 pub(super) type Said = (Vec<(Statement, Place)>, Option<String>);
 
 impl Parser<'_> {
-    /// The statements of a rule, and its comment.
+    /// Parses the statements and the comment of a rule.
     pub(super) fn rule(&mut self) -> Result<Said, Fault> {
         let mut statements = Vec::new();
         let mut comment = None;
@@ -57,7 +57,7 @@ impl Parser<'_> {
             if comment.is_some() {
                 return Err(self
                     .unexpected(["the end of the line", ";"])
-                    .with_hint("the comment of a rule stands at its end"));
+                    .with_hint("the comment must be the last part of a rule"));
             }
             if self.eat("comment") {
                 comment = Some(self.string("a comment")?);
@@ -72,7 +72,7 @@ impl Parser<'_> {
         Ok((statements, comment))
     }
 
-    /// `{ rules }` behind a jump.
+    /// Parses `{ rules }` behind `jump` or `goto`.
     pub(super) fn bound_rules(&mut self) -> Result<Vec<Line>, Fault> {
         let start = self.current.place;
         self.expect_sign("{")?;
@@ -97,19 +97,19 @@ impl Parser<'_> {
             match lines.is_empty() {
                 true => Err(Fault::new(
                     this.since(start),
-                    "a chain without a name has rules",
+                    "an anonymous chain needs at least one rule",
                 )),
                 false => Ok(lines),
             }
         })
     }
 
-    /// That a block is not ended.
+    /// Creates the error that a block is not closed.
     pub(super) fn unclosed(&self, start: Place) -> Fault {
-        Fault::new(start, "this brace has no second one").expecting(["}"])
+        Fault::new(start, "unclosed brace").expecting(["}"])
     }
 
-    /// One statement.
+    /// Parses a statement.
     pub(super) fn statement(&mut self) -> Result<Statement, Fault> {
         if let Some(verdict) = self.verdict()? {
             return Ok(Statement::Verdict(Expr::Verdict(verdict)));
@@ -155,7 +155,7 @@ impl Parser<'_> {
                     }
                     _ => Err(Fault::new(
                         self.current.place,
-                        "an option is reset as a whole, not a field of it",
+                        "only a whole option can be reset, not one of its fields",
                     )),
                 }
             }
@@ -178,20 +178,20 @@ impl Parser<'_> {
             }
             "xt" => Err(Fault::new(
                 self.current.place,
-                "a match or target of x_tables cannot be written in nft's language",
+                "x_tables matches and targets cannot be written in nft's language",
             )
             .with_hint("the rule was made by iptables-nft: change it with iptables")),
             _ => self.comparison(),
         }
     }
 
-    /// The name of a stateful object, or a map to some.
+    /// Parses the name of a stateful object, or a map to objects.
     fn object_for(&mut self, words: &'static str) -> Result<Statement, Fault> {
         let object = self.any()?;
         Ok(Statement::Object(words, object))
     }
 
-    /// Behind `counter`, `quota`, …: the name of an object, if that is what stands there.
+    /// Parses the name of an object behind `counter`, `quota`, …, if there is one.
     pub(super) fn named_object(&mut self, words: &'static str) -> Result<Option<Statement>, Fault> {
         match self.eat("name") {
             true => self.object_for(words).map(Some),
@@ -199,9 +199,9 @@ impl Parser<'_> {
         }
     }
 
-    /// `left set …`, of which the word is read.
+    /// Parses `left set …`, behind `set`.
     pub(super) fn assignment(&mut self, left: Expr) -> Result<Statement, Fault> {
-        // Events have the names of other things.
+        // Some names of events, such as `mark`, are also selectors.
         if let Expr::Ct(CtKey::EVENTMASK, ..) = left {
             let events = self.concat(Side::Right)?;
             let events = self.flags(events)?;
@@ -228,7 +228,7 @@ impl Parser<'_> {
             ]);
             let is_twice = match word {
                 Some("prefix") => prefix.replace(self.log_prefix()?).is_some(),
-                Some("group") => group.replace(self.number("a group's number")?).is_some(),
+                Some("group") => group.replace(self.number("a group number")?).is_some(),
                 Some("snaplen") => snaplen.replace(self.number("a length")?).is_some(),
                 Some("queue-threshold") => queue_threshold
                     .replace(self.number("a number of packets")?)
@@ -236,7 +236,7 @@ impl Parser<'_> {
                 Some("level") => {
                     let found = level_of(self.word()).filter(|_| self.is_word());
                     let Some(number) = found else {
-                        return Err(self.unknown("no level of a log", LOG_LEVELS));
+                        return Err(self.unknown("log level", LOG_LEVELS));
                     };
                     self.advance();
                     level.replace(number).is_some()
@@ -248,7 +248,7 @@ impl Parser<'_> {
                 None => break,
             };
             if is_twice {
-                let message = format!("`{}` is said twice", word.unwrap_or_default());
+                let message = format!("duplicate `{}`", word.unwrap_or_default());
                 return Err(Fault::new(again, message));
             }
         }
@@ -290,13 +290,13 @@ impl Parser<'_> {
         )
     }
 
-    /// What lines of a log begin with; `$name` in it stands for the value of that variable.
+    /// Parses a log prefix and substitutes variables (`$name`) in it.
     fn log_prefix(&mut self) -> Result<String, Fault> {
         if self.at_sign("$") {
-            return Ok(self.constant("the prefix of a log's lines")?.text.into());
+            return Ok(self.constant("a log prefix")?.text.into());
         }
         let place = self.current.place;
-        let text = self.string("the prefix of a log's lines")?;
+        let text = self.string("a log prefix")?;
         let mut prefix = String::new();
         let mut left = text.as_str();
         while let Some(at) = left.find('$') {
@@ -313,7 +313,7 @@ impl Parser<'_> {
             match self.variables.value(&left[..end], place)? {
                 Expr::Symbol(symbol) => prefix.push_str(&symbol.text),
                 _ => {
-                    let message = format!("${} is not one word", shown(&left[..end]));
+                    let message = format!("${} is not a single word", shown(&left[..end]));
                     return Err(Fault::new(place, message));
                 }
             }
@@ -391,7 +391,7 @@ impl Parser<'_> {
                 device: Some(device),
             });
         }
-        // At a device there are no addresses to send to.
+        // In the netdev family, `fwd` and `dup` have no address.
         let (address, device) = match self.family {
             Family::NETDEV => (None, Some(to)),
             _ => (Some(to), None),
@@ -421,7 +421,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `ip` or `ip6`, if it is here.
+    /// Parses an optional `ip` or `ip6`.
     pub(super) fn version(&mut self) -> Option<&'static str> {
         self.eat_any(&["ip", "ip6"])
     }
@@ -434,7 +434,7 @@ impl Parser<'_> {
         Ok(Statement::Update { word, set, element })
     }
 
-    /// The one element of which a rule makes others, in braces.
+    /// Parses the element of an update statement, in braces.
     fn one_element(&mut self) -> Result<Element, Fault> {
         let start = self.current.place;
         match self.set(Side::Any, false)? {
@@ -444,12 +444,12 @@ impl Parser<'_> {
                 .ok_or_else(|| self.unclosed(start)),
             _ => Err(Fault::new(
                 self.since(start),
-                "a rule changes one element of a set",
+                "a rule can only update one set element at a time",
             )),
         }
     }
 
-    /// `set update ip saddr timeout 5s @name`, as older versions wrote it.
+    /// Parses `set update ip saddr timeout 5s @name`, the syntax of older versions.
     fn old_update(&mut self) -> Result<Statement, Fault> {
         self.expect("set")?;
         let word = self.one_of(&["add", "update", "delete"])?;
@@ -471,11 +471,11 @@ impl Parser<'_> {
         })
     }
 
-    /// `meter name size n { … }`, of which the word is read.
+    /// Parses `meter name size n { … }`, behind the keyword.
     fn meter(&mut self) -> Result<Statement, Fault> {
         let name = self.name_text("a meter")?;
         let size = match self.eat("size") {
-            true => Some(self.number("how many elements there may be")?),
+            true => Some(self.number("a set size")?),
             false => None,
         };
         let element = Box::new(self.one_element()?);
@@ -487,7 +487,7 @@ impl Parser<'_> {
     }
 }
 
-/// The number of a level of logs.
+/// Number of a log level.
 pub(crate) fn level_of(word: &str) -> Option<u32> {
     let word = match word {
         "warning" => "warn",
@@ -497,7 +497,7 @@ pub(crate) fn level_of(word: &str) -> Option<u32> {
     found.map(|(number, _)| number)
 }
 
-/// The code of a rejection of this type.
+/// Code of a reject type.
 pub(crate) fn code_of(words: &str, data_type: DataType, code: &Symbol) -> Result<Value, Fault> {
     let known = types::symbols(data_type);
     let found = known.iter().find(|(name, _)| **name == *code.text);
@@ -511,7 +511,7 @@ pub(crate) fn code_of(words: &str, data_type: DataType, code: &Symbol) -> Result
             number: number.into(),
         }),
         None => {
-            let message = format!("`{}` is no code of {words}", shown(&code.text));
+            let message = format!("unknown {words} code `{}`", shown(&code.text));
             Err(Fault::new(code.place, message)
                 .expecting(known.iter().map(|(name, _)| *name))
                 .nearest_to(&code.text))
@@ -519,11 +519,11 @@ pub(crate) fn code_of(words: &str, data_type: DataType, code: &Symbol) -> Result
     }
 }
 
-/// What is done where something gets a value: some get an object.
+/// Creates the statement for an assignment. Some assignments refer to an object.
 pub(crate) fn assigned(left: Expr, value: Expr) -> Statement {
     match left {
         Expr::Ct(CtKey::HELPER, None, _) => Statement::Object("ct helper set", value),
-        // From a connection's mark it is no object.
+        // The value from another mark is not an object.
         Expr::Meta(MetaKey::SECMARK) if !is_mark(&value) => {
             Statement::Object("meta secmark set", value)
         }
@@ -531,7 +531,7 @@ pub(crate) fn assigned(left: Expr, value: Expr) -> Statement {
     }
 }
 
-/// Whether it is a security mark itself.
+/// Whether the expression is a security mark.
 fn is_mark(value: &Expr) -> bool {
     matches!(
         value,

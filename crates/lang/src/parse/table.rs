@@ -1,4 +1,4 @@
-//! Tables and their blocks.
+//! Parses tables and their blocks.
 
 use super::error::Fault;
 use super::lexer::Kind;
@@ -32,7 +32,7 @@ const ENTRIES: [&str; 15] = [
     "redefine",
 ];
 
-/// The commands that the block of a table is, in the order in which they are carried out.
+/// Commands of a table's block, in execution order.
 #[derive(Default)]
 struct Block {
     chains: Vec<Command>,
@@ -43,7 +43,7 @@ struct Block {
 }
 
 impl Parser<'_> {
-    /// A table, of which the word is read, and what stands in its block.
+    /// Parses a table, behind the keyword, and its block.
     pub(super) fn table(
         &mut self,
         verb: Verb,
@@ -75,7 +75,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// One entry of a table's block.
+    /// Parses an entry of a table's block.
     fn table_entry(
         &mut self,
         at: &InTable,
@@ -83,7 +83,7 @@ impl Parser<'_> {
         block: &mut Block,
     ) -> Result<(), Fault> {
         let start = self.current.place;
-        // What stands in a table's block is in that table, whatever was read before.
+        // Objects in the block belong to this table.
         self.family = at.family;
         match self.eat_any(&["flags", "comment", "chain", "set", "map", "flowtable"]) {
             Some("flags") => {
@@ -127,7 +127,7 @@ impl Parser<'_> {
                         match self.at_any(super::statement::WORDS).is_some()
                             || super::selector::words().any(|word| self.at(word))
                         {
-                            true => fault.with_hint("rules stand in a chain: chain name { … }"),
+                            true => fault.with_hint("rules belong in a chain: chain name { … }"),
                             false => fault,
                         },
                     );
@@ -137,13 +137,13 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A comment, of which the word is read, and its place.
+    /// Parses a comment, behind the keyword; returns it with its location.
     pub(super) fn comment(&mut self) -> Result<(String, Place), Fault> {
         let place = self.current.place;
         Ok((self.string("a comment")?, place))
     }
 
-    /// A block with variables of its own, one entry after the other.
+    /// Parses a block, which is a scope for variables, entry by entry.
     pub(super) fn block(
         &mut self,
         mut entry: impl FnMut(&mut Self) -> Result<(), Fault>,

@@ -1,4 +1,4 @@
-//! What is read, what is not, and how it is said.
+//! Tests of parsing, error messages, and printing of the result.
 
 mod blocks;
 mod corpus;
@@ -13,12 +13,12 @@ use super::{
     Rule, SetDeclaration, Source, Sources, Verb, parse, parse_behind,
 };
 
-/// What a text says that includes nothing.
+/// Parses a text without includes.
 fn read(text: &str) -> Result<(Vec<Command>, Sources), Error> {
     parse(Source::new("test.nft", text), &NoIncludes)
 }
 
-/// The same of a text that is right.
+/// Parses a valid text.
 fn commands(text: &str) -> Vec<Command> {
     match read(text) {
         Ok((commands, _)) => commands,
@@ -26,7 +26,7 @@ fn commands(text: &str) -> Vec<Command> {
     }
 }
 
-/// The rules among commands.
+/// Returns the rules among commands.
 fn rules(commands: &[Command]) -> impl Iterator<Item = &Rule> {
     commands.iter().filter_map(|command| match &command.object {
         Object::Rule(rule) => Some(&**rule),
@@ -34,7 +34,7 @@ fn rules(commands: &[Command]) -> impl Iterator<Item = &Rule> {
     })
 }
 
-/// A line of a chain in a table of this family, said again.
+/// Parses a rule in a table of this family, and prints it.
 fn again(family: &str, line: &str) -> Result<String, Error> {
     let (commands, _) = read(&format!(
         "table {family} t {{\nchain c {{\n{line}\n}}\n}}\n"

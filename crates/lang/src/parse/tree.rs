@@ -1,7 +1,7 @@
-//! What a script says: commands, one behind the other, each about one object.
+//! Syntax tree of scripts: a sequence of commands, each about one object.
 //!
-//! Blocks are only a shorter way of writing commands: a table's block is the table's own command and, in nft's
-//! order, those of its chains, stateful objects, sets, each with its elements, flowtables and rules.
+//! Blocks are shorthand: a table's block consists of the command for the table and, in nft's order, those for its
+//! chains, stateful objects, sets with their elements, flowtables and rules.
 
 use super::elements::ElementList;
 use crate::syntax::{Expr, Place, Statement};
@@ -11,22 +11,22 @@ use chainwright::nft::{
     Chain, DataType, Family, Flowtable, Name, Set, SetFlags, StatefulObject, Table,
 };
 
-/// What is to be done with an object.
+/// Action on an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
     Add,
-    /// It must not be there yet.
+    /// Fails if the object exists.
     Create,
     Insert,
     Replace,
     Delete,
-    /// It need not be there.
+    /// Succeeds even if the object does not exist.
     Destroy,
     Flush,
     Rename,
     Reset,
     List,
-    /// Look elements up.
+    /// Looks up elements.
     Get,
 }
 
@@ -35,55 +35,55 @@ pub(crate) enum Verb {
 pub(crate) struct Command {
     pub(crate) verb: Verb,
     pub(crate) object: Object,
-    /// Of its first line: the words that name the object.
+    /// Location of the first line: the words that name the object.
     pub(crate) place: Place,
 }
 
 impl Command {
-    /// Whether it asks, and is no part of a transaction.
+    /// Whether the command is a query, which cannot be part of a transaction.
     pub(crate) const fn is_question(&self) -> bool {
         matches!(self.verb, Verb::List | Verb::Reset | Verb::Get)
     }
 }
 
-/// What a command is about. Where the text has all that the kernel's object needs, it is that object; a name or a handle
-/// alone where it is to be deleted, flushed, reset or listed.
+/// Object of a command. It is the kernel's object if the text contains all of it; to delete, flush, reset or list,
+/// only a name or a handle.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Object {
-    /// All, or all of a family.
+    /// All families, or one.
     Ruleset(Family),
     Table(Table<'static>),
     Chain(Chain<'static>),
-    /// A chain, and the name that it is to get.
+    /// A chain and its new name.
     Renamed(Chain<'static>, Name<'static>),
     Rule(Box<Rule>),
     Set(Box<SetDeclaration>),
     Elements(Elements),
     Flowtable(Flowtable<'static>),
     Stateful(StatefulObject<'static>),
-    /// All objects of a kind, to be listed or reset.
+    /// All objects of a kind, to list or reset.
     Kind(Kind, Family, Option<Name<'static>>),
-    /// A set that a rule's `meter` made, to be listed.
+    /// A set created by a `meter` statement, to list.
     Meter(Set<'static>),
-    /// What is to be told of as it happens.
+    /// Events to report.
     Monitor(Watched),
-    /// What is to be explained.
+    /// Operand of `describe`.
     Described(Described),
 }
 
-/// What of the changes is told.
+/// Selection of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Watched {
-    /// Whether it is said what; all is told otherwise, and generations, too.
+    /// Whether the command names a selection; otherwise everything is reported, including generations.
     pub(crate) is_named: bool,
     pub(crate) additions: bool,
     pub(crate) deletions: bool,
     pub(crate) kind: WatchedKind,
-    /// `json`: as JSON, however all else is told.
+    /// Whether the command requests JSON.
     pub(crate) is_json: bool,
 }
 
-/// Of which kind of objects is told.
+/// Kind of objects whose events are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchedKind {
     Ruleset,
@@ -96,16 +96,16 @@ pub(crate) enum WatchedKind {
     Trace,
 }
 
-/// What is explained.
+/// Operand of `describe`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Described {
-    /// The type of a set's keys or data.
+    /// Data type of keys or data.
     Type(DataType),
-    /// What a rule can look at.
+    /// Selector.
     Expr(Expr),
 }
 
-/// Kinds of objects, of which all are listed or reset.
+/// Kind of objects that can be listed or reset together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Tables,
@@ -119,14 +119,14 @@ pub(crate) enum Kind {
     Stateful(ObjectType),
 }
 
-/// Where in its chain a rule goes to, or which one is meant.
+/// Position of a new rule, or reference to an existing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Position {
-    /// At the end if it is added, at the beginning if it is inserted.
+    /// At the end for `add`, at the beginning for `insert`.
     Any,
-    /// Behind or before the rule with this handle; the rule itself if it is replaced or deleted.
+    /// Behind or before the rule with this handle; for `replace` and `delete`, that rule.
     Handle(u64),
-    /// Behind or before the rule that stands so far from the first.
+    /// Behind or before the rule with this index.
     Index(u64),
 }
 
@@ -137,47 +137,47 @@ pub(crate) struct Rule {
     pub(crate) table: Name<'static>,
     pub(crate) chain: Name<'static>,
     pub(crate) position: Position,
-    /// With the place of each.
+    /// Statements with their locations.
     pub(crate) statements: Vec<(Statement, Place)>,
     pub(crate) comment: Option<String>,
 }
 
-/// Whether a chain's block names devices: where the chain is deleted, only these are taken off it.
+/// Whether a chain's block names devices. Deleting such a chain only deletes these devices from it.
 pub(crate) fn names_devices(chain: &Chain<'_>) -> bool {
     let hook = chain.hook.as_ref();
     hook.is_some_and(|hook| hook.device.is_some() || hook.devices.is_some())
 }
 
-/// How the keys or the data of a set are declared.
+/// Declaration of a set's keys or data.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Declared {
-    /// `type ipv4_addr . inet_service`: the types of its fields.
+    /// `type ipv4_addr . inet_service`: the types of the fields.
     Types(Vec<DataType>),
     /// `typeof ip saddr . tcp dport`
     Typeof(Expr),
-    /// Stateful objects of a type; of data alone.
+    /// Stateful objects of a type; only for data.
     Objects(ObjectType),
 }
 
-/// A set or a map, with its elements' types still in nft's words.
+/// Set or map whose types are still those of the text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SetDeclaration {
-    /// Family, names, handle, flags that are written, timeout, interval of the collection, policy, size.
+    /// Family, names, handle, explicit flags, timeout, garbage collection interval, policy, size.
     pub(crate) set: Set<'static>,
     pub(crate) is_map: bool,
-    /// `None` where it is only named.
+    /// `None` if the set is only referred to.
     pub(crate) keys: Option<(Declared, Place)>,
     pub(crate) data: Option<(Declared, Place)>,
-    /// Whether a map's data are ranges (`interval ipv4_addr`).
+    /// Whether a map's data are intervals (`interval ipv4_addr`).
     pub(crate) data_is_interval: bool,
     pub(crate) auto_merge: bool,
     pub(crate) comment: Option<String>,
-    /// What is made with each element.
+    /// Statements for each new element.
     pub(crate) statements: Vec<(Statement, Place)>,
 }
 
 impl SetDeclaration {
-    /// Returns the length in bytes of the keys of a set of ranges of single values; `None` of other sets.
+    /// Key length in bytes of an interval set without concatenation; `None` for other sets.
     pub(crate) fn length_of_ranges(&self) -> Option<usize> {
         let flags = self.set.flags.unwrap_or_default();
         let bits = match &self.keys.as_ref()?.0 {
@@ -194,7 +194,7 @@ impl SetDeclaration {
 }
 
 impl Elements {
-    /// Whether they are this set's.
+    /// Whether the elements belong to this set.
     pub(crate) fn is_of(&self, set: &Set<'_>) -> bool {
         self.family == set.family
             && set.table.as_ref() == Some(&self.table)

@@ -1,4 +1,4 @@
-//! Objects of tunnels: what packets are given on their way into one, in the words of nft 1.1.5 and later.
+//! Parses tunnel objects, which set tunnel metadata of packets, in the syntax of nft 1.1.5 and later.
 
 use std::net::IpAddr;
 
@@ -9,25 +9,25 @@ use chainwright::nft::stateful::{
     TunnelErspan, TunnelGeneve, TunnelObject, TunnelOption, TunnelOptions, TunnelVxlan,
 };
 
-/// What stands in the block of a tunnel.
+/// Entries of a tunnel's block.
 const ENTRIES: [&str; 11] = [
     "id", "ip", "ip6", "sport", "dport", "ttl", "tos", "vxlan", "erspan", "geneve", "comment",
 ];
-/// The direction of ERSPAN, by its number.
+/// ERSPAN directions, by number.
 pub(crate) const DIRECTIONS: [&str; 2] = ["ingress", "egress"];
-/// How long an option of Geneve is at most, and what its length is a multiple of, in bytes.
+/// Maximum length of a Geneve option, and the unit of its length, in bytes.
 const MOST: usize = 124;
 const UNIT: usize = 4;
 
 impl Parser<'_> {
-    /// An entry of a tunnel's block, but for its comment.
+    /// Parses an entry of a tunnel's block other than a comment.
     pub(super) fn tunnel_entry(&mut self, tunnel: &mut TunnelObject<'static>) -> Result<(), Fault> {
         let start = self.current.place;
         let Some(word) = self.eat_any(&ENTRIES) else {
             return Err(self.no_entry("a tunnel", &ENTRIES));
         };
         match word {
-            "id" => tunnel.id = Some(self.number("the number of the tunnel")?),
+            "id" => tunnel.id = Some(self.number("a tunnel id")?),
             "ip" | "ip6" => self.tunnel_address(word, tunnel)?,
             "sport" => tunnel.sport = Some(self.number("a port")?),
             "dport" => tunnel.dport = Some(self.number("a port")?),
@@ -35,7 +35,7 @@ impl Parser<'_> {
             "tos" => tunnel.tos = Some(self.number("a type of service")?),
             kind => {
                 if tunnel.options.is_some() {
-                    let message = "a tunnel is of one kind";
+                    let message = "a tunnel can only have one type";
                     return Err(Fault::new(self.since(start), message));
                 }
                 let options = match kind {
@@ -49,7 +49,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `saddr ADDRESS` or `daddr ADDRESS`.
+    /// Parses `saddr ADDRESS` or `daddr ADDRESS`.
     fn tunnel_address(
         &mut self,
         version: &str,
@@ -75,11 +75,11 @@ impl Parser<'_> {
                 }
             }
             ("ip", Ok(IpAddr::V4(_))) | ("ip6", Ok(IpAddr::V6(_))) => {
-                let message = "a tunnel has addresses of one version of IP";
+                let message = "tunnel addresses must be of the same IP version";
                 return Err(Fault::new(symbol.place, message));
             }
             _ => {
-                let message = format!("this is no address of {version}");
+                let message = format!("not an {version} address");
                 return Err(Fault::new(symbol.place, message));
             }
         }
@@ -99,7 +99,7 @@ impl Parser<'_> {
                 gbp: Some(gbp),
                 ..TunnelVxlan::default()
             }),
-            None => Err(Fault::new(self.since(start), "the group is missing").expecting(["gbp"])),
+            None => Err(Fault::new(self.since(start), "missing `gbp`").expecting(["gbp"])),
         }
     }
 
@@ -108,13 +108,13 @@ impl Parser<'_> {
         let mut erspan = TunnelErspan::default();
         self.block(|this| {
             match this.one_of(&["version", "index", "direction", "id", "hwid"])? {
-                "version" => erspan.version = Some(this.number("1 or 2")?),
+                "version" => erspan.version = Some(this.number("a version, 1 or 2")?),
                 "index" => erspan.index = Some(this.number("an index")?),
                 "direction" => {
                     let word = this.one_of(&DIRECTIONS)?;
                     erspan.direction = Some(u8::from(word == DIRECTIONS[1]));
                 }
-                _ => erspan.hardware_id = Some(this.number("the number of the hardware")?),
+                _ => erspan.hardware_id = Some(this.number("a hardware id")?),
             }
             Ok(())
         })?;
@@ -130,7 +130,7 @@ impl Parser<'_> {
         match is_whole {
             true => Ok(erspan),
             false => {
-                let message = "version 1 has an index, version 2 a direction and an id";
+                let message = "version 1 takes an index, version 2 a direction and a hardware id";
                 Err(Fault::new(self.since(start), message))
             }
         }
@@ -143,10 +143,10 @@ impl Parser<'_> {
             this.expect("class")?;
             let class = this.number("a class")?;
             this.expect("opt-type")?;
-            let option_type = this.number("the type of an option")?;
+            let option_type = this.number("an option type")?;
             this.expect("data")?;
             let place = this.current.place;
-            let text = this.string("what the option holds")?;
+            let text = this.string("option data")?;
             let data = geneve_data(&text, place)?;
             options.push(TunnelOption::Geneve(TunnelGeneve {
                 class: Some(class),
@@ -157,23 +157,21 @@ impl Parser<'_> {
             Ok(())
         })?;
         match options.is_empty() {
-            true => {
-                Err(Fault::new(self.since(start), "the options are missing").expecting(["class"]))
-            }
+            true => Err(Fault::new(self.since(start), "missing options").expecting(["class"])),
             false => Ok(options),
         }
     }
 }
 
-/// What an option of Geneve holds.
+/// Parses the data of a Geneve option.
 pub(crate) fn geneve_data(text: &str, place: Place) -> Result<Vec<u8>, Fault> {
     from_digits(text).ok_or_else(|| {
-        let message = format!("this is no `0x…` of a multiple of {UNIT} bytes, {MOST} at most");
+        let message = format!("expected `0x…` with a multiple of {UNIT} bytes, at most {MOST}");
         Fault::new(place, message)
     })
 }
 
-/// Bytes by their hexadecimal digits.
+/// Parses hexadecimal digits.
 fn from_digits(text: &str) -> Option<Vec<u8>> {
     let digits = text.strip_prefix("0x")?.as_bytes();
     let is_whole = !digits.is_empty()

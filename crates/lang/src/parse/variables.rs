@@ -1,4 +1,4 @@
-//! `define`, `redefine`, `undefine`, and what a `$name` stands for.
+//! Variables: `define`, `redefine`, `undefine` and `$name`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,25 +6,25 @@ use std::sync::Arc;
 use super::error::Fault;
 use crate::syntax::{Element, Expr, Place};
 
-/// How much may be put in the place of names in any text, and how much more for each of its bytes.
+/// Limit for the size of substituted values: a minimum, and an increment for each byte of source text.
 const AT_LEAST: usize = 32_768;
 const FOR_A_BYTE: usize = 4;
-/// How deep the operations of a value may stand in one another.
+/// Maximum nesting of operators in a value.
 const DEEPEST: usize = 32;
 
-/// Up to how many names an error offers where one is not known.
+/// Maximum number of known variables for an error to suggest similar names.
 const OFFERED: usize = 1000;
 
-/// Names and their values that texts gave which are read already.
+/// Variables of previous texts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kept {
     values: Arc<HashMap<Box<str>, Value>>,
-    /// How long those texts were together.
+    /// Total length of these texts.
     length: usize,
 }
 
 impl Kept {
-    /// Takes in what another text did.
+    /// Applies the changes of another text.
     pub(crate) fn keep(&mut self, defined: Defined) {
         let values = Arc::make_mut(&mut self.values);
         for (name, value) in defined.values {
@@ -37,7 +37,7 @@ impl Kept {
     }
 }
 
-/// What a text did to names outside of all blocks: those that have no value have lost it.
+/// Changes of a text to variables outside of blocks; `None` stands for `undefine`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Defined {
     values: Scope,
@@ -46,15 +46,15 @@ pub(crate) struct Defined {
 
 type Scope = HashMap<Box<str>, Option<Value>>;
 
-/// Names and their values, by blocks.
+/// Variables by scope.
 #[derive(Debug)]
 pub(super) struct Variables {
     kept: Kept,
-    /// The outermost first.
+    /// Scopes; the outermost is first.
     scopes: Vec<Scope>,
-    /// How much may still be put in.
+    /// Remaining size of values that may be substituted.
     left: usize,
-    /// How long the texts are that are read.
+    /// Total length of the current texts.
     length: usize,
 }
 
@@ -65,7 +65,7 @@ struct Value {
 }
 
 impl Variables {
-    /// With what was given before.
+    /// Starts with the variables of previous texts.
     pub(super) fn behind(kept: &Kept) -> Self {
         let more = kept.length.saturating_mul(FOR_A_BYTE);
         Self {
@@ -76,7 +76,7 @@ impl Variables {
         }
     }
 
-    /// What was done outside of all blocks.
+    /// Returns the changes outside of blocks.
     pub(super) fn defined(&mut self) -> Defined {
         Defined {
             values: self
@@ -88,28 +88,28 @@ impl Variables {
         }
     }
 
-    /// A text of this length is read.
+    /// Raises the limit for a text of this length.
     pub(super) fn allow(&mut self, length: usize) {
         self.left = self.left.saturating_add(length.saturating_mul(FOR_A_BYTE));
         self.length = self.length.saturating_add(length);
     }
 
-    /// A block begins.
+    /// Enters a block.
     pub(super) fn enter(&mut self) {
         self.scopes.push(Scope::new());
     }
 
-    /// It ends.
+    /// Leaves a block.
     pub(super) fn leave(&mut self) {
         self.scopes.pop();
     }
 
-    /// Whether a name had a value before this text, in this block.
+    /// Whether a previous text defined the name, and the current scope is the outermost.
     fn is_kept(&self, name: &str) -> bool {
         self.scopes.len() == 1 && self.kept.values.contains_key(name)
     }
 
-    /// Gives a name a value in this block; `again` if it may have one already.
+    /// Defines a variable in the current scope; `again` allows redefinition.
     pub(super) fn define(
         &mut self,
         name: &str,
@@ -119,7 +119,7 @@ impl Variables {
     ) -> Result<(), Fault> {
         let (size, depth) = measure(&expr);
         if depth > DEEPEST {
-            let message = "this value has too many operations in one another";
+            let message = "too many nested operations in this value";
             return Err(Fault::new(place, message));
         }
         let is_kept = self.is_kept(name);
@@ -128,15 +128,15 @@ impl Variables {
         };
         let is_defined = scope.get(name).map_or(is_kept, Option::is_some);
         if !again && is_defined {
-            let message = format!("`{name}` is defined already");
+            let message = format!("variable `{name}` is already defined");
             let fault = Fault::new(place, message);
-            return Err(fault.with_hint(format!("to give it another value: redefine {name} = …")));
+            return Err(fault.with_hint(format!("to change its value: redefine {name} = …")));
         }
         scope.insert(name.into(), Some(Value { expr, size }));
         Ok(())
     }
 
-    /// Takes the value of a name.
+    /// Undefines a variable.
     pub(super) fn undefine(&mut self, name: &str, place: Place) -> Result<(), Fault> {
         let is_kept = self.is_kept(name);
         let scope = self.scopes.last_mut();
@@ -155,7 +155,7 @@ impl Variables {
     }
 
     fn missing(&self, name: &str, place: Place) -> Fault {
-        let fault = Fault::new(place, format!("no variable `{name}` is defined"));
+        let fault = Fault::new(place, format!("undefined variable `{name}`"));
         let here = self.scopes.iter().flatten();
         let here = here.filter_map(|(name, value)| value.as_ref().map(|_| &**name));
         let mut known: Vec<&str> = here
@@ -172,8 +172,8 @@ impl Variables {
             .nearest_to(&format!("${name}"))
     }
 
-    /// The value of a name, of the innermost block that gives it one. One of a text that was read before stands where it is
-    /// asked for.
+    /// Returns the value of a variable in the innermost scope that defines it. A value of a previous text gets the
+    /// location of the reference.
     pub(super) fn value(&mut self, name: &str, place: Place) -> Result<Expr, Fault> {
         let here = self.scopes.iter().rev().find_map(|scope| scope.get(name));
         let (value, is_kept) = match here {
@@ -184,7 +184,7 @@ impl Variables {
             return Err(self.missing(name, place));
         };
         let Some(left) = self.left.checked_sub(value.size) else {
-            let message = "variables stand for more than fits: their values are put in too often";
+            let message = "variables expand to too much text";
             return Err(Fault::new(place, message));
         };
         self.left = left;
@@ -196,7 +196,7 @@ impl Variables {
     }
 }
 
-/// Says of an expression that it stands at this place.
+/// Sets the location of an expression.
 fn put(expr: &mut Expr, place: Place) {
     match expr {
         Expr::Symbol(symbol) => symbol.place = place,
@@ -222,7 +222,7 @@ fn put(expr: &mut Expr, place: Place) {
     }
 }
 
-/// What an expression holds, roughly in nodes, and how deep they stand in one another.
+/// Returns the approximate size of an expression in nodes, and its depth.
 fn measure(expr: &Expr) -> (usize, usize) {
     let (size, depth) = match expr {
         Expr::Symbol(symbol) => (symbol.text.len() / 64, 0),

@@ -1,4 +1,4 @@
-//! Expressions as text.
+//! Prints expressions.
 
 use std::fmt::{self, Write};
 
@@ -101,7 +101,7 @@ impl<W: Write> Printer<'_, W> {
             Expr::Binary(operator, left, right) => {
                 self.operand(left, operator.precedence())?;
                 write!(self.out, " {} ", operator.sign())?;
-                // What stands behind is done first only where it binds tighter.
+                // All operators are left-associative.
                 self.operand(right, operator.precedence() + 1)
             }
             Expr::Prefix(value, bits) => {
@@ -162,7 +162,7 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    /// The name of what is asked for.
+    /// Prints the name of a selector.
     fn key(&mut self, asked: &Expr) -> fmt::Result {
         let name = keys::of(asked).map_or("unknown", |key| key.name);
         self.out.write_str(name)
@@ -175,7 +175,7 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    /// An operand, in brackets where it does not bind so tight.
+    /// Prints an operand, in parentheses if its precedence is lower than `tightest`.
     fn operand(&mut self, operand: &Expr, tightest: u8) -> fmt::Result {
         match operand {
             Expr::Binary(inner, ..) if inner.precedence() < tightest => {
@@ -183,7 +183,7 @@ impl<W: Write> Printer<'_, W> {
                 self.expr(operand)?;
                 self.out.write_char(')')
             }
-            // Flags that are one value.
+            // Several flags in one value.
             Expr::Value(value)
                 if types::is_bitmask(value.data_type)
                     && value.number.count_ones() > 1
@@ -197,7 +197,7 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    /// A blank behind what would be one word with a dash or a slash.
+    /// Prints a blank after a word, to separate it from a dash or slash.
     fn blank_behind_word(&mut self, expr: &Expr) -> fmt::Result {
         match expr {
             Expr::Symbol(symbol) => {
@@ -213,7 +213,7 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    /// The first or last value of a range: a number, whatever names the type has.
+    /// Prints a bound of a range, always as a number.
     fn limit(&mut self, limit: &Expr) -> fmt::Result {
         match limit {
             Expr::Value(value) => value::numeric(&mut self.out, value, self.options),
@@ -312,8 +312,8 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    /// `present` is what it is called where only whether there is a route is asked: nft 1.1 calls it otherwise than
-    /// versions before, which ask so only in a comparison with `exists` or `missing`.
+    /// Prints a `fib` expression. `present` is the name of the result that tests whether a route exists: its name in
+    /// nft 1.1 differs from earlier versions, which only accept it in a comparison with `exists` or `missing`.
     pub(super) fn fib(&mut self, fib: &Expr, flags: FibFlags, present: &str) -> fmt::Result {
         self.out.write_str("fib ")?;
         let mut first = true;

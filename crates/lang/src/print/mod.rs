@@ -1,4 +1,4 @@
-//! Sentences of nft's language as text.
+//! Prints syntax trees as nft's language.
 
 mod expr;
 pub(super) mod statement;
@@ -9,19 +9,19 @@ use super::constant::{Quoted, escaped, quotable};
 use super::list::Options;
 use super::syntax::{Element, Line};
 
-/// Writes sentences.
+/// Printer for syntax trees.
 pub(super) struct Printer<'o, W> {
     pub(super) out: W,
     pub(super) options: &'o Options,
-    /// How deep what is written stands.
+    /// Indentation depth.
     pub(super) depth: usize,
-    /// Whether it is what is to be made, which has no state yet.
+    /// Whether the output describes elements to create, which have no state yet.
     pub(super) plans: bool,
-    /// Whether all is to stand in one line, without handles.
+    /// Whether the output is one line without handles.
     pub(super) in_line: bool,
 }
 
-/// How deep the rules of a chain stand that has a name.
+/// Indentation depth of the rules of a named chain.
 const IN_CHAIN: usize = 2;
 impl<'o, W: Write> Printer<'o, W> {
     pub(super) const fn new(out: W, options: &'o Options) -> Self {
@@ -43,7 +43,7 @@ impl<W: Write> Printer<'_, W> {
         Ok(())
     }
 
-    /// The rules of a chain.
+    /// Prints the rules of a chain.
     pub(super) fn rules(&mut self, rules: impl Iterator<Item = Line>) -> fmt::Result {
         for rule in rules {
             self.indent()?;
@@ -53,7 +53,7 @@ impl<W: Write> Printer<'_, W> {
         Ok(())
     }
 
-    /// A rule, without what is before and behind it in its line.
+    /// Prints a rule without indentation and newline.
     pub(super) fn rule(&mut self, rule: &Line) -> fmt::Result {
         let is_opaque = rule.is_opaque();
         if is_opaque {
@@ -72,7 +72,7 @@ impl<W: Write> Printer<'_, W> {
             Some(comment) => write!(self.out, " # comment {}", escaped(comment.as_ref()))?,
             None => {}
         }
-        // nft gives rules of chains without a name none.
+        // nft prints no handles for the rules of anonymous chains.
         match self.depth > IN_CHAIN {
             true => Ok(()),
             false => self.handle(rule.handle),
@@ -86,7 +86,7 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    /// A word, if there is one, with a blank in front.
+    /// Prints an optional word, preceded by a blank.
     fn word(&mut self, word: Option<&str>) -> fmt::Result {
         match word {
             Some(word) => write!(self.out, " {word}"),
@@ -94,7 +94,7 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    /// An element as a rule writes it: what it is to be made of.
+    /// Prints the element of an `add`, `update` or `delete` statement, without state.
     fn update(&mut self, element: &Element) -> fmt::Result {
         self.plans = true;
         let written = self.element_with(element, true);
@@ -106,7 +106,7 @@ impl<W: Write> Printer<'_, W> {
         self.options.stateless || self.plans
     }
 
-    /// An element of a set.
+    /// Prints a set element.
     pub(super) fn element(&mut self, element: &Element) -> fmt::Result {
         self.element_with(element, false)
     }

@@ -1,4 +1,4 @@
-//! Statements as text.
+//! Prints statements.
 
 use std::fmt::{self, Write};
 
@@ -8,10 +8,10 @@ use crate::syntax::{Expr, Relation, Statement, Translation};
 use chainwright::nft::DataType;
 use chainwright::nft::expr::CtKey;
 
-/// How many packets may come at once by a limit that does not say it.
+/// Default burst of a limit, in packets; not printed.
 const USUAL_BURST: u32 = 5;
 
-/// The units in which `nft` gives bytes.
+/// Converts a number of bytes to nft's units.
 pub(crate) fn bytes(number: u64) -> (u64, &'static str) {
     let mut number = number;
     let mut units = ["bytes", "kbytes", "mbytes"].into_iter();
@@ -26,12 +26,12 @@ pub(crate) fn bytes(number: u64) -> (u64, &'static str) {
     (number, unit)
 }
 
-/// The levels of what is logged.
+/// Names of log levels.
 pub(crate) const LOG_LEVELS: [&str; 9] = [
     "emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit",
 ];
 
-/// What else of a packet is logged.
+/// Names of log flags.
 pub(crate) const LOG_FLAGS: [(u32, &str); 5] = [
     (1, "tcp sequence"),
     (2, "tcp options"),
@@ -39,10 +39,10 @@ pub(crate) const LOG_FLAGS: [(u32, &str); 5] = [
     (8, "skuid"),
     (0x20, "ether"),
 ];
-/// All of it.
+/// All log flags together.
 pub(crate) const ALL_LOG_FLAGS: u32 = 0x2f;
 
-/// The words for what else of a packet is logged.
+/// Names of the log flags that are set.
 pub(crate) fn log_flags(flags: u32) -> Vec<&'static str> {
     if flags & ALL_LOG_FLAGS == ALL_LOG_FLAGS {
         return vec!["all"];
@@ -51,7 +51,7 @@ pub(crate) fn log_flags(flags: u32) -> Vec<&'static str> {
     words.map(|(_, word)| *word).collect()
 }
 
-/// The word in front of what only counts when it is exceeded.
+/// Prefix of limits and quotas that match when exceeded.
 const fn word_over(over: bool) -> &'static str {
     match over {
         true => "over ",
@@ -78,7 +78,7 @@ impl<W: Write> Printer<'_, W> {
                 }
                 self.out.write_char(' ')?;
                 match right {
-                    // Several flags that are one value.
+                    // Several flags in one value.
                     Expr::Value(value) if left.is_bitmask() && value.number.count_ones() > 1 => {
                         value::numeric(&mut self.out, value, self.options)
                     }
@@ -193,7 +193,7 @@ impl<W: Write> Printer<'_, W> {
                 self.expr(target)?;
                 self.out.write_str(" set ")?;
                 match (target, to) {
-                    // Several events at once are a list.
+                    // Several events are printed as a list.
                     (Expr::Ct(CtKey::EVENTMASK, ..), Expr::Value(events)) => {
                         self.flags(events, ",")
                     }
@@ -278,7 +278,7 @@ impl<W: Write> Printer<'_, W> {
                 write!(self.out, "xt {kind} {}", Quoted(name.as_str().into()))
             }
             Statement::Opaque(instruction) => {
-                // Names in it could end the comment.
+                // Control characters in names could end the comment.
                 write!(self.out, "{}", Plain(instruction.as_str().into()))
             }
         }
@@ -386,7 +386,7 @@ impl<W: Write> Printer<'_, W> {
             .try_for_each(|words| write!(self.out, " flags {words}"))
     }
 
-    /// An address that a packet is sent to; one of IPv6 in brackets where a port may stand behind it.
+    /// Prints a NAT or tproxy address; an IPv6 address in brackets if a port may follow.
     fn address(&mut self, address: &Expr, in_brackets: bool) -> fmt::Result {
         let is_v6 = |expr: &Expr| match expr {
             Expr::Value(value) => value.data_type == DataType::IPV6_ADDR,

@@ -1,4 +1,4 @@
-//! Comparisons.
+//! Decodes comparisons.
 
 use super::fields::{typed_operation, typed_tree};
 use super::inside::{compared_type, written_type};
@@ -10,7 +10,7 @@ use chainwright::nft::DataType;
 use chainwright::nft::expr::{CmpOp, FibFlags, Register};
 
 impl Reader<'_, '_> {
-    /// What is compared, and with which value.
+    /// Returns the left side of a comparison and its value.
     pub(super) fn compared(&mut self, sreg: Register, bytes: &[u8]) -> Option<(Expr, Value)> {
         let loaded = self.registers.get(sreg)?;
         let Kept::Expr(left) = loaded.expr.clone() else {
@@ -19,14 +19,14 @@ impl Reader<'_, '_> {
         let order = loaded.order;
         let data_type = left.data_type();
         (!bytes.is_empty()).then_some(())?;
-        // Whether there is a route: one byte as nft 1.1 has it, a word of it as versions before do.
+        // Existence of a route: nft 1.1 compares one byte; earlier versions compare a word.
         let is_short = matches!(&left, Expr::Fib(flags, _) if flags.contains(FibFlags::PRESENT))
             && bytes.len() == 1;
         let bytes = match bytes.get(..loaded.length) {
             None if is_short => bytes,
-            // A truth is compared in a whole word.
+            // Booleans are compared as a whole word.
             Some(first) if bytes[loaded.length..].iter().all(|byte| *byte == 0) => first,
-            // iptables compares a name with the NUL behind it.
+            // iptables compares names including the terminating NUL.
             None if types::is_string(data_type) && bytes.ends_with(&[0]) => {
                 let mut whole = bytes.to_vec();
                 whole.resize(loaded.length, 0);
@@ -68,7 +68,7 @@ impl Reader<'_, '_> {
                 self.compare_masked(*inner, mask, relation, right)
             }
             left if is_address(left.data_type()) && right.bits < left.bits() => {
-                // nft compares the first bytes for a prefix of whole bytes.
+                // nft compares the leading bytes for a prefix of whole bytes.
                 is_equality.then_some(())?;
                 let prefix = right.bits;
                 let right = Value {
@@ -81,7 +81,7 @@ impl Reader<'_, '_> {
                 self.matched(left, relation, right)
             }
             left if types::is_string(left.data_type()) && right.bits < left.bits() => {
-                // nft compares the first characters for a name that ends with an asterisk.
+                // nft compares the leading characters for a name with a trailing asterisk.
                 is_equality.then_some(())?;
                 let wide = Value {
                     number: right.number << (left.bits() - right.bits),
@@ -101,7 +101,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Bytes of the packet, which may be several fields, or the first bytes of one.
+    /// Decodes a comparison of packet bytes, which may be several fields or the start of one.
     pub(super) fn compare_payload(
         &mut self,
         place: Payload,
@@ -111,7 +111,7 @@ impl Reader<'_, '_> {
         let is_equality = matches!(relation, Relation::Implicit | Relation::NotEqual);
         let payload = self.completed(place);
         if payload.field.is_some() || !self.context_in(place.tunnel).is_known(place.base) {
-            // `vlan type ip` stands behind the type that says that there is a tag.
+            // `vlan type ip` follows the match of the ether type for a VLAN tag.
             let is_tag = payload
                 .field
                 .is_some_and(|(protocol, _)| protocol.name == "vlan");
@@ -175,7 +175,7 @@ impl Reader<'_, '_> {
             return self.matched(field, relation, Expr::Value(right));
         }
         let left = match left {
-            // nft looks for no field where more is done with its bits.
+            // nft does not look up fields below further operations on their bits.
             left @ Expr::Binary(Operator::RightShift, ..) => typed_tree(left),
             left => self.resolve(left),
         };
@@ -207,7 +207,7 @@ impl Reader<'_, '_> {
         self.matched(left, relation, Expr::Value(right))
     }
 
-    /// A range of what stands in a register.
+    /// Decodes a range comparison of a register.
     pub(super) fn limits(
         &mut self,
         left: Expr,
@@ -236,7 +236,7 @@ impl Reader<'_, '_> {
         self.matched(left, relation, range)
     }
 
-    /// Adds a match, or makes one range of it and the one before.
+    /// Adds a match, or merges it with the previous one into a range.
     pub(super) fn matched(&mut self, left: Expr, relation: Relation, right: Expr) -> Option<()> {
         if let (Relation::LessOrEqual, Expr::Value(to), Some(Some(last))) =
             (relation, &right, self.statements.last())
@@ -279,7 +279,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Flags of which one is asked for.
+/// Converts flags of which any may match.
 pub(super) fn any_of(value: Value) -> Expr {
     match flags(value) {
         Expr::Value(one) => Expr::Flags(vec![Expr::Value(one)]),
@@ -287,7 +287,7 @@ pub(super) fn any_of(value: Value) -> Expr {
     }
 }
 
-/// Flags one by one, if there are several.
+/// Splits a value into its flags, if it has several.
 pub(super) fn flags(value: Value) -> Expr {
     let mut flags = Vec::new();
     let mut left = value.number;

@@ -1,9 +1,8 @@
-//! What a rule has found out about the packets that it goes on with: which protocols they have, and which of its own
-//! matches only said so.
+//! Protocols that a rule's matches have established so far, and which of these matches are implicit.
 //!
-//! nft adds a match of the protocol where a field is asked for (`tcp dport 22` asks for `meta l4proto tcp` first) and
-//! leaves it away when it lists. Which of them those are is not kept anywhere: a match of a protocol counts as one of
-//! them if a field of that protocol comes behind it.
+//! nft adds a protocol match before the match of a field (`tcp dport 22` implies `meta l4proto tcp`) and omits it in
+//! listings. The kernel does not store which matches are implicit: a protocol match counts as implicit if a field of
+//! that protocol follows.
 
 use chainwright::nft::Family;
 use chainwright::nft::expr::{MetaKey, PayloadBase};
@@ -12,7 +11,7 @@ use crate::headers::{self, Protocol};
 use crate::syntax::{Expr, Payload, Relation, Statement, Value};
 use crate::tunnels::Tunnel;
 
-/// Layers of a packet, by what asks for them.
+/// Layer of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layer {
     Link,
@@ -31,33 +30,33 @@ impl Layer {
     }
 }
 
-/// What is known of the packets.
+/// Protocols established for the packets that a rule still matches.
 #[derive(Debug)]
 pub(super) struct Context {
     family: Family,
-    /// Protocols of the link layer and where they begin, in bits.
+    /// Link layer protocols, with their offsets in bits.
     link: Vec<(&'static Protocol, u32)>,
     pub(super) network: Option<&'static Protocol>,
     pub(super) transport: Option<&'static Protocol>,
-    /// The match that told of each layer, by its place among the statements.
+    /// For each layer, the index of the statement that established its protocol, if it may be implicit.
     told: [Option<usize>; 3],
-    /// The type of ICMP that a match told of, and which, while it may be taken away.
+    /// ICMP type, with the index of the statement that established it, if that may be implicit.
     icmp_type: Option<(Option<usize>, u128)>,
-    /// Whether the type of ICMP is one of several.
+    /// Whether several ICMP types are possible.
     icmp_types: bool,
-    /// Whether the statement that is read now is of the frame, too, which says that there is one.
+    /// Whether the current statement also reads the frame, which implies that there is one.
     is_of_frame: bool,
-    /// The tunnel that the packets are inside of.
+    /// Tunnel around the packets.
     pub(super) tunnel: Option<&'static Tunnel>,
-    /// Whether the transport layer's protocol was told to be one of several.
+    /// Whether a match allows several transport protocols.
     pub(super) may_be_several: bool,
-    /// Whether the network or the transport layer was told of twice, so that what is taken away might have said more.
+    /// Whether the network or transport layer was established twice, so that a removed match might not be redundant.
     pub(super) is_told_twice: bool,
-    /// Whether the network layer was told of by the type of the frame.
+    /// Whether an ether type match established the network layer.
     pub(super) is_by_type: bool,
-    /// Whether the network and the transport layer were told of at all.
+    /// Whether the network and transport layers were established at all.
     pub(super) was_told: [bool; 2],
-    /// Whether a match of the type of ICMP was read.
+    /// Whether there was a match of the ICMP type.
     has_icmp_type: bool,
 }
 
@@ -80,7 +79,7 @@ impl Context {
         }
     }
 
-    /// One that knows of no protocol.
+    /// Creates a context without any protocol.
     pub(super) const fn ignorant(family: Family) -> Self {
         Self {
             family,
@@ -104,7 +103,7 @@ impl Context {
         self.is_of_frame = is_of_frame;
     }
 
-    /// The field at this place, or nothing.
+    /// Returns the field at this position.
     pub(super) fn field(
         &self,
         base: PayloadBase,
@@ -116,19 +115,19 @@ impl Context {
         Some((protocol, self.field_of(protocol, fits)?))
     }
 
-    /// The field of a protocol at this place, of those that fit; of fields of ICMP only one that its type has.
+    /// Returns a matching field of a protocol. ICMP fields must exist in the ICMP type.
     pub(super) fn field_of(
         &self,
         protocol: &Protocol,
         fits: impl Fn(&headers::Field) -> bool,
     ) -> Option<usize> {
         let told = self.icmp_type.map(|(_, told)| told);
-        // An address is asked for behind the types that have it.
+        // `taddr` requires a match of a type that has it.
         let is_there = |field: &headers::Field| match (protocol.name, field.name) {
             ("icmpv6", "taddr") => {
                 self.icmp_types || told.is_some_and(|told| headers::WITH_TADDR.contains(&told))
             }
-            // Inside a tunnel nft has no words for a field of which it asks for the type of ICMP outside.
+            // For these fields nft would add the ICMP type match outside the tunnel.
             ("icmp" | "icmpv6", "id" | "sequence") => self.tunnel.is_none() || self.has_icmp_type,
             _ => true,
         };
@@ -141,7 +140,7 @@ impl Context {
         of_type.or_else(|| find(&|implied| implied.is_none()))
     }
 
-    /// The protocol that stands at this place, and the place within it.
+    /// Returns the protocol at this position and the offset within its header.
     pub(super) fn protocol(
         &self,
         base: PayloadBase,
@@ -162,7 +161,7 @@ impl Context {
         }
     }
 
-    /// Whether there are words for the fields of a protocol: inside a tunnel there are none for those of another one.
+    /// Whether nft has syntax for a protocol's fields: inside a tunnel only for the tunnel's inner protocols.
     fn has_words(&self, protocol: &Protocol) -> bool {
         let is_inside = |tunnel: &Tunnel| tunnel.protocols().any(|known| known == protocol);
         self.tunnel.is_none_or(is_inside)
@@ -172,12 +171,12 @@ impl Context {
         headers::above_ip(number).filter(|above| self.has_words(above))
     }
 
-    /// The match that told of a layer, by its place among the statements.
+    /// Index of the statement that established a layer and may be implicit.
     pub(super) const fn told(&self, layer: Layer) -> Option<usize> {
         self.told[layer as usize]
     }
 
-    /// Whether a tag was told of twice.
+    /// Whether two VLAN tags were established at the same offset.
     pub(super) fn has_same_tags(&self) -> bool {
         self.link
             .iter()
@@ -185,19 +184,19 @@ impl Context {
             .any(|(index, one)| self.link[..index].iter().any(|other| other.1 == one.1))
     }
 
-    /// Whether frames are known to have a tag.
+    /// Whether a match established that frames are tagged.
     pub(super) fn has_tags(&self) -> bool {
         self.link
             .iter()
             .any(|(protocol, _)| protocol.name == "vlan")
     }
 
-    /// Whether this is before the innermost protocol of its base: there nft does not look when it writes.
+    /// Whether this position precedes the innermost link layer protocol. nft does not look up fields there for writes.
     pub(super) fn is_outside(&self, base: PayloadBase, offset: u32) -> bool {
         base == PayloadBase::LINK && self.link.last().is_some_and(|(_, start)| offset < *start)
     }
 
-    /// Whether fields of this base are known by a protocol, and not only by their places.
+    /// Whether the protocol of this base is established.
     pub(super) fn is_known(&self, base: PayloadBase) -> bool {
         match base {
             PayloadBase::LINK => !self.link.is_empty(),
@@ -208,7 +207,7 @@ impl Context {
         }
     }
 
-    /// Takes in what a match says, which is the statement of this number.
+    /// Records a match with its statement index.
     pub(super) fn learn(&mut self, left: &Expr, right: &Value, statement: usize) {
         let number = right.number;
         let told = match left {
@@ -253,7 +252,7 @@ impl Context {
                             let is_first = protocol.name == "ether";
                             self.link.push((above, offset + 16));
                             if !is_first {
-                                return; // nft says it again
+                                return; // nft repeats this match
                             }
                             Layer::Link
                         }
@@ -276,7 +275,7 @@ impl Context {
         *told = Some(statement);
     }
 
-    /// Takes in that what is looked at is one of several values.
+    /// Records a match of several values.
     pub(super) fn learn_several(&mut self, left: &Expr) {
         match left {
             Expr::Meta(MetaKey::L4PROTO) => self.may_be_several = true,
@@ -298,7 +297,7 @@ impl Context {
         }
     }
 
-    /// Takes away what only told that packets have the layer of this field.
+    /// Removes the implicit protocol match for this field.
     pub(super) fn take_for(&mut self, payload: &Payload, statements: &mut [Option<Statement>]) {
         let Some((protocol, field)) = payload.field else {
             return;
@@ -307,7 +306,7 @@ impl Context {
             return;
         };
         let field = &protocol.fields[field];
-        // Inside a tunnel nft asks for the type of ICMP outside of it.
+        // Inside a tunnel nft would match the ICMP type of the outer packet.
         if self.tunnel.is_none()
             && let Some((told, number)) = &mut self.icmp_type
             && implied_type(protocol, field.name) == Some(*number)
@@ -321,14 +320,14 @@ impl Context {
         let Some(told) = self.told[layer as usize] else {
             return;
         };
-        // A field of ICMP asks for its version of IP too, in front of the protocol.
+        // ICMP fields also imply the IP version, before the protocol.
         let network = match (layer, protocol.name) {
             (Layer::Transport, "icmp") => Some("ip"),
             (Layer::Transport, "icmpv6") => Some("ip6"),
             _ => None,
         };
-        // Only what nft would add again by itself when it reads the field: not for ports of any protocol, nor for what
-        // the family's packets have anyway.
+        // Only remove what nft adds again when it parses the field: nothing for ports of any protocol (`th`), nor for
+        // what all packets of the family have.
         let is_added = match layer {
             Layer::Link => self.family != Family::BRIDGE || protocol.name == "vlan",
             Layer::Network => matches!(self.family, Family::INET | Family::NETDEV | Family::BRIDGE),
@@ -355,7 +354,7 @@ impl Context {
         self.take(layer, statements);
     }
 
-    /// What was told stays: something was done with the packets that it let through.
+    /// Keeps all matches: a statement acted on the packets that they let through.
     pub(super) fn keep_all(&mut self) {
         self.told = [None; 3];
         if let Some((told, _)) = &mut self.icmp_type {
@@ -363,22 +362,22 @@ impl Context {
         }
     }
 
-    /// What told of the transport layer's protocol stays, whatever comes.
+    /// Keeps the match of the transport protocol.
     pub(super) const fn keep_transport(&mut self) {
         self.told[Layer::Transport as usize] = None;
     }
 
-    /// The same of the link layer's.
+    /// Keeps the match of the link layer.
     pub(super) const fn keep_link(&mut self) {
         self.told[Layer::Link as usize] = None;
     }
 
-    /// The same of the network layer's.
+    /// Keeps the match of the network layer.
     pub(super) const fn keep_network(&mut self) {
         self.told[Layer::Network as usize] = None;
     }
 
-    /// Takes away what only told that packets have this protocol.
+    /// Removes the implicit match of this protocol.
     pub(super) fn take_protocol(&mut self, name: &str, statements: &mut [Option<Statement>]) {
         let is = |protocol: Option<&Protocol>| protocol.is_some_and(|known| known.name == name);
         if is(self.network) {
@@ -388,15 +387,15 @@ impl Context {
         }
     }
 
-    /// Takes away what only told that packets have this layer.
+    /// Removes the implicit match of this layer.
     pub(super) fn take(&mut self, layer: Layer, statements: &mut [Option<Statement>]) {
         if let Some(told) = self.told[layer as usize].take() {
             statements[told] = None;
         }
     }
 
-    /// Whether the match that tells of a layer says more than the one that nft would add by itself: that of the transport
-    /// layer, which version of IP it is; that of the network layer, that the packet has a frame, where nothing else says it.
+    /// Whether a protocol match is stricter than nft's implicit one. For the transport layer: it also determines the
+    /// IP version. For the network layer: it requires a frame, and no other match does.
     fn says_more(&self, layer: Layer, told: usize, statements: &[Option<Statement>]) -> bool {
         let asks = |statement: &Option<Statement>, of: PayloadBase| {
             matches!(
@@ -421,7 +420,7 @@ impl Context {
     }
 }
 
-/// Whether a match is of the type that `vlan` asks for by itself.
+/// Whether a match has the ether type that `vlan` implies.
 pub(super) fn is_default_tag(told: Option<&Statement>) -> bool {
     match told {
         Some(Statement::Match {
@@ -433,7 +432,7 @@ pub(super) fn is_default_tag(told: Option<&Statement>) -> bool {
     }
 }
 
-/// The type of ICMP that has this field, if there is only one.
+/// ICMP type that a field implies, if there is only one.
 fn implied_type(protocol: &Protocol, field: &str) -> Option<u128> {
     match (protocol.name, field) {
         ("icmp", "mtu") => Some(3),

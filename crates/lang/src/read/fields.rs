@@ -1,4 +1,4 @@
-//! The fields that bytes of a packet are.
+//! Resolves packet bytes to fields.
 
 use super::context::Context;
 use super::inside::written_type;
@@ -11,7 +11,7 @@ use chainwright::nft::build::ByteOrder;
 use chainwright::nft::expr::{ExthdrOp, Register};
 
 impl Reader<'_, '_> {
-    /// The field at a place, if there is one.
+    /// Adds the field at this position, if there is one.
     pub(super) fn completed(&self, place: Payload) -> Payload {
         Payload {
             field: self
@@ -21,7 +21,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The field that these bits are, and how far from the last of them it ends.
+    /// Returns the field that consists of the masked bits, and its distance from the last bit of `place`.
     pub(super) fn trimmed(&self, place: &Payload, mask: u128) -> Option<(Payload, u32)> {
         if mask == 0 {
             return None;
@@ -41,7 +41,7 @@ impl Reader<'_, '_> {
         Some((payload, shift))
     }
 
-    /// The field in a place that all of these bits are of, and how far from the last of that place it ends.
+    /// Returns the field that contains all of these bits, and its distance from the last bit of `place`.
     pub(super) fn around(&self, place: &Payload, bits: u128) -> Option<(Payload, u32)> {
         let context = self.context_in(place.tunnel);
         let (protocol, offset) = context.protocol(place.base, place.offset)?;
@@ -68,7 +68,7 @@ impl Reader<'_, '_> {
             })
     }
 
-    /// The same of an option's field.
+    /// Same for the field of an option.
     pub(super) fn trimmed_option(option: &OptionField, mask: u128) -> Option<(OptionField, u32)> {
         if mask == 0 {
             return None;
@@ -99,7 +99,7 @@ impl Reader<'_, '_> {
         self.context.take_protocol(protocol, &mut self.statements);
     }
 
-    /// An expression with its fields found; what only told of their protocols is taken away.
+    /// Resolves the fields in an expression, and removes implicit matches of their protocols.
     pub(super) fn resolve(&mut self, expr: Expr) -> Expr {
         match expr {
             Expr::Payload(place) => {
@@ -111,7 +111,7 @@ impl Reader<'_, '_> {
                 self.take_for_option(&option);
                 Expr::Option(option)
             }
-            // A field of some bits, at the end of its bytes.
+            // A field of some bits, right-aligned in its bytes.
             Expr::Binary(Operator::RightShift, left, right) => {
                 if let (Expr::Binary(Operator::And, inner, mask), Expr::Value(count)) =
                     (&*left, &*right)
@@ -169,7 +169,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// What stands in a register as nft shows it where it looks for no fields: by their places.
+    /// Returns the value of a register with raw payload expressions instead of fields, as nft prints it in some
+    /// places.
     pub(super) fn unresolved(&mut self, register: Register, data_type: DataType) -> Option<Expr> {
         let ignorant = Context::ignorant(self.family());
         let known = std::mem::replace(&mut self.context, ignorant);
@@ -178,14 +179,14 @@ impl Reader<'_, '_> {
         found
     }
 
-    /// The field that a mask leaves.
+    /// Returns the field that a mask selects.
     pub(super) fn masked(&self, left: &Expr, mask: &Expr) -> Option<(Expr, u32)> {
         let Expr::Value(mask) = mask else {
             return None;
         };
         match left {
             Expr::Payload(place) => {
-                // A whole field with a mask stays one.
+                // A mask on a whole field stays an operation.
                 if self
                     .context_in(place.tunnel)
                     .field(place.base, place.offset, place.bits)
@@ -213,7 +214,7 @@ impl Reader<'_, '_> {
         field
     }
 
-    /// The field of addresses that begins with these bytes.
+    /// Returns the address field that starts with these bytes.
     pub(super) fn begins_field(&self, place: &Payload) -> Option<Payload> {
         let context = self.context_in(place.tunnel);
         let (protocol, offset) = context.protocol(place.base, place.offset)?;
@@ -230,7 +231,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// The fields that these bytes consist of, one behind the other.
+    /// Splits these bytes into contiguous fields.
     pub(super) fn fields_within(&self, place: &Payload) -> Option<Vec<Payload>> {
         let context = self.context_in(place.tunnel);
         let (protocol, mut offset) = context.protocol(place.base, place.offset)?;
@@ -252,7 +253,7 @@ impl Reader<'_, '_> {
         Some(fields)
     }
 
-    /// Several fields in the bytes of one place, each of them of whole words but the last.
+    /// Splits these bytes into several fields, if all but the last consist of whole 32-bit words.
     pub(super) fn fields_of(&self, place: &Payload) -> Option<Vec<Payload>> {
         let is_known = self.context_in(place.tunnel).is_known(place.base);
         if self.completed(*place).field.is_some() || !is_known {
@@ -267,13 +268,13 @@ impl Reader<'_, '_> {
     }
 }
 
-/// An operation whose right side is of the type of its left one.
+/// Creates an operation; its right side has the type of the left.
 pub(super) fn typed_operation(operator: Operator, left: Expr, right: Expr) -> Expr {
     let right = match right {
         Expr::Value(value) => {
             let data_type = match operator {
                 Operator::LeftShift | Operator::RightShift => DataType::INTEGER,
-                // Of a longer number than what was loaded there are no names, nor of one whose bits were moved.
+                // A number that is longer than the loaded value, or combined with shifted bits, has no names.
                 _ if is_longer(&value, left.data_type()) || is_moved(&left) => types::RAW,
                 _ => written_type(&left),
             };
@@ -284,13 +285,13 @@ pub(super) fn typed_operation(operator: Operator, left: Expr, right: Expr) -> Ex
     Expr::Binary(operator, Box::new(left), Box::new(right))
 }
 
-/// Whether a number is longer than values of this type are.
+/// Whether a number is longer than values of this type.
 fn is_longer(value: &Value, data_type: DataType) -> bool {
     let bits = types::info(data_type).map_or(0, |info| info.bits);
     bits > 0 && value.bits > bits.next_multiple_of(8)
 }
 
-/// Whether bits of a value were moved that is written otherwise than a number.
+/// Whether the bits of a value with a non-numeric format are shifted.
 fn is_moved(expr: &Expr) -> bool {
     match expr {
         Expr::Binary(Operator::LeftShift | Operator::RightShift, left, _) => {
@@ -306,7 +307,7 @@ fn is_moved(expr: &Expr) -> bool {
     }
 }
 
-/// The same of all operations in one.
+/// Assigns types in a tree of operations.
 pub(super) fn typed_tree(expr: Expr) -> Expr {
     match expr {
         Expr::Binary(operator, left, right) => typed_operation(operator, typed_tree(*left), *right),

@@ -1,7 +1,7 @@
-//! What is inside of tunnels.
+//! Decodes matches of packets inside tunnels.
 //!
-//! For each tunnel there is a [`Context`] of its own. What an instruction asks of a packet inside that nft has no words for
-//! (its protocol) must have been asked for a field that asks for it again; else the rule has no words.
+//! Each tunnel has its own [`Context`]. nft's language cannot match the protocol of an inner packet explicitly: such a
+//! match must be one that a following field implies. Otherwise nft's language cannot represent the rule.
 
 use super::context::{Context, Layer, is_default_tag};
 use super::rule::Reader;
@@ -13,7 +13,7 @@ use chainwright::nft::expr::{Decoded, Inner, PayloadBase};
 use chainwright::nft::{DataType, Family};
 
 impl Reader<'_, '_> {
-    /// Bytes inside a tunnel, or what is known of the packet there, into a register.
+    /// Loads bytes or metadata of an inner packet into a register.
     pub(super) fn inner(&mut self, inner: &Inner<'_>) -> Option<()> {
         let tunnel = tunnels::of(inner)?;
         self.context.enter(tunnel, &mut self.statements)?;
@@ -33,7 +33,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// What is known of the packets, or of those inside a tunnel.
+    /// Returns the context of the packets, or of the packets inside a tunnel.
     pub(super) fn context_in(&self, tunnel: Option<&'static Tunnel>) -> &Context {
         let is_it = |known: &&(&'static Tunnel, Context)| Some(known.0) == tunnel;
         let found = self.inside.iter().find(is_it);
@@ -46,7 +46,7 @@ impl Reader<'_, '_> {
         found.map_or(&mut self.context, |(_, context)| context)
     }
 
-    /// Takes away what only told that packets have the layer of this field.
+    /// Removes the implicit protocol match for this field.
     pub(super) fn take_for(&mut self, payload: &Payload) {
         let mut statements = std::mem::take(&mut self.statements);
         let context = self.changed_context_in(payload.tunnel);
@@ -54,7 +54,7 @@ impl Reader<'_, '_> {
         self.statements = statements;
     }
 
-    /// Takes in what a match says, which is the next statement.
+    /// Records a match; it becomes the next statement.
     pub(super) fn learn(&mut self, left: &Expr, right: &Value) {
         let number = self.statements.len();
         let context = self.changed_context_in(left.tunnel());
@@ -65,16 +65,16 @@ impl Reader<'_, '_> {
                 context.was_told[index] = true;
             }
         }
-        // What is behind one of two tags at one place is at another one when it is read back.
+        // After two tags at the same offset, fields would be at another offset when parsed again.
         self.is_lost |= left.tunnel().is_some() && self.context_in(left.tunnel()).has_same_tags();
     }
 
-    /// Takes in that what is looked at is one of several values.
+    /// Records a match of several values.
     pub(super) fn learn_several(&mut self, left: &Expr) {
         self.changed_context_in(left.tunnel()).learn_several(left);
     }
 
-    /// What was told stays: something was done with the packets that it let through.
+    /// Keeps all matches: a statement acted on the packets that they let through.
     pub(super) fn keep_all(&mut self) {
         self.context.keep_all();
         for (_, context) in &mut self.inside {
@@ -84,7 +84,7 @@ impl Reader<'_, '_> {
 }
 
 impl Context {
-    /// What is known of packets inside a tunnel: frames are looked at as in the bridge's tables, others as on a device.
+    /// Creates the context inside a tunnel. Frames are treated as in bridge tables, packets as in netdev tables.
     fn inside(tunnel: &'static Tunnel) -> Self {
         let mut context = Self::new(match tunnel.has_frames {
             true => Family::BRIDGE,
@@ -94,8 +94,8 @@ impl Context {
         context
     }
 
-    /// Whether a match of what carries a tunnel was read, without which nft takes no words for what is inside. That of GRE it
-    /// adds itself; others stay.
+    /// Whether the rule matches the tunnel's carrier protocol, which nft requires for inner matches. The match is
+    /// removed for GRE, where nft adds it implicitly, and kept otherwise.
     fn enter(
         &mut self,
         tunnel: &'static Tunnel,
@@ -120,8 +120,7 @@ impl Context {
         is_below.then_some(())
     }
 
-    /// Takes away what only told that packets inside a tunnel have the layer of a field of this protocol, as far as nft asks
-    /// for it again.
+    /// Removes the implicit matches for a field of this inner protocol, as far as nft adds them again.
     pub(super) fn take_inside(
         &mut self,
         tunnel: &Tunnel,
@@ -134,19 +133,19 @@ impl Context {
         };
         let by = statements.get(told).and_then(Option::as_ref);
         let is_added = match layer {
-            // A tag is asked for only where the frame is not known to be of another type.
+            // nft only adds the tag match if the ether type of the frame is not known.
             Layer::Link => protocol.name == "vlan" && !self.is_by_type && is_default_tag(by),
             Layer::Network => self.adds_network(tunnel, by, protocol.name == "arp"),
             Layer::Transport => protocol.name != "th" && is_inside(by),
         };
         if !is_added {
-            // It says more than a field of the layer asks for.
+            // It is stricter than the implicit match of a field.
             if layer == Layer::Network {
                 self.keep_network();
             }
             return;
         }
-        // A field of ICMP asks for its version of IP too, in front of the protocol.
+        // ICMP and IGMP fields also imply the IP version, before the protocol.
         let version = match (layer, protocol.name) {
             (Layer::Transport, "icmp" | "igmp") => Some(&headers::IP),
             (Layer::Transport, "icmpv6") => Some(&headers::IP6),
@@ -164,7 +163,7 @@ impl Context {
                     self.keep_tag_of(by);
                     self.take(Layer::Network, statements);
                 }
-                // It must come before this field when it is read back.
+                // It must precede this field when parsed again.
                 false => self.keep_network(),
             }
         }
@@ -174,15 +173,15 @@ impl Context {
         self.take(layer, statements);
     }
 
-    /// A tag must be known before what is added again for what is behind it.
+    /// The tag must be established before the matches that nft adds for the protocol behind it.
     fn keep_tag_of(&mut self, by: Option<&Statement>) {
         if !is_inside(by) && self.has_tags() {
             self.keep_link();
         }
     }
 
-    /// Whether the match that told of the network layer is the one that nft adds: by the type of the frame where that is no more
-    /// than implied, of ARP, and behind a tag; else by the packet's own protocol.
+    /// Whether nft adds this match of the network layer implicitly. It matches the ether type if a further field
+    /// implies the network protocol, for ARP, and behind a tag; otherwise the inner packet's `meta protocol`.
     fn adds_network(&self, tunnel: &Tunnel, by: Option<&Statement>, by_type: bool) -> bool {
         let protocol = match by {
             Some(Statement::Match {
@@ -199,7 +198,7 @@ impl Context {
     }
 }
 
-/// Whether it is a match of what nft has no words for inside a tunnel.
+/// Whether the statement matches inner metadata, which has no syntax.
 fn is_inside(statement: Option<&Statement>) -> bool {
     let left = match statement {
         Some(Statement::Match { left, .. }) => left,
@@ -208,7 +207,7 @@ fn is_inside(statement: Option<&Statement>) -> bool {
     matches!(left, Expr::Inside(..))
 }
 
-/// Whether it is a field of a tunnel's own header, or made of one.
+/// Whether it is a field of a tunnel's own header, or an operation on one.
 pub(super) fn is_of_header(expr: &Expr) -> bool {
     match expr {
         Expr::Payload(payload) => payload.base == PayloadBase::TUNNEL,
@@ -217,8 +216,8 @@ pub(super) fn is_of_header(expr: &Expr) -> bool {
     }
 }
 
-/// The type of which values are written that an expression is compared with: those of a tunnel's own header as what they are
-/// only where it is one value, and there without a name, as nft does.
+/// Type of the values that an expression is compared with. Values of fields in a tunnel's own header are unnamed
+/// integers in a comparison with one value, otherwise raw, as in nft.
 pub(super) fn compared_type(left: &Expr, relation: Relation) -> DataType {
     let is_plain = matches!(left, Expr::Payload(_))
         && matches!(relation, Relation::Implicit | Relation::NotEqual);
@@ -228,7 +227,7 @@ pub(super) fn compared_type(left: &Expr, relation: Relation) -> DataType {
     }
 }
 
-/// The same of several values, of some of their bits.
+/// Same for values of sets, masks and ranges.
 pub(super) fn written_type(left: &Expr) -> DataType {
     match is_of_header(left) {
         true => types::RAW,
@@ -236,8 +235,7 @@ pub(super) fn written_type(left: &Expr) -> DataType {
     }
 }
 
-/// Whether nft has no words for something of a statement: for bytes inside a tunnel that are no field's, and for what it asks
-/// of a packet there by itself.
+/// Whether a statement contains an expression without syntax: inner bytes that are not a field, or inner metadata.
 pub(super) fn is_unsaid(statement: &Statement) -> bool {
     let both = |one: &Expr, other: &Expr| in_expr(one) || in_expr(other);
     let any = |exprs: [&Option<Expr>; 2]| exprs.into_iter().flatten().any(in_expr);
@@ -279,7 +277,7 @@ fn in_expr(expr: &Expr) -> bool {
         | Expr::Map(one, other) => in_expr(one) || in_expr(other),
         Expr::Prefix(value, _) => in_expr(value),
         Expr::Concat(parts) | Expr::Flags(parts) => parts.iter().any(in_expr),
-        // What stands in sets are constants.
+        // Sets only contain constants.
         _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! What is loaded into registers, and what is written from them.
+//! Decodes loads into registers, and statements that write them.
 
 use super::registers::{Kept, Loaded};
 use super::rule::{Reader, is_place, value};
@@ -25,8 +25,8 @@ impl Reader<'_, '_> {
         self.load(meta.dreg?, asked)
     }
 
-    /// Whether what goes into a mark stands in the order there that it has when this is said in words: numbers of no type
-    /// of their own in that of the packet, all others in the machine's.
+    /// Checks that the byte order of a mark is the one that parsing the printed text gives: the packet's order for
+    /// 32-bit integers without a type of their own, host order for all others.
     fn check_mark(&self, register: Register, data_type: DataType) -> Option<()> {
         let loaded = self.registers.get(register)?;
         let Kept::Expr(expr) = &loaded.expr else {
@@ -46,7 +46,7 @@ impl Reader<'_, '_> {
         (loaded.order == order).then_some(())
     }
 
-    /// The type that something has when its field is found.
+    /// Type of an expression once its field is resolved.
     fn completed_type(&self, expr: &Expr) -> DataType {
         match expr {
             Expr::Payload(place) => Expr::Payload(self.completed(*place)).data_type(),
@@ -57,7 +57,7 @@ impl Reader<'_, '_> {
 
     pub(super) fn payload(&mut self, payload: &expr::Payload) -> Option<()> {
         let place = self.place(payload, None)?;
-        // nft reads none of a tunnel.
+        // nft does not support writes to tunnel headers.
         (place.base != PayloadBase::TUNNEL).then_some(())?;
         match payload.sreg {
             Some(sreg) if sreg != Register::VERDICT => self.write(place, sreg),
@@ -65,7 +65,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The bits of the packet, or of what is inside a tunnel, that an instruction is about.
+    /// Position of a payload expression, in the packet or inside a tunnel.
     pub(super) fn place(
         &self,
         payload: &expr::Payload,
@@ -102,7 +102,7 @@ impl Reader<'_, '_> {
         self.push(Statement::Set(target, to))
     }
 
-    /// The field, and its new value, of which the bytes around it are written as they were read.
+    /// Returns the field that a masked write changes, with its new value.
     fn bits_set(&self, place: &Payload, loaded: &Loaded) -> Option<(Payload, Expr)> {
         let Kept::Expr(expr) = &loaded.expr else {
             return None;
@@ -137,7 +137,7 @@ impl Reader<'_, '_> {
         {
             return Some((field, Expr::Value(of_field(&field, set >> shift))));
         }
-        // What the field was with other bits.
+        // Operations on the previous value of the field.
         let (field, shift) = self.around(place, (!kept & ones) | set | turned)?;
         let within = Value::ones(field.bits);
         let mut to = Expr::Payload(field);
@@ -200,7 +200,7 @@ impl Reader<'_, '_> {
             let to = self.typed_in(sreg, data_type, ByteOrder::Host)?;
             return self.push(Statement::Set(target, to));
         }
-        // Addresses of which the version is not said are those of the table's.
+        // Addresses that do not imply an IP version have that of the table.
         let version = match key {
             CtKey::SRC | CtKey::DST => Some(self.version()?),
             _ => None,
@@ -208,7 +208,7 @@ impl Reader<'_, '_> {
         self.load(ct.dreg?, Expr::Ct(key, ct.direction, version))
     }
 
-    /// The version of IP, as far as it is known.
+    /// IP version, if established.
     pub(super) fn version(&self) -> Option<Family> {
         let (protocol, _) = self.context.protocol(PayloadBase::NETWORK, 0)?;
         match protocol.name {
@@ -245,7 +245,7 @@ impl Reader<'_, '_> {
         else {
             return None;
         };
-        // Where more bytes are worked on than were loaded, those are zeros: the number is longer.
+        // If the operation is longer than the loaded value, the value is extended with zeros.
         let all = bitwise.len.unwrap_or_default() as usize;
         let is_longer = (length..=16).contains(&all) && all > length;
         let is_number = order == ByteOrder::Host || length == 1;
@@ -253,7 +253,7 @@ impl Reader<'_, '_> {
             true => (all, ByteOrder::Host),
             false => (length, order),
         };
-        let bits = length as u32 * 8; // of a register
+        let bits = length as u32 * 8; // at most the length of the registers
         let constant = |data: &Option<Data<'_>>| match data {
             Some(Data::Value(bytes)) if bytes.len() <= length.next_multiple_of(4) => {
                 let bytes = bytes.get(..length).unwrap_or(bytes);
@@ -309,7 +309,7 @@ impl Reader<'_, '_> {
                 let Kept::Expr(right) = other.expr.clone() else {
                     return None;
                 };
-                // Of one byte there is no order.
+                // A single byte has no order.
                 let fits = other.order == order || other.length == 1 || length == 1;
                 fits.then_some(())?;
                 expr = Expr::Binary(operator, Box::new(expr), Box::new(right));
@@ -324,7 +324,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// The order of the bytes of what is loaded; numbers are shifted as the machine has them.
+/// Byte order of a loaded expression; shifts operate on host order.
 fn order_of(expr: &Expr) -> ByteOrder {
     match expr {
         Expr::Binary(Operator::LeftShift | Operator::RightShift, ..) => ByteOrder::Host,

@@ -1,4 +1,4 @@
-//! Sets: what is looked up in them, and what rules put into them.
+//! Decodes set lookups and statements that update sets.
 
 use super::registers::{Kept, Loaded};
 use super::rule::{Reader, spoken};
@@ -10,7 +10,7 @@ use chainwright::nft::expr::{self, DynsetFlags, DynsetOp, LookupFlags, ObjectTyp
 use chainwright::nft::{DataType, SetFlags};
 
 impl Reader<'_, '_> {
-    /// What is looked up in a set, or hashed: one value, or several one behind the other; not resolved yet.
+    /// Returns the parts of a key that is looked up or hashed, before fields are resolved.
     pub(super) fn key(&self, register: Register, length: usize) -> Option<Vec<Expr>> {
         let loaded = self.registers.many(register, length)?;
         let parts = loaded.into_iter().map(|loaded| match &loaded.expr {
@@ -20,7 +20,8 @@ impl Reader<'_, '_> {
         parts.collect()
     }
 
-    /// A key with its fields found, and how many bits each is higher in the register than in words.
+    /// Resolves a key. Also returns how many bits each part is shifted left in the register compared to its printed
+    /// value.
     pub(super) fn resolve_key(&mut self, parts: Vec<Expr>) -> (Expr, Vec<u32>) {
         let mut resolved = Vec::with_capacity(parts.len());
         let mut shifts = Vec::with_capacity(parts.len());
@@ -56,7 +57,7 @@ impl Reader<'_, '_> {
         self.table.set(name)
     }
 
-    /// A set by its name, or its elements if it has none of its own.
+    /// Returns a reference to a named set, or the elements of an anonymous one.
     pub(super) fn set_expr(&self, name: &[u8], key: &Expr, shifts: &[u32]) -> Option<Expr> {
         let set = self.set(name)?;
         let flags = set.set().flags().unwrap_or_default();
@@ -72,7 +73,7 @@ impl Reader<'_, '_> {
         )
     }
 
-    /// A key with its fields found, and the set that it is looked up in.
+    /// Resolves the key and the set of a lookup.
     pub(super) fn looked_up(&mut self, key: Vec<Expr>, set: &[u8]) -> Option<(Expr, Expr)> {
         let (key, shifts) = self.resolve_key(key);
         let set = self.set_expr(set, &key, &shifts)?;
@@ -168,7 +169,7 @@ impl Reader<'_, '_> {
         self.push(statement)
     }
 
-    /// What a rule puts into a map.
+    /// Returns the data that a rule adds to a map.
     pub(super) fn data_of(
         &mut self,
         register: Register,
@@ -214,7 +215,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// What is masked twice alike, as nft 1.1.7 does where a field is looked up for a statement, as masked once.
+/// Removes a repeated mask. nft 1.1.7 masks a field twice if a statement looks it up.
 fn masked_once(expr: Expr) -> Expr {
     match expr {
         Expr::Binary(Operator::And, left, mask)

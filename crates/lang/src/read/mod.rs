@@ -1,8 +1,7 @@
-//! From what the kernel has to sentences of nft's language.
+//! Translates kernel objects to syntax trees.
 //!
-//! A rule is read instruction by instruction ([`rule`]): what is loaded stands in the [`registers`] as an expression,
-//! until a comparison, a look-up or a statement makes a part of the rule of it. The [`context`] is what the rule has
-//! found out about its packets so far.
+//! A rule is read expression by expression ([`rule`]). Loads put syntax trees into the [`registers`]; comparisons,
+//! lookups and statements turn them into parts of the rule. The [`context`] holds the protocols established so far.
 
 mod compare;
 mod context;
@@ -23,8 +22,8 @@ mod tests {
     use chainwright::nft::{Family, RuleRef, Scope, Transaction};
     use chainwright_testing::FakeKernel;
 
-    /// Most kernels are built without them, so that no listing has them to be compared with: messages are read as they
-    /// were written.
+    /// Most kernels are built without DCCP options, so there is no reference listing; this test reads the generated
+    /// messages.
     #[test]
     fn options_of_dccp_are_read_as_they_are_made() {
         let mut nft = FakeKernel::new().connect().unwrap();
@@ -35,12 +34,12 @@ mod tests {
         let snapshot = nft.snapshot(Scope::all()).unwrap();
         let table = snapshot.tables().next().unwrap();
         for words in ["dccp option 42 exists", "dccp option 0 missing accept"] {
-            // One with a handle, as those that the kernel sends.
+            // With a handle, like rules from the kernel.
             let text = format!("replace rule inet t c handle 7 {words}");
             let script = Script::parse("t.nft", text).unwrap();
             let change = script.transaction(None).unwrap();
             let sent = change.transaction().datagram(<[u8]>::to_vec);
-            let (_, rest) = Message::split(&sent).unwrap(); // the batch's begin
+            let (_, rest) = Message::split(&sent).unwrap(); // begin of the batch
             let (message, _) = Message::split(rest).unwrap();
             let made = RuleRef::parse(&message).unwrap();
             let said = rule(&table, &made, &Options::default());

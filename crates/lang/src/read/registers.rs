@@ -1,13 +1,13 @@
-//! What stands in the registers while a rule is read.
+//! Register contents while a rule is read.
 
 use crate::syntax::Expr;
 use chainwright::nft::build::ByteOrder;
 use chainwright::nft::expr::Register;
 
-/// Words of four bytes.
+/// Number of 4-byte words.
 const WORDS: usize = 16;
 
-/// What an instruction left in a register.
+/// Value that an expression loaded into a register.
 #[derive(Debug, Clone)]
 pub(super) struct Loaded {
     pub(super) expr: Kept,
@@ -16,11 +16,11 @@ pub(super) struct Loaded {
     pub(super) order: ByteOrder,
 }
 
-/// What it is.
+/// Content of a register.
 #[derive(Debug, Clone)]
 pub(super) enum Kept {
     Expr(Expr),
-    /// Bytes, whose type shows where they are used.
+    /// Constant bytes; their type depends on where they are used.
     Bytes(Vec<u8>),
 }
 
@@ -28,7 +28,7 @@ pub(super) enum Kept {
 #[derive(Debug, Default)]
 pub(super) struct Registers([Option<Loaded>; WORDS]);
 
-/// The first word of a register.
+/// First word of a register.
 fn word(register: Register) -> Option<usize> {
     match register.0 {
         number @ 1..=4 => Some((number as usize - 1) * 4),
@@ -41,7 +41,7 @@ impl Registers {
     pub(super) fn put(&mut self, register: Register, loaded: Loaded) -> Option<()> {
         let word = word(register)?;
         let words = loaded.length.div_ceil(4).max(1);
-        // What is written over is gone.
+        // Remove values that are overwritten.
         for at in word..(word + words).min(WORDS) {
             self.0[at] = None;
         }
@@ -49,7 +49,7 @@ impl Registers {
         Some(())
     }
 
-    /// Whether a register is a part of so many bytes from another one on.
+    /// Whether a register is part of `length` bytes that start at register `first`.
     pub(super) fn is_within(register: Register, first: Register, length: usize) -> bool {
         match (word(register), word(first)) {
             (Some(word), Some(first)) => (first..first + length.div_ceil(4)).contains(&word),
@@ -61,7 +61,7 @@ impl Registers {
         self.0.get(word(register)?)?.as_ref()
     }
 
-    /// What stands in so many bytes from this register on, one behind the other.
+    /// Returns the consecutive values in `length` bytes that start at this register.
     pub(super) fn many(&self, register: Register, length: usize) -> Option<Vec<&Loaded>> {
         let mut found = Vec::new();
         let mut at = word(register)?;

@@ -1,4 +1,4 @@
-//! A rule's instructions as statements.
+//! Decodes the expressions of a rule to statements.
 
 use std::cell::Cell;
 
@@ -20,19 +20,19 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::{ChainFlags, DataType, Family, RuleRef, SnapshotTable};
 
-/// How deep chains without names may stand in one another: the kernel follows 16 jumps.
+/// Maximum nesting of anonymous chains: the kernel follows 16 jumps.
 const DEEPEST: usize = 16;
-/// How many rules may stand in chains without names below one rule. In the kernel one rule refers to each of them; in a
-/// file there may be any number.
+/// Maximum number of rules in the anonymous chains below one rule. In the kernel each is referenced by one rule; in a
+/// file the number is unlimited.
 const MOST: usize = 65_536;
-/// In nanoseconds.
+/// One second in nanoseconds.
 const SECOND: u128 = 1_000_000_000;
 
-/// How many instructions a rule may have: the kernel takes no more, a file may hold any number, each around the one
-/// before it.
+/// Maximum number of expressions in a rule. The kernel accepts no more; a file may have any number, each nested around
+/// the previous one.
 const LONGEST: usize = 128;
 
-/// A rule in nft's words; of one that it has none for, its instructions.
+/// Decodes a rule. One that nft's language cannot represent becomes bytecode.
 pub(crate) fn rule(table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Line {
     at_depth(table, rule, 0, &Cell::new(MOST))
 }
@@ -80,7 +80,7 @@ fn at_depth(
     line(rule, statements)
 }
 
-/// Whether the statement that this expression is of asks for the packet's frame before it, or changes it.
+/// Whether the statement of this expression reads the frame before it, or writes it.
 fn is_of_frame(expressions: &[Decoded<'_>], index: usize) -> bool {
     let ends = |expression: &Decoded<'_>| match expression {
         Decoded::Payload(payload) => payload.sreg.is_some(),
@@ -106,30 +106,29 @@ fn line(rule: &RuleRef<'_>, statements: Vec<Statement>) -> Line {
 pub(super) struct Reader<'t, 's> {
     pub(super) table: &'t SnapshotTable<'s>,
     pub(super) depth: usize,
-    /// How many rules may still be read in chains without names.
+    /// Number of rules in anonymous chains that may still be read.
     pub(super) left: &'t Cell<usize>,
     pub(super) registers: Registers,
     pub(super) context: Context,
-    /// The same inside of tunnels.
+    /// Contexts inside tunnels.
     pub(super) inside: Vec<(&'static Tunnel, Context)>,
-    /// `None` where one was taken away.
+    /// `None` for removed statements.
     pub(super) statements: Vec<Option<Statement>>,
-    /// Whether something was found that nft has no words for.
+    /// Whether the rule contains something that nft's language cannot represent.
     pub(super) is_lost: bool,
 }
 
-/// Whether bits can stand there, and be taken into a register.
+/// Whether a bit range is valid and fits into a register.
 pub(super) const fn is_place(offset: u32, bits: u32) -> bool {
     offset <= 1 << 20 && bits >= 8 && bits <= 128
 }
 
-/// A name that nft's language can hold as it is.
+/// Returns the name if it is valid in nft's language.
 pub(super) fn spoken(name: &[u8]) -> Option<String> {
     is_name(name).then(|| String::from_utf8_lossy(name).into_owned())
 }
 
-/// A value of this type in bytes of this order; `None` of what nft's language cannot hold: characters, and times
-/// between two seconds.
+/// Decodes a value; `None` for strings that cannot be quoted and dates with fractions of a second.
 pub(super) fn value(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Option<Value> {
     if types::is_string(data_type) {
         quotable(bytes.trim_end_with(|c| c == '\0'))?;
@@ -137,7 +136,7 @@ pub(super) fn value(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Opti
     limit(bytes, order, data_type)
 }
 
-/// The same where it is the last value of a range, which of names that begin so is no text.
+/// Same for the upper bound of a range, which may be invalid text for string prefixes.
 pub(super) fn limit(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Option<Value> {
     let is_string = types::is_string(data_type);
     let is_turned = order == ByteOrder::Host && cfg!(target_endian = "little") && !is_string;
@@ -166,7 +165,7 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// Takes in an instruction; `None` if nft has no words for it, or for what stands in its registers.
+    /// Decodes an expression; `None` if nft's language cannot represent it or its operands.
     pub(super) fn take(&mut self, expression: &Decoded<'_>) -> Option<()> {
         if !expression.unknown().is_empty() {
             return None;
@@ -176,7 +175,7 @@ impl Reader<'_, '_> {
             Decoded::Payload(payload) => self.payload(payload),
             Decoded::Inner(inner) => self.inner(inner),
             Decoded::Tunnel(tunnel) => {
-                // nft has no words for one way alone.
+                // nft has no syntax for a single direction.
                 let mode = tunnel.mode.unwrap_or_default();
                 (mode == TunnelMode::NONE).then_some(())?;
                 self.load(tunnel.dreg?, Expr::Tunnel(tunnel.key?))
@@ -329,7 +328,7 @@ impl Reader<'_, '_> {
         self.table.table().family()
     }
 
-    /// What is asked for, into a register; `None` if nft has no words for it.
+    /// Loads a selector into a register; `None` if nft has no name for it.
     pub(super) fn load(&mut self, register: Register, expr: Expr) -> Option<()> {
         let bits = expr.bits();
         (bits > 0).then_some(())?;
@@ -371,7 +370,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// The rules of a chain that has no name of its own.
+    /// Returns the rules of an anonymous chain.
     pub(super) fn bound_rules(&self, name: &[u8]) -> Option<Vec<Line>> {
         let chain = self.table.chain(name)?;
         let flags = chain.chain().flags().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The elements of sets as values.
+//! Decodes set elements.
 
 use super::inside::is_of_header;
 use super::rule::{limit, spoken, value};
@@ -16,7 +16,7 @@ use chainwright::nft::userdata::{
 };
 use chainwright::nft::{DataType, ElementRef, SetFlags, SetRef, SnapshotSet};
 
-/// A verdict that leads to no chain.
+/// Converts a verdict other than a jump or goto.
 pub(crate) fn plain_verdict(verdict: &expr::Verdict<'_>) -> Option<Verdict> {
     Some(match verdict {
         expr::Verdict::Accept => Verdict::Accept,
@@ -28,7 +28,7 @@ pub(crate) fn plain_verdict(verdict: &expr::Verdict<'_>) -> Option<Verdict> {
     })
 }
 
-/// The order of the bytes of a map's data.
+/// Byte order of a map's data.
 pub(super) fn data_order(set: &SetRef<'_>) -> ByteOrder {
     order(
         set,
@@ -52,34 +52,34 @@ fn order(set: &SetRef<'_>, kind: u8, data_type: DataType) -> ByteOrder {
     }
 }
 
-/// One of several values that stand one behind the other.
+/// One field of a concatenation.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     data_type: DataType,
-    /// Place and length in bytes.
+    /// Offset and length in bytes.
     at: usize,
     length: usize,
     order: ByteOrder,
-    /// How many bits its values are higher than what they are written as.
+    /// Number of bits by which the stored values are shifted left compared to printed values.
     shift: u32,
 }
 
-/// Reads the elements of a set.
+/// Decoder for the elements of a set.
 pub(crate) struct SetReader<'s> {
-    /// `None` where single elements are read.
+    /// `None` if only single elements are decoded.
     set: Option<SnapshotSet<'s>>,
     view: SetRef<'s>,
     keys: Vec<Part>,
     data: Vec<Part>,
-    /// Whether a map's data are ranges.
+    /// Whether a map's data are intervals.
     has_ranges: bool,
-    /// The expressions that a set's keys, and a map's data, were declared by.
+    /// Expressions of `typeof` declarations for the keys and for a map's data.
     pub(crate) key_typeof: Option<Expr>,
     pub(crate) data_typeof: Option<Expr>,
 }
 
 impl<'s> SetReader<'s> {
-    /// Of a set that has a name.
+    /// Creates a decoder for a named set.
     pub(crate) fn named(set: &SnapshotSet<'s>) -> Self {
         Self {
             set: Some(*set),
@@ -87,10 +87,10 @@ impl<'s> SetReader<'s> {
         }
     }
 
-    /// The same without its elements.
+    /// Creates a decoder for single elements of a set.
     pub(crate) fn of_view(view: &SetRef<'s>) -> Self {
         let length = view.key_length().unwrap_or_default();
-        // User data may be too small for all of them.
+        // The user data may be too small for all fields.
         let is_whole = |key: &Expr| match key {
             Expr::Concat(_) => key.bits() == length * 8,
             _ => true,
@@ -99,8 +99,8 @@ impl<'s> SetReader<'s> {
         Self::new(*view, key, &[])
     }
 
-    /// Of one that a rule has in braces: its keys are what the rule looks up, which may be so many bits higher than
-    /// they are written.
+    /// Creates a decoder for an anonymous set. `key` is the expression that the rule looks up; `shifts` is how far
+    /// each of its fields is shifted left compared to printed values.
     pub(super) fn anonymous(
         set: &SnapshotSet<'s>,
         key: &Expr,
@@ -141,7 +141,7 @@ impl<'s> SetReader<'s> {
         for (index, part) in keys.iter_mut().enumerate() {
             part.shift = shifts.get(index).copied().unwrap_or_default();
             if is_interval {
-                // Ranges are kept in the order in which bytes compare.
+                // Keys of interval sets are stored in network byte order.
                 part.order = ByteOrder::Network;
             }
         }
@@ -177,12 +177,12 @@ impl<'s> SetReader<'s> {
         self.set.is_some_and(|set| set.is_left_out())
     }
 
-    /// Whether a map's data are ranges.
+    /// Whether a map's data are intervals.
     pub(crate) const fn has_ranges(&self) -> bool {
         self.has_ranges
     }
 
-    /// The type of the keys, or of their first field.
+    /// Type of the keys; `None` for a concatenation.
     pub(crate) fn key_type(&self) -> Option<DataType> {
         match self.keys[..] {
             [one] => Some(one.data_type),
@@ -190,13 +190,13 @@ impl<'s> SetReader<'s> {
         }
     }
 
-    /// All elements, in the order in which nft writes them; `None` if one of them cannot be said.
+    /// Returns all elements in nft's order; `None` if nft's language cannot represent one of them.
     pub(crate) fn elements(&self) -> Option<Vec<Element>> {
         self.is_whole().then_some(())?;
         self.each().into_iter().map(|(_, read)| read).collect()
     }
 
-    /// Whether the keys are as long as the kernel's: nft 1.0.6 forgets the first of more than five fields.
+    /// Whether the decoded key length equals the kernel's. nft 1.0.6 loses the first of more than five fields.
     fn is_whole(&self) -> bool {
         let length = self.keys.last().map(|last| match self.keys.len() {
             1 => last.length,
@@ -205,7 +205,7 @@ impl<'s> SetReader<'s> {
         length == Some(self.view.key_length().unwrap_or_default() as usize)
     }
 
-    /// Each element, in the order in which nft writes them, and what it is; `None` of one that cannot be said.
+    /// Returns all elements in nft's order, each with its decoded form; `None` if nft's language cannot represent it.
     pub(crate) fn each(&self) -> Vec<(ElementRef<'s>, Option<Element>)> {
         let flags = self.view.flags().unwrap_or_default();
         let is_interval = flags.contains(SetFlags::INTERVAL);
@@ -215,7 +215,8 @@ impl<'s> SetReader<'s> {
         let mut elements: Vec<ElementRef<'s>> =
             self.set.iter().flat_map(SnapshotSet::elements).collect();
         if !is_interval {
-            // nft compares them as numbers: one value as what it is, several with the last in front.
+            // nft sorts keys as numbers: a single value in its own byte order, a concatenation with the last field
+            // first.
             let is_one = self.keys.len() == 1;
             let turned = is_one && self.keys[0].order == ByteOrder::Network;
             let is_bits = is_one && types::is_bitmask(self.keys[0].data_type);
@@ -225,7 +226,7 @@ impl<'s> SetReader<'s> {
                     key.reverse();
                 }
                 if is_bits {
-                    keep_lowest(&mut key); // several bits by the first of them
+                    keep_lowest(&mut key); // bitmask values are sorted by their lowest bit
                 }
                 (element.is_catch_all(), key)
             });
@@ -237,7 +238,7 @@ impl<'s> SetReader<'s> {
         elements.into_iter().map(read).collect()
     }
 
-    /// An element by itself; of a set of ranges one end of a range.
+    /// Decodes a single element. In an interval set, this is one end of an interval.
     pub(crate) fn one(&self, element: &ElementRef<'_>) -> Option<Element> {
         self.is_whole().then_some(())?;
         let key = match element.key_bytes() {
@@ -250,11 +251,11 @@ impl<'s> SetReader<'s> {
         self.element(element, key)
     }
 
-    /// The elements of a set of ranges: starts and ends.
+    /// Joins the starts and ends of an interval set.
     fn intervals(&self) -> Vec<(ElementRef<'s>, Option<Element>)> {
         let mut bounds: Vec<ElementRef<'s>> =
             self.set.iter().flat_map(SnapshotSet::elements).collect();
-        // An end before a start at the same key; what stands for all others is last.
+        // An end precedes a start at the same key; the catch-all element is last.
         bounds.sort_by_key(|element| {
             (
                 element.is_catch_all(),
@@ -266,14 +267,14 @@ impl<'s> SetReader<'s> {
         let mut bounds = bounds.into_iter().peekable();
         while let Some(element) = bounds.next() {
             if element.is_interval_end() {
-                continue; // of nothing: nft begins its ranges with one
+                continue; // an end without a start: nft's first element is one
             }
             let Some(from) = element.key_bytes() else {
                 let read = self.element(&element, None);
                 elements.push((element, read));
                 continue;
             };
-            // Of what was looked up twice there are two starts at the same key.
+            // Elements that were read twice have two starts at the same key.
             let is_other = |next: &ElementRef<'_>| next.key_bytes() != Some(from);
             let last = bounds.clone().find(is_other);
             let last = last.and_then(|next| next.key_bytes()).and_then(before);
@@ -296,7 +297,7 @@ impl<'s> SetReader<'s> {
                 .push(stateful_statement(&nested.ok()?.decode().ok()?)?);
         }
         let milliseconds = |time: std::time::Duration| u64::try_from(time.as_millis()).ok();
-        // 0 is never, which is said where the set has another one.
+        // 0 means "never", and is only printed if the set has a default timeout.
         let of_set = self.view.timeout().is_some_and(|time| !time.is_zero());
         read.timeout = element
             .timeout()
@@ -342,12 +343,12 @@ impl<'s> SetReader<'s> {
     }
 }
 
-/// How many elements a set may have, if that is limited.
+/// Maximum number of elements, if there is a limit.
 pub(crate) fn size(set: &SetRef<'_>) -> Option<u32> {
     set.description()?.size.filter(|size| *size > 0)
 }
 
-/// What goes with each element of a set; `None` if nft has no words for one of them.
+/// Statements that apply to each element of a set; `None` if nft's language cannot represent one of them.
 pub(crate) fn statements(set: &SetRef<'_>) -> Option<Vec<Statement>> {
     let mut statements = Vec::new();
     if let Some(nested) = set.expression() {
@@ -359,7 +360,7 @@ pub(crate) fn statements(set: &SetRef<'_>) -> Option<Vec<Statement>> {
     Some(statements)
 }
 
-/// Where the fields of a type stand.
+/// Returns the fields of a type with their positions.
 fn parts(
     data_type: Option<DataType>,
     declared: Option<&Expr>,
@@ -379,7 +380,7 @@ fn parts(
     };
     let of_expr = |index: usize| exprs.map(|exprs| exprs[index].order());
     if let [one] = types[..] {
-        // A number of no type in particular has the order of what is looked up.
+        // An integer without a type of its own has the byte order of the expression.
         let order = match (exprs, one) {
             (Some(_), DataType::INTEGER | types::RAW) => of_expr(0).unwrap_or(ByteOrder::Host),
             _ => order(one),
@@ -415,7 +416,7 @@ fn parts(
     parts
 }
 
-/// A value, or several, or ranges of them.
+/// Decodes a value, a concatenation, or ranges of them.
 fn joined(parts: &[Part], from: &[u8], to: &[u8]) -> Option<Expr> {
     let one = |part: &Part| {
         let bytes = |all: &[u8]| all.get(part.at..part.at + part.length).map(<[u8]>::to_vec);
@@ -436,7 +437,7 @@ fn joined(parts: &[Part], from: &[u8], to: &[u8]) -> Option<Expr> {
     }
 }
 
-/// A range, or the prefix that it is; `None` of names that do not all begin so.
+/// Converts to a prefix or range; `None` for strings that are not a prefix.
 fn span(first: Value, last: Value) -> Option<Expr> {
     let prefix = first.prefix_to(&last);
     if types::is_string(first.data_type) {
@@ -451,7 +452,7 @@ fn span(first: Value, last: Value) -> Option<Expr> {
     })
 }
 
-/// Leaves the lowest bit of a number whose highest byte is the first.
+/// Clears all but the lowest bit of a big-endian number.
 fn keep_lowest(number: &mut [u8]) {
     let mut found = false;
     for byte in number.iter_mut().rev() {

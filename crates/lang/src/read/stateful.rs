@@ -1,4 +1,4 @@
-//! What counts and limits, in rules, with elements of sets, and as an object.
+//! Decodes stateful expressions of rules, set elements and objects.
 
 use crate::constant::quotable;
 use crate::syntax::Statement;
@@ -6,7 +6,7 @@ use crate::units;
 use chainwright::nft::expr::{self, ConnlimitFlags};
 use chainwright::nft::expr::{Decoded, LimitFlags, LimitType, QuotaFlags, SynproxyFlags};
 
-/// What counts or limits, in a rule or with an element.
+/// Decodes a stateful expression of a rule or an element.
 pub(super) fn stateful_statement(expression: &Decoded<'_>) -> Option<Statement> {
     if !expression.unknown().is_empty() {
         return None;
@@ -51,7 +51,7 @@ pub(crate) fn limit_statement(limit: &expr::Limit) -> Option<Statement> {
         LimitType::BYTES => true,
         _ => return None,
     };
-    // nft has words for these times alone.
+    // nft only has names for these units.
     let unit = units::time(limit.unit?)?;
     Some(Statement::Limit {
         rate: limit.rate.unwrap_or_default(),
@@ -79,7 +79,7 @@ pub(super) fn synproxy_statement(synproxy: &expr::Synproxy) -> Option<Statement>
     spoken.contains(flags).then_some(())?;
     let both = flags.intersects(SynproxyFlags::MSS | SynproxyFlags::WSCALE);
     Some(Statement::Synproxy {
-        // nft writes both or none.
+        // nft prints both or none.
         mss: both.then_some(synproxy.mss.unwrap_or_default()),
         window_scale: both.then_some(synproxy.wscale.unwrap_or_default()),
         timestamp: flags.contains(SynproxyFlags::TIMESTAMP),

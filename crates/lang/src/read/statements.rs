@@ -1,4 +1,4 @@
-//! What is done with packets.
+//! Decodes statements.
 
 use super::compare::range;
 use super::context::Layer;
@@ -11,12 +11,12 @@ use chainwright::nft::expr::{self, NatRangeFlags, NatType, QueueFlags, Register,
 use chainwright::nft::{DataType, Family};
 
 impl Reader<'_, '_> {
-    /// The value in a register, as one of this type.
+    /// Returns the value of a register as one of this type.
     pub(super) fn typed(&mut self, register: Register, data_type: DataType) -> Option<Expr> {
         self.typed_in(register, data_type, types::order(data_type))
     }
 
-    /// The same where a number's type does not tell the order of its bytes.
+    /// Same, with the byte order for integers whose type does not determine it.
     pub(super) fn typed_in(
         &mut self,
         register: Register,
@@ -51,7 +51,7 @@ impl Reader<'_, '_> {
         from: Option<Register>,
         to: Option<Register>,
     ) -> Option<Option<Expr>> {
-        // nft leaves the match of a protocol standing before a port that is translated.
+        // nft does not omit the protocol match before a translated port.
         self.context.keep_transport();
         let mut port = |register: Register| self.typed(register, DataType::INET_SERVICE);
         let Some(from_register) = from else {
@@ -88,7 +88,7 @@ impl Reader<'_, '_> {
             };
             let is_wide = map.is_some_and(|length| length > width);
             if let (true, Some(length)) = (is_wide, map) {
-                // All that is translated to comes from the map.
+                // Address and port must all come from the map.
                 let others = [nat.addr_max, nat.proto_min, nat.proto_max];
                 let is_of_map = |other: &Register| Registers::is_within(*other, min, length);
                 others.iter().flatten().all(is_of_map).then_some(())?;
@@ -201,7 +201,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// A range of addresses or ports, as a prefix if it is one.
+/// Converts to a range, or to a prefix if the addresses form one.
 pub(super) fn limits(from: Expr, to: Expr) -> Expr {
     if let (Expr::Value(first), Expr::Value(last)) = (&from, &to) {
         let is_address = types::has_prefixes(first.data_type);
@@ -212,7 +212,7 @@ pub(super) fn limits(from: Expr, to: Expr) -> Expr {
     Expr::Range(Box::new(from), Box::new(to))
 }
 
-/// The words for flags of a translation; `None` if there is one that has none.
+/// Keywords of NAT flags; `None` if one has no keyword.
 pub(super) fn nat_flags(flags: NatRangeFlags) -> Option<Vec<&'static str>> {
     let mut words = Vec::new();
     for (flag, word) in [

@@ -1,4 +1,4 @@
-//! A text of nft's as iptables' tables.
+//! Converts nft rulesets to iptables tables.
 
 use crate::{Error, Script};
 use chainwright::iptables::builtin::NAMES;
@@ -6,10 +6,10 @@ use chainwright::iptables::{Family, Tables};
 use chainwright::nft::{self, Scope};
 use chainwright_testing::FakeKernel;
 
-/// What a ruleset in nft's language is to iptables: its tables, and those that it does not know.
+/// A ruleset in nft's language as seen by iptables: its tables, and the tables that iptables ignores.
 ///
-/// Nothing of it is in the kernel: it is the tables that the ruleset makes where nothing was before. What iptables-nft
-/// reads in them is said in its words; [`Tables::save_in_words`] writes the rest as comments, and counts it.
+/// The ruleset is applied to an empty in-memory model, not to the kernel. Rules that iptables-nft can decode are
+/// printed in iptables' syntax; [`Tables::save_in_words`] writes the others as comments and counts them.
 ///
 /// ```
 /// use chainwright::iptables::text::SaveOptions;
@@ -48,20 +48,20 @@ use chainwright_testing::FakeKernel;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Back {
-    /// The tables of this family that have names of iptables'.
+    /// Tables of this family with iptables' table names.
     pub tables: Tables,
-    /// The other tables, as `inet firewall`: iptables sees nothing of them.
+    /// Other tables, such as `inet firewall`, which iptables ignores.
     pub others: Vec<String>,
 }
 
-/// Why a ruleset cannot be looked at as iptables would.
+/// Error while converting a ruleset.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotMade {
-    /// No transaction can be made of it.
+    /// The script does not compile.
     #[error(transparent)]
     Script(#[from] Error),
-    /// The kernel would refuse this, first, where nothing is there before.
+    /// First operation that the kernel would reject on an empty ruleset.
     #[error("{0}")]
     Refused(Error),
     /// The model of nf_tables could not make it, or be asked.
@@ -70,10 +70,10 @@ pub enum NotMade {
 }
 
 impl Back {
-    /// Looks at a ruleset.
+    /// Converts a ruleset.
     ///
     /// # Errors
-    /// [`NotMade`]: only what can be made where nothing is there before has tables.
+    /// [`NotMade`] if the script cannot be applied to an empty ruleset.
     pub fn of(family: Family, script: &Script) -> Result<Self, NotMade> {
         let of_model = |error: &dyn std::fmt::Display| NotMade::FakeKernel(error.to_string());
         let mut model = FakeKernel::new()

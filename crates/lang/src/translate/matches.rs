@@ -1,4 +1,4 @@
-//! Matches in nft's words.
+//! Translates matches.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -53,10 +53,10 @@ const ADDRESS_TYPES: [(AddressTypes, &str); 9] = [
     (AddressTypes::PROHIBIT, "prohibit"),
 ];
 
-/// Packets that are whole, or the first fragments of some.
+/// Matches unfragmented packets and first fragments.
 const WHOLE_PACKETS: &str = "ip frag-off & 0x1fff == 0";
 
-/// Whether nft asks for the rule's protocol itself where this is said.
+/// Whether nft implies the rule's protocol for this match.
 pub(super) fn implies_protocol(one: &Match, said: &[String]) -> bool {
     let is_of_protocol = matches!(
         one,
@@ -79,13 +79,13 @@ pub(super) fn said(one: &Match, rule: &Rule, family: Family) -> Words {
         Match::Mark(mark) => masked("meta mark", mark.value, mark.mask, mark.invert)?,
         Match::Connmark(mark) => {
             let words = masked("ct mark", mark.value, mark.mask, mark.invert)?;
-            // Whatever its mark is, there is to be a connection.
+            // A match without conditions on the mark still requires a connection.
             if words.is_empty() {
                 return Err(no_equal());
             }
             words
         }
-        // The kernel refuses it in iptables' rules, and takes it for 5 in nft's.
+        // The kernel rejects a burst of 0 in iptables rules, and treats it as 5 in nft rules.
         Match::Limit(limit) if limit.burst == 0 => return Err(no_equal()),
         Match::Limit(limit) => {
             let (packets, seconds) = limit.rate();
@@ -151,7 +151,7 @@ pub(super) fn said(one: &Match, rule: &Rule, family: Family) -> Words {
             vec![format!("meta length {}{range}", sign(length.invert))]
         }
         Match::Owner(owner) if owner.socket_exists.is_none() && !owner.suppl_groups => {
-            // A packet of no socket is not of these: iptables takes it for one that was asked for, nft for none.
+            // For packets without a socket, iptables evaluates inverted matches to true, nft to false.
             let mut ids = owner.uid.iter().chain(&owner.gid);
             if ids.all(|ids| ids.invert) {
                 return Err(no_equal());
@@ -172,7 +172,8 @@ pub(super) fn said(one: &Match, rule: &Rule, family: Family) -> Words {
     })
 }
 
-/// What asks for a header; where it asks for nothing in it, that there is one: not in the later fragments of a packet.
+/// Returns the matches of a header; without any, a match that the header exists, because later fragments do not have
+/// one.
 fn unfragmented(
     words: Vec<String>,
     family: Family,
@@ -196,7 +197,7 @@ fn ports(what: &str, range: &PortRange) -> Words {
     if *range == PortRange::ANY {
         return Ok(Vec::new());
     }
-    // nft takes no range of all numbers that there are.
+    // nft rejects a range that covers all values.
     let is_all = range.first == 0 && range.last == u16::MAX;
     if is_all || range.first > range.last {
         return match range.invert == is_all {
@@ -246,7 +247,7 @@ fn multiport(multiport: &Multiport, rule: &Rule, no_equal: &dyn Fn() -> Untransl
         MultiportSide::Destination => "dport",
         MultiportSide::Either => return Err(no_equal()),
     };
-    // nft takes no ranges that lie in one another.
+    // nft rejects overlapping ranges.
     let mut ranges: Vec<(u16, u16)> = Vec::new();
     let mut sorted = multiport.ports.clone();
     sorted.retain(|range| !range.is_empty());
@@ -293,7 +294,7 @@ fn addrtype(addrtype: &Addrtype, family: Family) -> Option<Vec<String>> {
         let Some(types) = types else {
             continue;
         };
-        // Of IPv6 the two find other types out in other ways.
+        // For IPv6, iptables and nft determine other address types in different ways.
         let is_same = family == Family::Ipv4 || types.value == AddressTypes::LOCAL;
         let named = ADDRESS_TYPES
             .iter()
@@ -314,11 +315,11 @@ fn addrtype(addrtype: &Addrtype, family: Family) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// Some of these bits, or none of them.
+/// Matches if any of these bits is set; inverted, if none is.
 fn bits(what: &str, names: &[&str], invert: bool) -> String {
     match (invert, names) {
         (false, names) => format!("{what} {}", names.join(",")),
-        // Not `!=`, which is about the whole value.
+        // `!=` would compare the whole value.
         (true, [one]) => format!("{what} & {one} == 0"),
         (true, many) => format!("{what} & ({}) == 0", many.join(" | ")),
     }
@@ -330,7 +331,8 @@ fn conntrack(conntrack: &Conntrack) -> Option<Vec<String>> {
     rest.then_some(())?;
     let mut words = Vec::new();
     if let Some(state) = conntrack.state {
-        // A packet of no connection: iptables knows its state and asks for nothing more then, nft asks and finds nothing.
+        // For packets without a connection, iptables only compares the state; nft's further matches on the connection
+        // fail.
         let of_none = ConntrackState::INVALID | ConntrackState::UNTRACKED;
         let asks_more = conntrack.status.is_some() || conntrack.direction.is_some();
         if asks_more && (state.invert || state.value.intersects(of_none)) {
@@ -351,10 +353,10 @@ fn conntrack(conntrack: &Conntrack) -> Option<Vec<String>> {
         };
         match (&names[..], nat) {
             (&[], "") => return None,
-            // Nor is it asked whether it was translated.
+            // Without a connection, iptables matches an inverted NAT state, and nft has no status to test.
             (&[], _) if state.invert => return None,
             (&[], nat) => words.push(bits("ct status", &[nat], state.invert)),
-            // One or the other: that is no single comparison.
+            // A state or a NAT status: one match cannot express both.
             (_, _) if !left.is_empty() => return None,
             (names, _) => words.push(bits("ct state", names, state.invert)),
         }
@@ -388,7 +390,7 @@ fn icmp_type(
     let codes = codes.filter(|codes| (codes.first, codes.last) != (0, u8::MAX));
     match codes {
         None => Some(vec![format!("{protocol} type {}{kind}", sign(invert))]),
-        // Not this type, or not these codes: that is no single comparison.
+        // "Not this type or not these codes": one match cannot express it.
         Some(_) if invert => None,
         Some(codes) if codes.first > codes.last => None,
         Some(codes) => Some(vec![

@@ -1,10 +1,10 @@
-//! iptables' rules in nft's language: what they do, said by nf_tables' own expressions.
+//! Translates iptables rules to nft's language, with native nf_tables expressions.
 //!
-//! And back: [`Back`].
+//! [`Back`] translates in the other direction.
 //!
-//! A rule is translated whole or not at all. What only an extension of x_tables can say has no equal: such a rule is
-//! [refused](Untranslatable), and in a [text](Translation) it is a comment. Each rule that is said is one that
-//! [`Script`] reads and compiles.
+//! A rule is translated completely or not at all. If a rule uses something that only an x_tables extension can do, it
+//! is [rejected](Untranslatable); a translated [text](Translation) has a comment in its place. [`Script`] parses and
+//! compiles every translated rule.
 //!
 //! | iptables' | nft's |
 //! |---|---|
@@ -33,17 +33,17 @@ use chainwright::xt::{self, Family};
 pub use back::{Back, NotMade};
 pub use script::{NotRead, NotSaid, Translation};
 
-/// Why a rule cannot be said in nft's language.
+/// Reason why a rule has no translation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Untranslatable {
-    /// An extension, or how it is used, has no equal.
-    #[error("`{0}` has no equal in nft's language")]
+    /// An extension, or its options, have no equivalent.
+    #[error("`{0}` has no equivalent in nft's language")]
     Extension(String),
-    /// A name or a text that nft's language cannot hold.
-    #[error("nft's language cannot hold {0:?}")]
+    /// nft's language cannot represent a name or string.
+    #[error("nft's language cannot express {0:?}")]
     Text(String),
-    /// What the rule compares can never be so.
+    /// The rule never matches.
     #[error("it matches no packet")]
     Never,
     /// What was made of it is not read.
@@ -51,11 +51,10 @@ pub enum Untranslatable {
     NotRead(String),
 }
 
-/// What a part of a rule says; nothing if it says nothing.
+/// Translation of a part of a rule; empty if it adds no condition.
 type Words = Result<Vec<String>, Untranslatable>;
 
-/// The rule in nft's language, without its chain and counters' numbers; with a counter, as iptables' rules have
-/// one.
+/// Translates a rule, without the chain. The result has a counter, like every iptables rule, without its values.
 ///
 /// ```
 /// use chainwright::iptables::{Family, Rule};
@@ -70,7 +69,7 @@ type Words = Result<Vec<String>, Untranslatable>;
 /// ```
 ///
 /// # Errors
-/// [`Untranslatable`]: never a rule that matches more.
+/// [`Untranslatable`]. A rule is never replaced by one that matches more packets.
 pub fn rule(rule: &Rule, family: Family) -> Result<String, Untranslatable> {
     rule_with(rule, family, None)
 }
@@ -110,8 +109,8 @@ fn rule_with(
             continue;
         }
         let said = matches::said(one, rule, family)?;
-        // nft itself asks for the protocol of a field, in front of the field: behind a limit that is too late, which
-        // is to be drawn upon by packets of the protocol alone.
+        // nft implies the protocol of a field just before the field. Behind a limit that would be too late: only
+        // packets of the protocol may use up the limit.
         implies |= !is_limited && matches::implies_protocol(one, &said);
         is_limited |= matches!(one, xt::Match::Limit(_));
         behind.extend(said);
@@ -150,13 +149,13 @@ fn rule_with(
     Ok(said)
 }
 
-/// The same with counters' numbers, for [`Program::run`](chainwright::iptables::program::Program::run).
+/// Translates with counter values, for [`Program::run`](chainwright::iptables::program::Program::run).
 #[must_use]
 pub fn for_program(rule: &Rule, family: Family, counters: Option<Counters>) -> Option<String> {
     rule_with(rule, family, counters).ok()
 }
 
-/// Whether it is a rule of nft's language: read, and compiled.
+/// Checks that a rule parses and compiles.
 fn is_read(family: Family, rule: &str) -> Result<(), Untranslatable> {
     let line = format!("add rule {} t c {rule}\n", word(family));
     let not_read = |error: crate::Error| Untranslatable::NotRead(error.message);
@@ -165,7 +164,7 @@ fn is_read(family: Family, rule: &str) -> Result<(), Untranslatable> {
     Ok(())
 }
 
-/// What nft calls a family.
+/// nft's name of a family.
 const fn word(family: Family) -> &'static str {
     match family {
         Family::Ipv4 => "ip",
@@ -173,7 +172,7 @@ const fn word(family: Family) -> &'static str {
     }
 }
 
-/// An extension in iptables' words.
+/// Formats an extension in iptables' syntax.
 fn part(one: &xt::Match) -> String {
     Rule::default().with(one.clone()).to_string()
 }
@@ -185,7 +184,7 @@ const fn sign(invert: bool) -> &'static str {
     }
 }
 
-/// A protocol by a name that every nft knows, or its number.
+/// Returns a protocol name that every version of nft knows, or the number.
 fn protocol_word(number: u8) -> String {
     match number {
         1 => "icmp".to_owned(),
@@ -200,15 +199,15 @@ fn protocol_word(number: u8) -> String {
     }
 }
 
-/// A chain's or table's name as nft's language has it.
+/// Translates a chain or table name.
 ///
 /// # Errors
-/// [`Untranslatable::Text`] where it cannot hold the name.
+/// [`Untranslatable::Text`] if the name is not valid in nft's language.
 pub fn name(name: &BStr) -> Result<String, Untranslatable> {
     nft_name(name).ok_or_else(|| Untranslatable::Text(name.to_string()))
 }
 
-/// A text in quotation marks.
+/// Quotes a text.
 fn quoted(text: &BStr, longest: usize) -> Result<String, Untranslatable> {
     let wrong = || Untranslatable::Text(text.to_string());
     let text = text.to_str().map_err(|_| wrong())?;
@@ -247,7 +246,7 @@ fn said_address(address: &Address, family: Family, field: &str) -> Words {
         (IpAddr::V6(address), IpAddr::V6(mask)) => (128, address & mask != address),
         _ => return Err(Untranslatable::Text(address.mask.to_string())),
     };
-    // No address has bits outside of the mask once it is applied.
+    // No masked address has bits outside of the mask.
     match (has_more, address.invert) {
         (true, true) => return Ok(Vec::new()),
         (true, false) => return Err(Untranslatable::Never),
@@ -268,9 +267,9 @@ fn said_address(address: &Address, family: Family, field: &str) -> Words {
     Ok(vec![said])
 }
 
-/// A value's comparison under a mask.
+/// Translates the comparison of a masked value.
 fn masked(what: &str, value: u32, mask: u32, invert: bool) -> Words {
-    // No mark has bits outside of the mask once it is applied.
+    // No masked value has bits outside of the mask.
     let never = value & !mask != 0;
     let sign = if invert { "!=" } else { "==" };
     match (mask, never) {

@@ -1,4 +1,4 @@
-//! A text of iptables-save as one of nft's.
+//! Translates iptables-save output.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -12,8 +12,8 @@ use chainwright::iptables::{Counters, builtin};
 use chainwright::nft::Family as NftFamily;
 use chainwright::xt::Family;
 
-/// Tables of iptables' text (that of iptables-save, or what else iptables-restore takes) in nft's language, as a text
-/// that [`Script`](crate::Script) and `nft -f` take.
+/// Tables in iptables-save format, or other input of iptables-restore, translated to a text for
+/// [`Script`](crate::Script) and `nft -f`.
 ///
 /// ```
 /// use chainwright::iptables::Family;
@@ -32,57 +32,58 @@ use chainwright::xt::Family;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Translation {
-    /// What it is in nft's language. What cannot be said is a comment in its place.
+    /// The translation. Rules that have none are comments.
     pub text: String,
-    /// How many rules are said.
+    /// Number of translated rules.
     pub rules: usize,
-    /// What is not said: without it the text may let through what the other one did not, or the other way round.
+    /// Lines without a translation. Without them, the result may accept packets that the original rejects, or vice
+    /// versa.
     pub not_said: Vec<NotSaid>,
 }
 
-/// A line that nft's language has no equal for.
+/// A line without an equivalent in nft's language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NotSaid {
-    /// Which line it is, from 1.
+    /// Line number, from 1.
     pub line: usize,
     /// The line.
     pub text: String,
-    /// Why.
+    /// Reason.
     pub why: String,
 }
 
-/// A line that is none of iptables-restore's.
+/// A line that is not valid input for iptables-restore.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("line {line}: {error}")]
 #[non_exhaustive]
 pub struct NotRead {
-    /// Which line it is, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// Error message.
     pub error: String,
 }
 
 struct Table {
     name: String,
     chains: Vec<Chain>,
-    /// Their numbers.
+    /// Indexes of the chains by name.
     numbers: HashMap<BString, usize>,
 }
 
 struct Chain {
     name: BString,
-    /// `type … hook … priority …; policy …;`, or nothing.
+    /// `type … hook … priority …; policy …;`; `None` for regular chains.
     hook: Option<String>,
     lines: Vec<Line>,
 }
 
-/// A line of a chain.
+/// Line of a chain.
 enum Line {
     Rule(String),
-    /// A comment that stands for a rule.
+    /// Comment in place of a rule.
     NotSaid(String),
-    /// Another one.
+    /// Other comment.
     Note(String),
 }
 
@@ -90,7 +91,7 @@ impl Translation {
     /// Translates a text.
     ///
     /// # Errors
-    /// The first line that is none of iptables-restore's.
+    /// The first line that is not valid input for iptables-restore.
     pub fn of(family: Family, text: impl AsRef<[u8]>) -> Result<Self, NotRead> {
         let mut reader = Reader {
             family,
@@ -108,8 +109,8 @@ impl Translation {
         Ok(reader.translation)
     }
 
-    /// Translates one rule as it is typed behind `iptables`: a command of nft's for each rule that it is (names may have
-    /// several addresses), or, without a verb, the rules alone.
+    /// Translates the arguments of `iptables` for one rule. Returns an nft command for each resulting rule, because
+    /// host names may have several addresses; without a verb, only the rules.
     ///
     /// ```
     /// use chainwright::iptables::Family;
@@ -127,7 +128,7 @@ impl Translation {
     /// ```
     ///
     /// # Errors
-    /// What is no rule, or put elsewhere than before or behind all others.
+    /// The arguments are not a rule, or insert it at a position other than the first or last.
     pub fn of_rule(family: Family, typed: &str) -> Result<Self, NotRead> {
         let wrong = |error: &dyn std::fmt::Display| NotRead {
             line: 1,
@@ -164,7 +165,7 @@ impl Translation {
             (Verb::Insert(1), _) => format!("insert rule {family_word} {table} {chain} "),
             _ => {
                 return Err(wrong(
-                    &"only -A, and -I without a number, say one rule by itself",
+                    &"only -A, and -I without a number, can be translated on their own",
                 ));
             }
         };
@@ -209,9 +210,7 @@ impl Reader {
             let table =
                 name(table.trim_ascii().as_bstr()).map_err(|why| wrong(&why.to_string()))?;
             if self.tables.iter().any(|other| other.name == table) {
-                return Err(wrong(
-                    "the table is in the text already: one of each is translated",
-                ));
+                return Err(wrong("duplicate table"));
             }
             self.tables.push(Table {
                 name: table,
@@ -222,12 +221,14 @@ impl Reader {
         }
         let family = self.family;
         let Some(table) = self.tables.last_mut() else {
-            return Err(wrong("it stands in no table: `*filter`, … comes first"));
+            return Err(wrong(
+                "missing table: a line like `*filter` must come first",
+            ));
         };
         if let Some(declared) = content.strip_prefix(b":") {
             let mut fields = declared.fields_with(char::is_whitespace);
             let (Some(chain), Some(policy)) = (fields.next(), fields.next()) else {
-                return Err(wrong("a chain and its policy are expected"));
+                return Err(wrong("expected a chain and its policy"));
             };
             let number = table.chain(family, chain.as_bstr());
             return table
@@ -288,7 +289,7 @@ impl Reader {
                     .map_err(|why| wrong(&why))?;
             }
             (_, chain) => {
-                let note = not_said("it is about rules that are there already".to_owned());
+                let note = not_said("the line refers to existing rules".to_owned());
                 if let Some(chain) = chain {
                     table.chains[chain].lines.push(Line::Note(note));
                 }
@@ -308,7 +309,7 @@ impl Reader {
                     out.push('\n');
                 }
                 let said = name(chain.name.as_bstr());
-                // A chain of which nothing can be said is one comment.
+                // A chain whose name has no translation becomes a comment.
                 let comment = if said.is_err() { "# " } else { "" };
                 let shown = said
                     .unwrap_or_else(|_| chain.name.to_str_lossy().replace(char::is_control, "?"));
@@ -326,7 +327,7 @@ impl Reader {
     }
 }
 
-/// Where among the lines of a chain the rule of this number stands, from 0, or would.
+/// Position of the rule with this index, or of the end, among the lines of a chain.
 fn place_of_rule(lines: &[Line], number: usize) -> usize {
     let rules = lines
         .iter()
@@ -335,7 +336,7 @@ fn place_of_rule(lines: &[Line], number: usize) -> usize {
     rules.map(|(at, _)| at).nth(number).unwrap_or(lines.len())
 }
 
-/// What stands in front of a rule: `[packets:bytes]`.
+/// Splits off the counters in front of a rule: `[packets:bytes]`.
 fn counters(line: &[u8]) -> (Option<Counters>, &[u8]) {
     let read = || {
         let (counters, rest) = line.strip_prefix(b"[")?.split_once_str("]")?;
@@ -354,7 +355,7 @@ fn counters(line: &[u8]) -> (Option<Counters>, &[u8]) {
 }
 
 impl Table {
-    /// The number of the chain of this name, which is made if it is not there.
+    /// Returns the index of a chain, which is created if necessary.
     fn chain(&mut self, family: Family, name: &BStr) -> usize {
         if let Some(number) = self.numbers.get(name) {
             return *number;
@@ -367,7 +368,7 @@ impl Table {
         let number = self.chains.len() - 1;
         self.numbers.insert(name.to_owned(), number);
         if builtin(&self.name, &name.to_str_lossy()).is_some() {
-            // What iptables makes of one that nothing is said of.
+            // iptables' default policy.
             let _ = self.set_policy(family, number, b"ACCEPT");
         }
         number
@@ -379,7 +380,7 @@ impl Table {
             b"-" => return Ok(()),
             b"ACCEPT" => "accept",
             b"DROP" => "drop",
-            other => return Err(format!("there is no policy {:?}", other.as_bstr())),
+            other => return Err(format!("unknown policy {:?}", other.as_bstr())),
         };
         let Some(builtin) = builtin(&self.name, &chain.name.to_str_lossy()) else {
             return Err(Untranslatable::Text(chain.name.to_string()).to_string());

@@ -1,4 +1,4 @@
-//! Targets in nft's words.
+//! Translates targets.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use chainwright::xt::targets::reject::Reject;
 use chainwright::xt::targets::{AddressRange, NatPorts};
 use chainwright::xt::{Family, Target};
 
-/// Syslog's levels.
+/// Syslog levels.
 const LEVELS: [&str; 8] = [
     "emerg", "alert", "crit", "err", "warn", "notice", "info", "debug",
 ];
@@ -59,7 +59,7 @@ pub(super) fn said(target: &Target, family: Family) -> Words {
         }
         Target::Nflog(nflog) => {
             if nflog.length != 0 && !nflog.cut {
-                return Err(no_equal()); // the kernel passes the length over
+                return Err(no_equal()); // the kernel ignores the length
             }
             let mut text = "log".to_owned();
             if !nflog.prefix.is_empty() {
@@ -117,7 +117,7 @@ pub(super) fn said(target: &Target, family: Family) -> Words {
                 nfmask: u32::MAX,
                 ctmask,
             } => one(copied("meta mark", "ct mark", ctmask)),
-            // Bits of both: nft 1.0.6 has no words for that.
+            // nft 1.0.6 has no syntax for a combination of both.
             _ => Err(no_equal()),
         },
         Target::Nfqueue(queue) => {
@@ -150,7 +150,7 @@ pub(super) fn said(target: &Target, family: Family) -> Words {
     }
 }
 
-/// Whether packets are only not tracked.
+/// Whether the target only disables tracking.
 fn is_notrack(ct: &Ct) -> bool {
     let only = Ct {
         shown_as_notrack: ct.shown_as_notrack,

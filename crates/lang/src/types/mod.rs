@@ -1,4 +1,4 @@
-//! The types of nft's language: what a value of bits is called and how it is written.
+//! Data types of nft's language: names, and how values are written.
 
 mod symbols;
 
@@ -7,7 +7,7 @@ use chainwright::nft::build::ByteOrder;
 
 pub(super) use symbols::symbols;
 
-/// Types that nft numbers for itself and that no set of this crate's own making has.
+/// Types of nft that no set created by this crate has.
 pub(super) const BITMASK: DataType = DataType(3);
 pub(super) const LL_ADDR: DataType = DataType(6);
 pub(super) const CT_LABEL: DataType = DataType(30);
@@ -16,39 +16,39 @@ pub(super) const DATE: DataType = DataType(43);
 pub(super) const HOUR: DataType = DataType(44);
 pub(super) const DAY: DataType = DataType(45);
 
-/// Bytes of a packet that are no field's: a number that is written in hexadecimal digits. No type of nft's.
+/// Raw packet bytes, written in hexadecimal. Not one of nft's types.
 pub(super) const RAW: DataType = DataType(u32::MAX);
 
-/// The subtype of an option of MPTCP, which nft 1.1 has names for and lists of versions before as a number. No type of this
-/// crate's own.
+/// MPTCP option subtype. nft 1.1 has names for the values; older versions list it as a number. Not a type of a set
+/// created by this crate.
 pub(super) const MPTCP_SUBTYPE: DataType = DataType(u32::MAX - 1);
 
-/// An address in an option of IP, which nft lists of versions before 1.1 as a number. No type either.
+/// Address in an IP option, which nft before 1.1 lists as a number. Also not a type of nft's sets.
 pub(super) const OPTION_ADDRESS: DataType = DataType(u32::MAX - 2);
 
-/// What the values of a type are made of.
+/// Kind of a type's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Base {
-    /// A number, or a name for one.
+    /// Integers, some with names.
     Integer,
-    /// Bits, each with a name.
+    /// Named bits.
     Bitmask,
     /// Characters.
     String,
 }
 
-/// What a type is.
+/// Description of a type.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Type {
     pub(super) name: &'static str,
     pub(super) base: Base,
-    /// Length of a value in bits; 0 if the type has none of its own.
+    /// Length of a value in bits; 0 if it varies.
     pub(super) bits: u32,
-    /// Order of a value's bytes in a register.
+    /// Byte order of a value in a register.
     pub(super) order: ByteOrder,
 }
 
-/// What is known of a type; `None` of a number that nft 1.0.6 does not know.
+/// Describes a type; `None` if nft 1.0.6 does not know it.
 pub(super) const fn info(data_type: DataType) -> Option<Type> {
     use Base::{Bitmask, Integer, String};
     use ByteOrder::{Host, Network};
@@ -109,7 +109,7 @@ pub(super) const fn info(data_type: DataType) -> Option<Type> {
     })
 }
 
-/// The order of the bytes of a value of this type in a register; numbers of no type's own are mostly the host's.
+/// Byte order of a type's values in a register. Plain integers are mostly in host byte order.
 pub(super) fn order(data_type: DataType) -> ByteOrder {
     match data_type {
         DataType::INTEGER | DataType::VALUE => ByteOrder::Host,
@@ -117,18 +117,18 @@ pub(super) fn order(data_type: DataType) -> ByteOrder {
     }
 }
 
-/// Whether values of this type are bits with names.
+/// Whether values of this type are named bits.
 pub(super) fn is_bitmask(data_type: DataType) -> bool {
-    // The type without names is a number.
+    // The anonymous bitmask type is a number.
     data_type != BITMASK && info(data_type).is_some_and(|info| info.base == Base::Bitmask)
 }
 
-/// Whether values of this type are characters.
+/// Whether values of this type are strings.
 pub(super) fn is_string(data_type: DataType) -> bool {
     info(data_type).is_some_and(|info| info.base == Base::String)
 }
 
-/// Whether prefixes of values of this type are written with a slash.
+/// Whether prefixes of this type are written with a slash.
 pub(super) const fn has_prefixes(data_type: DataType) -> bool {
     matches!(
         data_type,

@@ -1,10 +1,10 @@
-//! Names that values have. Sources: the headers of the kernel that define the numbers, the registries of IANA for
-//! protocols and code points, `nft describe` of nftables 1.0.6 for how each is called.
+//! Symbolic constants. Sources: the kernel headers that define the numbers, the IANA registries of protocols and code
+//! points, `nft describe` of nftables 1.0.6 for the names.
 
 use super::{CT_EVENT, DAY, MPTCP_SUBTYPE};
 use chainwright::nft::DataType;
 
-/// The names of a type's values.
+/// Symbolic constants of a type.
 pub(crate) const fn symbols(data_type: DataType) -> &'static [(&'static str, u64)] {
     match data_type {
         DataType::NF_PROTO => &[("ipv4", 2), ("ipv6", 10)],
@@ -245,7 +245,7 @@ pub(crate) const fn symbols(data_type: DataType) -> &'static [(&'static str, u64
     }
 }
 
-/// Protocols above IP, by the names of `/etc/protocols` as Debian has it: nft asks that file.
+/// IP protocols, by their names in Debian's `/etc/protocols`, which nft reads.
 const PROTOCOLS: &[(&str, u64)] = &[
     ("ip", 0),
     ("hopopt", 0),

@@ -1,4 +1,4 @@
-//! A batch: its operations one after the other, then all of it or nothing; and what is answered.
+//! Runs a batch: one operation after the other, then commits all or none, and acknowledges them.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use super::told::Told;
 use super::wire::{Given, Refusal, U32, acknowledge, refuse};
 use chainwright::netlink::{Message, Messages};
 
-/// What a batch changed.
+/// The changes of a batch.
 pub(super) struct Committed {
     pub(super) state: State,
     pub(super) told: Vec<Told>,
-    /// The first operation's number, and whether it has the sender told of the generation.
+    /// The first operation's sequence number, and whether it requests an echo of the generation to the sender.
     pub(super) first: u32,
     pub(super) is_echoed: bool,
 }
 
-/// What became of a batch.
+/// The result of a batch.
 pub(super) struct Outcome {
     pub(super) committed: Option<Committed>,
-    /// The acknowledgements, each a datagram.
+    /// The acknowledgements, one datagram each.
     pub(super) replies: Vec<Vec<u8>>,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn is_batch(datagram: &[u8]) -> bool {
     Message::first(datagram).is_ok_and(|message| message.kind == NFNL_MSG_BATCH_BEGIN)
 }
 
-/// Carries a batch out. What operations that fail hand out of handles stays handed out.
+/// Runs a batch. Handles that failed operations allocated remain allocated.
 pub(super) fn run(
     state: &mut State,
     port: u32,
@@ -92,7 +92,7 @@ pub(super) fn run(
             };
         }
         if draft.needs_validation && draft.validate().is_err() && !validates_at_once {
-            // Once more, to find which operation it is.
+            // Runs the batch again to find the failing operation.
             keep_handles(state, &draft);
             validates_at_once = true;
             continue;
@@ -137,8 +137,8 @@ fn carry_out(draft: &mut Draft, message: &Message<'_>) -> Result<(), Refusal> {
     })
 }
 
-/// What is not set back when a transaction fails: the counters of handles, and the size that a set gets when a rule
-/// comes that adds to it.
+/// Keeps what a failed transaction doesn't revert: the handle counters, and the size that a set gets from a rule that
+/// adds elements to it.
 fn keep_handles(state: &mut State, draft: &Draft) {
     state.handles = draft.state.handles;
     state.unnamed_chains = draft.state.unnamed_chains;

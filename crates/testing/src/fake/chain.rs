@@ -44,10 +44,10 @@ const HOOK: &[(u16, Policy)] = &[
 const COUNTERS: &[(u16, Policy)] = &[(NFTA_COUNTER_PACKETS, U64), (NFTA_COUNTER_BYTES, U64)];
 
 const CHAIN_FLAGS: u32 = NFT_CHAIN_BASE | NFT_CHAIN_HW_OFFLOAD | NFT_CHAIN_BINDING;
-/// `NF_IP_PRI_CONNTRACK`: chains of type nat come behind it.
+/// `NF_IP_PRI_CONNTRACK`: chains of type nat need a higher priority.
 const CONNTRACK: i32 = -200;
 
-/// The hooks that a chain of this family and type may have, as bits; `None` if there is no such type.
+/// Returns the hooks that a chain of this family and type may have, as bits; `None` for an unknown type.
 fn hooks(family: u8, chain_type: &BStr) -> Option<u32> {
     const ALL: u32 = 0b1_1111;
     const FORWARD: u32 = 1 << Hook::FORWARD;
@@ -55,7 +55,7 @@ fn hooks(family: u8, chain_type: &BStr) -> Option<u32> {
     Some(match (chain_type.as_bytes(), Family(family)) {
         (b"filter", Family::IP | Family::IP6 | Family::BRIDGE) => ALL,
         (b"filter", Family::INET) => ALL | 1 << Hook::INET_INGRESS,
-        // In and out, and the two of a device.
+        // Input and output for arp, ingress and egress for netdev.
         (b"filter", Family::ARP | Family::NETDEV) => 0b11,
         (b"nat", Family::IP | Family::IP6 | Family::INET) => ALL & !FORWARD,
         (b"route", Family::IP | Family::IP6 | Family::INET) => OUTPUT,
@@ -118,7 +118,7 @@ impl Draft {
         }
         let base = match given.get(NFTA_CHAIN_HOOK) {
             Some(hook) => {
-                // The table goes to sleep, wakes up or is claimed in the same transaction.
+                // The same transaction changed the table's dormant or owner flag.
                 let table = self.state.tables[number].handle;
                 if self.updated_tables.contains(&table) {
                     return Err(refuse(libc::EINVAL));
@@ -139,7 +139,7 @@ impl Draft {
             if base.has_devices && base.devices.is_empty() {
                 return Err(refuse(libc::EINVAL));
             }
-            // No device here has hardware that could; hardware's priorities are these.
+            // No device here supports offload; the priority range is that of hardware.
             if base.has_devices || !(1..=i32::from(u16::MAX)).contains(&base.priority) {
                 return Err(refuse(libc::EOPNOTSUPP));
             }
@@ -225,7 +225,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Reads a hook; of a chain that is there already, what is not said is as it is.
+    /// Reads a hook; missing values come from the existing chain (`known`).
     fn hook(
         &self,
         family: u8,
@@ -300,7 +300,7 @@ impl Draft {
         })
     }
 
-    /// The names of devices.
+    /// Reads a list of device names.
     pub(super) fn devices_of(&self, list: &[u8]) -> Result<Vec<BString>, Refusal> {
         let mut devices = Vec::new();
         for attribute in Attributes::new(list).map_while(Result::ok) {
@@ -316,7 +316,7 @@ impl Draft {
         Ok(devices)
     }
 
-    /// The number of the table that an operation names.
+    /// Returns the index of the table that an operation names.
     pub(super) fn table_by(
         &self,
         operation: &Operation<'_>,
@@ -364,7 +364,7 @@ impl Draft {
             return Err(refuse(libc::EBUSY));
         }
         self.delete_all_rules(operation, number, at);
-        // Also those that went just now, from itself.
+        // Counts jumps from the chain's own rules, although they were just deleted.
         if chain.uses > 0 {
             return Err(refuse(libc::EBUSY));
         }
@@ -399,7 +399,7 @@ impl Draft {
     }
 }
 
-/// Packets and bytes, if they are given.
+/// Reads the packet and byte counters, if given.
 fn counters(given: &Given<'_>) -> Result<Option<(u64, u64)>, Refusal> {
     let Some(counters) = given.get(NFTA_CHAIN_COUNTERS) else {
         return Ok(None);

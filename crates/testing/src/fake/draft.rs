@@ -1,4 +1,4 @@
-//! A transaction at work: what it did so far, and what it knows.
+//! The state of a running transaction.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::told::{Step, Told};
 use super::tree::Memory;
 use super::wire::{Refusal, refuse};
 
-/// What is known of the operation that is being carried out.
+/// The operation that is running.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Operation<'a> {
     /// `NFT_MSG_*`.
@@ -36,7 +36,7 @@ impl Operation<'_> {
         self.flags & flag != 0
     }
 
-    /// Whether it deletes what need not be there.
+    /// Whether it succeeds if the object doesn't exist (`NFT_MSG_DESTROY*`).
     pub(super) const fn destroys(self) -> bool {
         matches!(
             self.message,
@@ -44,7 +44,7 @@ impl Operation<'_> {
         )
     }
 
-    /// What is to be deleted, told by this attribute; `None` if it need not be there and is not.
+    /// Returns the object to delete, found by the attribute `told_by`; `None` if it may be and is missing.
     pub(super) fn to_delete(
         self,
         found: Result<usize, Refusal>,
@@ -57,7 +57,7 @@ impl Operation<'_> {
         }
     }
 
-    /// Whether something new may be there already, told by this attribute.
+    /// Checks the flags for an object that already exists, found by the attribute `told_by`.
     pub(super) fn may_be_there(self, told_by: u16) -> Result<(), Refusal> {
         if self.has(NLM_F_EXCL) {
             return Err(refuse(libc::EEXIST).at(told_by));
@@ -71,33 +71,33 @@ impl Operation<'_> {
 
 #[derive(Debug, Clone)]
 struct Noted {
-    /// Its handle.
+    /// The table's handle.
     table: u64,
     step: Step,
     flags: u16,
     sequence: u32,
 }
 
-/// A transaction at work.
+/// A running transaction.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) state: State,
-    /// The port of the socket that it came over.
+    /// The port of the sending socket.
     pub(super) port: u32,
     steps: Vec<Noted>,
-    /// What the transaction itself gave numbers: a table's handle, and that of what is in it.
+    /// IDs that the transaction assigned, with the handles of the table and the object.
     pub(super) chain_ids: HashMap<u32, Vec<(u64, u64)>>,
     pub(super) set_ids: HashMap<u32, (u64, u64)>,
     pub(super) rule_ids: HashMap<u32, Vec<Arc<Rule>>>,
-    /// Tables that were changed: once is all that the kernel takes.
+    /// Handles of tables that were updated: the kernel accepts only one update per transaction.
     pub(super) updated_tables: BTreeSet<u64>,
-    /// What is known of trees of intervals, by the sets' handles.
+    /// State of interval trees, by the sets' handles.
     pub(super) trees: HashMap<u64, Memory>,
-    /// What is known of the names of anonymous sets.
+    /// Used numbers in names of anonymous sets.
     pub(super) taken: Vec<Taken>,
-    /// Whether jumps have to be followed from all base chains.
+    /// Whether jumps have to be validated from all base chains.
     pub(super) needs_validation: bool,
-    /// Whether that is done at each operation that may break them.
+    /// Whether to validate at each operation that may fail validation.
     pub(super) validates_at_once: bool,
     pub(super) devices: Arc<Devices>,
 }
@@ -120,7 +120,7 @@ impl Draft {
         }
     }
 
-    /// Carries an operation out.
+    /// Runs an operation.
     pub(super) fn carry_out(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
         match operation.message {
             NFT_MSG_NEWTABLE => self.new_table(operation),
@@ -141,11 +141,11 @@ impl Draft {
         }
     }
 
-    /// Notes what was done in a table, of this number.
+    /// Records a change in the table with this index.
     pub(super) fn note(&mut self, operation: &Operation<'_>, number: usize, step: Step) {
         let table = self.state.tables[number].handle;
         let mut flags = operation.flags;
-        // Elements that come one behind the other are told as of the first operation.
+        // The kernel reports consecutive elements with the flags of the first operation.
         if let (Step::Element { set, .. }, Some(last)) = (&step, self.steps.last())
             && let Step::Element { set: last_set, .. } = &last.step
             && (table, set) == (last.table, last_set)
@@ -160,25 +160,25 @@ impl Draft {
         });
     }
 
-    /// What was done in a table, of this number.
+    /// Iterates over the changes in the table with this index.
     fn steps_in(&self, number: usize) -> impl Iterator<Item = &Step> {
         let table = self.state.tables[number].handle;
         let steps = self.steps.iter().filter(move |noted| noted.table == table);
         steps.map(|noted| &noted.step)
     }
 
-    /// Takes away what nothing needs.
+    /// Removes an unused member of a table.
     pub(super) fn remove<K: Kind>(&mut self, operation: &Operation<'_>, number: usize, at: usize) {
         let handle = K::of_mut(self.table_mut(number)).die(at);
         self.note(operation, number, Step::MemberGone(K::SORT, handle));
     }
 
-    /// A table, to be changed.
+    /// Returns a table for modification.
     pub(super) fn table_mut(&mut self, number: usize) -> &mut Table {
         Arc::make_mut(&mut self.state.tables[number])
     }
 
-    /// Whether chains of this table were changed, or base chains deleted: the table cannot be then.
+    /// Whether chains of this table were updated, or base chains deleted: then the table can't be updated.
     pub(super) fn has_pending_chains(&self, number: usize) -> bool {
         let chains = &self.state.tables[number].chains;
         self.steps_in(number).any(|step| match *step {
@@ -191,12 +191,12 @@ impl Draft {
         })
     }
 
-    /// Whether nothing was done.
+    /// Whether the transaction changed nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Whether something that was made in this transaction was not bound to a rule, as it must be.
+    /// Whether an anonymous set or binding chain of this transaction was not bound to a rule, as required.
     pub(super) fn is_unbound(&self) -> bool {
         self.steps.iter().any(|noted| {
             let Step::Member(sort, handle) = noted.step else {
@@ -220,7 +220,7 @@ impl Draft {
         })
     }
 
-    /// Whether a chain of this table is to have this name.
+    /// Whether the transaction renames a chain of this table to this name.
     pub(super) fn is_to_be_named(&self, number: usize, name: &BStr) -> bool {
         let mut steps = self.steps_in(number);
         steps.any(|step| match step {
@@ -229,7 +229,7 @@ impl Draft {
         })
     }
 
-    /// Makes all of it so: what is there now, and what is told of it, in its order.
+    /// Commits the changes; returns the new state and its events in order.
     pub(super) fn commit(mut self) -> (State, Vec<Told>) {
         let mut told = Vec::new();
         for noted in std::mem::take(&mut self.steps) {

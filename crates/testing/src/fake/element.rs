@@ -1,4 +1,4 @@
-//! Operations on elements. Time stands still: none times out.
+//! Operations on elements. Time doesn't pass: elements don't time out.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ const DATA: &[(u16, Policy)] = &[
     (NFTA_DATA_VALUE, Policy::Any),
     (NFTA_DATA_VERDICT, Policy::Any),
 ];
-/// Length of the longest value.
+/// Maximum length of a value.
 const LONGEST: usize = 64;
 
 impl Draft {
@@ -64,7 +64,7 @@ impl Draft {
         self.validate_now(number)
     }
 
-    /// The numbers of the table and the set that elements are of.
+    /// Returns the indices of the table and the set of a list of elements.
     fn set_of_elements(
         &self,
         operation: &Operation<'_>,
@@ -169,7 +169,7 @@ impl Draft {
                 Err(refuse(libc::EINVAL))
             }
             Clash::None => {
-                // Shared, it would be copied.
+                // Another reference would force a copy.
                 drop(set);
                 self.insert_element(operation, number, at, element)
             }
@@ -223,7 +223,7 @@ impl Draft {
         Ok(())
     }
 
-    /// The data of an element, as they are listed.
+    /// Returns the data of an element as listed.
     fn data_of(
         &self,
         number: usize,
@@ -254,7 +254,7 @@ impl Draft {
         Ok(out.0)
     }
 
-    /// The expressions of an element: its own, or the set's.
+    /// Returns the expressions of an element: its own, or the set's.
     fn expressions_of_element(
         &self,
         number: usize,
@@ -318,7 +318,7 @@ impl Draft {
         let sought = sought(&set, &given)?;
         key_of(&set, given.get(NFTA_SET_ELEM_KEY_END))?;
         let key = match (is_of_ranges(&set), &sought.key) {
-            // Where it begins is enough to find one, and need not be where that one does.
+            // A key inside of the range is sufficient; it need not be the range's first key.
             (true, Some(first)) => range_of(&set, first).map(|element| element.key.clone()),
             _ => set.elements.contains_key(&sought).then(|| sought.clone()),
         };
@@ -335,7 +335,7 @@ impl Draft {
         Ok(())
     }
 
-    /// What is known of a tree.
+    /// Returns the state of an interval tree.
     fn memory_of(&mut self, set: &Member<Set>) -> Option<&mut Memory> {
         set.is_tree()
             .then(|| self.trees.entry(set.handle).or_default())
@@ -362,8 +362,8 @@ const fn is_of_ranges(set: &Set) -> bool {
     set.flags & BOTH == BOTH
 }
 
-/// How many elements there may be: ranges in a tree have two each, and the end of none, at the lowest key, does not
-/// count.
+/// Returns the maximum number of elements. Ranges in a tree have two elements each; an end without a start, at the
+/// lowest key, doesn't count.
 fn limit(set: &Set, new: &Key) -> u64 {
     let size = u64::from(set.size);
     if !set.is_tree() {
@@ -371,7 +371,7 @@ fn limit(set: &Set, new: &Key) -> u64 {
     }
     let mut keys = set.elements.keys().filter(|key| key.key.is_some());
     let lowest = keys.next().map_or(new, |lowest| lowest.min(new));
-    // Of Linux 6.18: any key will do in which no byte is 1.
+    // Linux 6.18 treats any key without a byte 1 as such an end.
     let is_none = lowest.key.as_ref().is_some_and(|key| !key.contains(&1));
     size * 2 + u64::from(lowest.is_end && is_none)
 }
@@ -391,7 +391,7 @@ fn flags(set: &Set, given: &Given<'_>) -> Result<u32, Refusal> {
     Ok(flags)
 }
 
-/// Whether an element of this set may have a last key.
+/// Checks whether an element of this set may have a last key.
 fn admits_last_key(set: &Set, given: &Given<'_>, flags: u32) -> Result<(), Refusal> {
     let has_one = given.has(NFTA_SET_ELEM_KEY_END);
     let is_wrong = match is_of_ranges(set) {
@@ -407,7 +407,7 @@ fn admits_last_key(set: &Set, given: &Given<'_>, flags: u32) -> Result<(), Refus
     }
 }
 
-/// A key, which has the set's length.
+/// Returns a key, whose length must be the set's.
 fn key_of(set: &Set, payload: Option<&[u8]>) -> Result<Option<Vec<u8>>, Refusal> {
     let Some(payload) = payload else {
         return Ok(None);
@@ -421,7 +421,7 @@ fn key_of(set: &Set, payload: Option<&[u8]>) -> Result<Option<Vec<u8>>, Refusal>
     }
 }
 
-/// What an element is looked for by.
+/// Returns the key of a requested element.
 fn sought(set: &Set, given: &Given<'_>) -> Result<Key, Refusal> {
     let flags = flags(set, given)?;
     admits_last_key(set, given, flags)?;
@@ -431,12 +431,12 @@ fn sought(set: &Set, given: &Given<'_>) -> Result<Key, Refusal> {
     })
 }
 
-/// What of a set is in a new element's way.
+/// How a new element conflicts with the set.
 pub(super) enum Clash<'s> {
     None,
-    /// One with the same key.
+    /// An element with the same key.
     Same(&'s Element),
-    /// One whose range has a part of the new one's.
+    /// An element with an overlapping range.
     Overlap,
 }
 
@@ -466,7 +466,7 @@ fn clash<'s>(set: &'s Set, memory: Option<&Memory>, element: &Element) -> Clash<
     }
 }
 
-/// Whether a range ends where it begins, or behind that, in each of its fields.
+/// Whether no field of a range ends before it starts.
 fn is_in_order(set: &Set, element: &Element) -> bool {
     match (&element.key.key, &element.last) {
         (Some(first), Some(last)) => contains(set, first, last, first),
@@ -491,8 +491,8 @@ fn contains(set: &Set, first: &[u8], last: &[u8], key: &[u8]) -> bool {
     })
 }
 
-/// The element in whose range a key is, of a set of several values: of more than one (a new one may hold others whole)
-/// the kernel finds the one that was added first.
+/// Returns the element whose range contains a key, in a set of concatenated ranges. Of several (a new range may contain
+/// older ones) the kernel finds the one that was added first.
 fn range_of<'s>(set: &'s Set, key: &[u8]) -> Option<&'s Arc<Element>> {
     let ranges = set.elements.values().filter(|element| {
         let Some(first) = &element.key.key else {
@@ -504,7 +504,7 @@ fn range_of<'s>(set: &'s Set, key: &[u8]) -> Option<&'s Arc<Element>> {
     ranges.min_by_key(|element| element.number)
 }
 
-/// A set's element with this key, or with this key in its range.
+/// Returns the element with this key, or whose range contains it.
 pub(super) fn find<'s>(set: &'s Set, payload: &[u8]) -> Result<&'s Arc<Element>, Refusal> {
     let given = Given::read(payload, ATTRIBUTES)?;
     let key = sought(set, &given)?;
@@ -519,7 +519,7 @@ pub(super) fn find<'s>(set: &'s Set, payload: &[u8]) -> Result<&'s Arc<Element>,
     if is_of_ranges(set) {
         return range_of(set, wanted).ok_or(absent);
     }
-    // The range that the key is in.
+    // The range that contains the key.
     let up_to = Key {
         key: Some(wanted.clone()),
         is_end: false,
@@ -539,7 +539,7 @@ pub(super) fn find<'s>(set: &'s Set, payload: &[u8]) -> Result<&'s Arc<Element>,
     }
 }
 
-/// The names of table and set in a request for elements, and the list of those.
+/// Returns the table name, the set name, and the list of a request for elements.
 pub(super) fn names(attributes: &[u8]) -> Result<(&BStr, &BStr, Option<&[u8]>), Refusal> {
     let given = Given::read(attributes, LIST)?;
     let needed = |kind| given.text(kind).ok_or(refuse(libc::EINVAL));

@@ -25,7 +25,7 @@ const HOOK: &[(u16, Policy)] = &[
     (NFTA_FLOWTABLE_HOOK_PRIORITY, U32),
     (NFTA_FLOWTABLE_HOOK_DEVS, Policy::Any),
 ];
-/// `NF_NETDEV_INGRESS`, the one hook that there is.
+/// `NF_NETDEV_INGRESS`, the only hook of flowtables.
 const INGRESS: u32 = 0;
 
 impl Draft {

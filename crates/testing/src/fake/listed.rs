@@ -1,4 +1,4 @@
-//! Objects as the kernel lists them: its attributes in its order.
+//! Lists objects like the kernel: the same attributes in the same order.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -34,10 +34,10 @@ use super::state::{Chain, Data, Element, Flowtable, Reference, Rule, Set, Statef
 use super::wire::Out;
 use chainwright::netlink::Attributes;
 
-/// Flags of a table that are listed.
+/// Table flags that are listed.
 pub(super) const TABLE_FLAGS: u32 = NFT_TABLE_F_DORMANT | NFT_TABLE_F_OWNER | NFT_TABLE_F_PERSIST;
 
-/// What is told of something that goes is only which it is.
+/// How much of an object an event contains; for a deleted object only its identification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Telling {
     Whole,
@@ -104,7 +104,7 @@ pub(super) fn chain(table: &Table, chain: &Member<Chain>, telling: Telling) -> O
     out
 }
 
-/// A rule, and the handle of the one before it.
+/// Lists a rule with the handle of the preceding one.
 pub(super) fn rule(
     table: &Table,
     chain: &Member<Chain>,
@@ -185,7 +185,7 @@ pub(super) fn set(table: &Table, set: &Member<Set>, telling: Telling) -> Out {
     out
 }
 
-/// Elements of a set, as many as one message may hold.
+/// Lists elements of a set, as many as one message can hold.
 pub(super) fn elements<'a>(
     table: &Table,
     set: &Member<Set>,
@@ -202,7 +202,7 @@ pub(super) fn elements<'a>(
     out
 }
 
-/// An element, without the attribute around it.
+/// Lists an element, without the enclosing attribute.
 pub(super) fn element(table: &Table, set: &Set, element: &Element) -> Out {
     let mut out = Out::default();
     let value = |out: &mut Out, kind, bytes: &[u8]| {
@@ -243,7 +243,7 @@ pub(super) fn element(table: &Table, set: &Set, element: &Element) -> Out {
     out
 }
 
-/// One expression in an attribute of its own, several in a list.
+/// Writes one expression as a single attribute, several as a list.
 fn expressions(out: &mut Out, [one, list]: [u16; 2], expressions: &[Vec<u8>]) {
     match expressions {
         [] => {}
@@ -315,7 +315,7 @@ pub(super) fn flowtable(table: &Table, flowtable: &Member<Flowtable>, telling: T
     out
 }
 
-/// Where in a rule's expressions the names of chains stand, and where in an element's data.
+/// Attribute paths of chain names in a rule's expressions and in an element's data.
 const IN_RULE: &[u16] = &[
     NFTA_LIST_ELEM,
     NFTA_EXPR_DATA,
@@ -325,7 +325,7 @@ const IN_RULE: &[u16] = &[
 ];
 const IN_DATA: &[u16] = &[NFTA_DATA_VERDICT, NFTA_VERDICT_CHAIN];
 
-/// The names that the chains have by now to which something jumps, if any was renamed.
+/// Returns the current names of the referenced chains, if any chain was renamed.
 fn names<'t>(table: &'t Table, references: &[Reference]) -> VecDeque<&'t [u8]> {
     if !table.has_renamed_chains {
         return VecDeque::new();
@@ -338,7 +338,7 @@ fn names<'t>(table: &'t Table, references: &[Reference]) -> VecDeque<&'t [u8]> {
     chains.map(|chain| chain.name().as_bytes()).collect()
 }
 
-/// Attributes with these names at the end of a path, one after the other.
+/// Replaces the attributes at the end of a path with these names, in order.
 fn renamed<'b>(bytes: &'b [u8], path: &[u16], mut names: VecDeque<&[u8]>) -> Cow<'b, [u8]> {
     if names.is_empty() {
         return Cow::Borrowed(bytes);
@@ -349,7 +349,7 @@ fn renamed<'b>(bytes: &'b [u8], path: &[u16], mut names: VecDeque<&[u8]>) -> Cow
 }
 
 fn rename(bytes: &[u8], path: &[u16], names: &mut VecDeque<&[u8]>, out: &mut Out) {
-    // Of all expressions only this one leads to chains.
+    // Only `immediate` expressions refer to chains.
     let is_other = Some(path) == IN_RULE.get(1..)
         && Attributes::new(bytes).find(NFTA_EXPR_NAME) != Some(b"immediate\0");
     for attribute in Attributes::new(bytes).map_while(Result::ok) {

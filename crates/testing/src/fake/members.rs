@@ -1,4 +1,4 @@
-//! What a table holds of one kind: chains, sets, stateful objects, flowtables, each with a name and a handle.
+//! The members of a table of one kind: chains, sets, stateful objects, flowtables, each with a name and a handle.
 
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut, Index};
@@ -10,20 +10,20 @@ use super::listed::Telling;
 use super::state::Table;
 use super::wire::{Out, Refusal, refuse};
 
-/// A kind of what a table holds.
+/// A kind of table member.
 pub(super) trait Kind: Clone + 'static {
-    /// `NFT_MSG_*` of one that comes, and of one that goes.
+    /// `NFT_MSG_*` of creation and deletion.
     const NEW: u8;
     const GONE: u8;
     const SORT: Sort;
 
     fn of(table: &Table) -> &Members<Self>;
     fn of_mut(table: &mut Table) -> &mut Members<Self>;
-    /// As it is listed.
+    /// Returns the attributes as listed.
     fn listed(table: &Table, member: &Member<Self>, telling: Telling) -> Out;
 }
 
-/// The kinds, as values.
+/// The kinds of members as values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sort {
     Chain,
@@ -32,12 +32,12 @@ pub(super) enum Sort {
     Flowtable,
 }
 
-/// One of a kind.
+/// A member with its name and handle.
 #[derive(Debug, Clone)]
 pub(super) struct Member<K> {
     name: BString,
     pub(super) handle: u64,
-    /// How many rules and elements refer to it.
+    /// Number of rules and elements that refer to it.
     pub(super) uses: u32,
     is_dead: bool,
     body: K,
@@ -48,7 +48,7 @@ impl<K> Member<K> {
         self.name.as_ref()
     }
 
-    /// Whether the transaction took it away: it stands in its place, where nobody finds it who asks for its name.
+    /// Whether the transaction deleted it: it remains in place, but look-ups by name don't find it.
     pub(super) const fn is_dead(&self) -> bool {
         self.is_dead
     }
@@ -68,14 +68,14 @@ impl<K> DerefMut for Member<K> {
     }
 }
 
-/// All of a kind, in the order in which they came, which is that of their handles. A copy shares what is not changed.
+/// All members of a kind, in the order of their handles, which is that of creation. A copy shares unchanged data.
 ///
-/// Numbers of members stay the same as long as a transaction is at work.
+/// The indices of members don't change during a transaction.
 #[derive(Debug, Clone)]
 pub(super) struct Members<K> {
     all: Vec<Arc<Member<K>>>,
-    /// The handles of those that are not dead, by their names, in the order in which they got them: of stateful
-    /// objects each type may have one.
+    /// The handles of living members by name, in the order in which they got the name: stateful objects of different
+    /// types may share one.
     names: Arc<HashMap<BString, Vec<u64>>>,
     dead: usize,
 }
@@ -99,28 +99,28 @@ impl<K> Index<usize> for Members<K> {
 }
 
 impl<K: Clone> Members<K> {
-    /// Those that a transaction took away as well.
+    /// Iterates over all members, dead ones included.
     pub(super) fn iter(&self) -> std::slice::Iter<'_, Arc<Member<K>>> {
         self.all.iter()
     }
 
-    /// How many there are, those that were taken away as well.
+    /// Number of members, dead ones included.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// How many there are.
+    /// Number of living members.
     pub(super) fn count_alive(&self) -> usize {
         self.all.len() - self.dead
     }
 
-    /// The number of the one with this name.
+    /// Returns the index of the member with this name.
     pub(super) fn named(&self, name: &BStr) -> Result<usize, Refusal> {
         self.named_so(name, |_| true)
     }
 
-    /// The number of the one with this name of which that is true as well. Two chains may have one name, where one
-    /// was to be renamed when the other came: the kernel's hash table finds the one that got it last.
+    /// Returns the index of the member with this name that satisfies `is`. Two chains may have the same name, if one
+    /// was to be renamed when the other was created: the kernel's hash table finds the last one to get the name.
     pub(super) fn named_so(&self, name: &BStr, is: impl Fn(&K) -> bool) -> Result<usize, Refusal> {
         let handles = self.names.get(name).map_or(&[][..], Vec::as_slice).iter();
         let mut found = handles.rev().filter_map(|&handle| self.place(handle));
@@ -129,35 +129,35 @@ impl<K: Clone> Members<K> {
             .ok_or(refuse(libc::ENOENT))
     }
 
-    /// The number of the one with this handle.
+    /// Returns the index of the living member with this handle.
     pub(super) fn of(&self, handle: u64) -> Result<usize, Refusal> {
         let place = self.place(handle).filter(|&at| !self.all[at].is_dead);
         place.ok_or(refuse(libc::ENOENT))
     }
 
-    /// The number of the one with this handle, also if it was taken away.
+    /// Returns the index of the member with this handle, dead or alive.
     pub(super) fn place(&self, handle: u64) -> Option<usize> {
         self.all
             .binary_search_by_key(&handle, |one| one.handle)
             .ok()
     }
 
-    /// The one with this handle, also if it was taken away.
+    /// Returns the member with this handle, dead or alive.
     pub(super) fn whatever(&self, handle: u64) -> Option<&Member<K>> {
         self.place(handle).map(|at| &*self.all[at])
     }
 
-    /// The same, to be changed.
+    /// Returns the member with this handle, dead or alive, for modification.
     pub(super) fn edit_whatever(&mut self, handle: u64) -> Option<&mut Member<K>> {
         self.place(handle).map(|at| self.edit(at))
     }
 
-    /// One, to be changed.
+    /// Returns a member for modification.
     pub(super) fn edit(&mut self, at: usize) -> &mut Member<K> {
         Arc::make_mut(&mut self.all[at])
     }
 
-    /// Puts one in, whose handle is the highest.
+    /// Adds a member, whose handle must be the highest.
     pub(super) fn add(&mut self, name: BString, handle: u64, body: K) {
         self.enter(name.as_ref(), handle);
         self.all.push(Arc::new(Member {
@@ -169,7 +169,7 @@ impl<K: Clone> Members<K> {
         }));
     }
 
-    /// Gives the one with this handle another name, also if it was taken away.
+    /// Renames the member with this handle, dead or alive.
     pub(super) fn rename(&mut self, handle: u64, name: BString) {
         let Some(at) = self.place(handle) else { return };
         if !self.all[at].is_dead {
@@ -179,7 +179,7 @@ impl<K: Clone> Members<K> {
         self.edit(at).name = name;
     }
 
-    /// Takes one away; its handle.
+    /// Marks a member as dead; returns its handle.
     pub(super) fn die(&mut self, at: usize) -> u64 {
         self.leave(at);
         self.dead += 1;
@@ -188,7 +188,7 @@ impl<K: Clone> Members<K> {
         one.handle
     }
 
-    /// How many were taken away.
+    /// Number of dead members.
     pub(super) const fn count_dead(&self) -> usize {
         self.dead
     }
@@ -197,7 +197,7 @@ impl<K: Clone> Members<K> {
         self.dead > 0
     }
 
-    /// Forgets those that were taken away: numbers change.
+    /// Removes dead members, which changes indices.
     pub(super) fn bury(&mut self) {
         if std::mem::take(&mut self.dead) > 0 {
             self.all.retain(|one| !one.is_dead);
@@ -228,7 +228,7 @@ impl<K: Clone> Members<K> {
 mod tests {
     use super::*;
 
-    /// Some members, by names whose handles are their numbers and one more.
+    /// Creates members with these names and the handles 1, 2, ….
     fn members(names: &[&str]) -> Members<()> {
         let mut members = Members::default();
         for (handle, name) in (1..).zip(names) {
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(members.of(2), Err(refuse(libc::ENOENT)));
         assert_eq!((members.len(), members.count_alive()), (3, 2));
         assert!(members.whatever(2).is_some_and(Member::is_dead));
-        // Another comes in its name before it is forgotten.
+        // Another member gets its name before it is removed.
         members.add("b".into(), 4, ());
         assert_eq!(members.named("b".into()), Ok(3));
         members.bury();

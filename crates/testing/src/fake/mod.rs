@@ -1,20 +1,20 @@
-//! An nf_tables in memory: it takes the same messages as the kernel's, and answers with the same.
+//! An in-memory nf_tables that accepts the kernel's messages and answers like the kernel.
 //!
-//! | step | where |
+//! | part | file |
 //! |---|---|
-//! | a datagram comes over a socket; who is told of changes | `socket.rs` |
-//! | attributes in and out, acknowledgements | `wire.rs` |
-//! | a batch: its operations, then all or nothing | `batch.rs` |
-//! | an operation | `table.rs`, `chain.rs`, `rule.rs`, `set.rs`, `element.rs` (`tree.rs`), `object.rs`, `flowtable.rs` |
-//! | what expressions become, and what they refer to | `program.rs`, `expression/` |
-//! | what a transaction did so far | `draft.rs` |
-//! | what is told of it | `told.rs` |
-//! | where jumps lead | `validate.rs` |
-//! | what is there | `state.rs`, `members.rs`; as it is listed: `listed.rs` |
-//! | a look-up, a listing | `request.rs` |
+//! | sockets and event subscribers | `socket.rs` |
+//! | attributes and acknowledgements | `wire.rs` |
+//! | batches: all operations or none | `batch.rs` |
+//! | operations | `table.rs`, `chain.rs`, `rule.rs`, `set.rs`, `element.rs` (`tree.rs`), `object.rs`, `flowtable.rs` |
+//! | expressions as listed, and their references | `program.rs`, `expression/` |
+//! | the state of a running transaction | `draft.rs` |
+//! | its events | `told.rs` |
+//! | validation of jumps | `validate.rs` |
+//! | the ruleset | `state.rs`, `members.rs`; its listing: `listed.rs` |
+//! | look-ups and dumps | `request.rs` |
 //!
-//! Facts of what the kernel accepts, with which error it refuses and how it lists: seen on Linux 6.18, with which
-//! the tests compare it.
+//! The accepted operations, the error numbers and the listings follow observations of Linux 6.18; the tests compare
+//! with that kernel.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,12 +48,12 @@ mod wire;
 use socket::Shared;
 use state::Devices;
 
-/// An nf_tables in memory, to test with: without root, without a network namespace, without Linux' nf_tables.
+/// An in-memory nf_tables for tests, without root, network namespaces, or Linux' nf_tables.
 ///
-/// What [`connect`](Self::connect) gives is a [`Connection`] as any other, and all that is built on one works
-/// over it: transactions with the same errors for the same operations, listings, snapshots, generations, a
-/// [`Monitor`](chainwright::nft::live::Monitor) and a [`Mirror`](chainwright::nft::live::Mirror) beside it. An agent whose logic takes its
-/// connection from outside is tested with this one:
+/// [`connect`](Self::connect) returns an ordinary [`Connection`], and everything built on one works over it:
+/// transactions with the same errors for the same operations, listings, snapshots, generations,
+/// [`Monitor`](super::Monitor) and [`Mirror`](super::Mirror). A program that receives its connection as a parameter can
+/// be tested with it:
 ///
 /// ```
 /// use chainwright::nft::live::Mirror;
@@ -82,17 +82,17 @@ use state::Devices;
 /// # }
 /// ```
 ///
-/// # What it does not do
+/// # Limitations
 ///
-/// - No packet comes to it: nothing is counted, no rule adds an element.
-/// - Time stands still: no element times out.
-/// - A listing is never interrupted: each request is answered as of one moment.
-/// - Counters are not set back ([`Connection::reset_rules`] and its like fail with `EOPNOTSUPP`).
-/// - When devices join or leave a chain or flowtable, the whole of it is told, and not those devices.
-/// - Everybody may do everything: there are no privileges, and all the memory that there is.
+/// - There are no packets: counters don't change, and rules don't add elements.
+/// - Time doesn't pass: elements don't time out.
+/// - A dump is never interrupted: each request sees one state.
+/// - Counters can't be reset ([`Connection::reset_rules`] and similar functions fail with `EOPNOTSUPP`).
+/// - When devices join or leave a chain or flowtable, the event has the complete object and not those devices.
+/// - There are no privileges and no memory limits.
 ///
-/// It is of Linux 6.18. Network devices are those that it was told of
-/// ([`with_device`](Self::with_device), [`with_any_device`](Self::with_any_device)), and `lo`.
+/// It models Linux 6.18. Its network devices are `lo` and those added with [`with_device`](Self::with_device) or
+/// [`with_any_device`](Self::with_any_device).
 #[derive(Debug, Clone)]
 pub struct FakeKernel {
     shared: Arc<Shared>,
@@ -105,10 +105,10 @@ impl Default for FakeKernel {
 }
 
 impl FakeKernel {
-    /// An empty ruleset.
+    /// Creates an empty ruleset.
     #[must_use]
     pub fn new() -> Self {
-        /// Namespaces of the kernel count up from 1.
+        /// The kernel numbers its namespaces upwards from 1; these count down.
         static NAMESPACES: AtomicU64 = AtomicU64::new(u64::MAX);
         Self {
             shared: Shared::new(
@@ -121,7 +121,7 @@ impl FakeKernel {
         }
     }
 
-    /// The same, with a network device of this name, for chains and flowtables that are bound to one.
+    /// Adds a network device of this name, for chains and flowtables that are bound to devices.
     #[must_use]
     pub fn with_device(self, name: impl Into<BString>) -> Self {
         self.shared
@@ -129,19 +129,18 @@ impl FakeKernel {
         self
     }
 
-    /// The same, with a network device of each name that anything asks for: for rulesets of another machine, whose
-    /// devices are not known.
+    /// Makes every network device name exist: for rulesets of another machine with unknown devices.
     #[must_use]
     pub fn with_any_device(self) -> Self {
         self.shared.with_devices(|devices| devices.any = true);
         self
     }
 
-    /// Opens a connection to it.
+    /// Opens a connection to this kernel.
     ///
     /// # Errors
-    /// Those of [`socketpair(2)`](https://man7.org/linux/man-pages/man2/socketpair.2.html): its descriptor is
-    /// real, so that it can be waited for.
+    /// The errors of [`socketpair(2)`](https://man7.org/linux/man-pages/man2/socketpair.2.html): the connection has a
+    /// real descriptor for polling.
     pub fn connect(&self) -> std::io::Result<Connection> {
         let socket = Socket::to_peer(Box::new(self.shared.connect()?));
         Connection::over(socket).map_err(std::io::Error::other)

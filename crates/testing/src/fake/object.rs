@@ -39,7 +39,7 @@ const LIMIT: &[(u16, Policy)] = &[
     (NFTA_LIMIT_TYPE, U32),
     (NFTA_LIMIT_FLAGS, U32),
 ];
-/// What limits of packets have at once, where they say nothing.
+/// Default burst of packet limits.
 const BURST: u32 = 5;
 
 impl Draft {
@@ -55,12 +55,12 @@ impl Draft {
         let table = &self.state.tables[number];
         if let Ok(at) = table.objects.of_type(object_type, name) {
             operation.may_be_there(NFTA_OBJ_NAME)?;
-            // Of all types only quotas can be changed; the others stay as they are.
+            // Only quotas can be changed; the update of any other object has no effect.
             if object_type != NFT_OBJECT_QUOTA {
                 return Ok(());
             }
             let made = made(object_type, data)?;
-            // What was used of it stays.
+            // The used amount remains.
             let object = self.table_mut(number).objects.edit(at);
             if let (Data::Quota { consumed, .. }, Data::Quota { bytes, flags, .. }) =
                 (&object.data, &made)
@@ -122,7 +122,7 @@ impl Draft {
     }
 }
 
-/// What the kernel makes of an object's data. Those of types that are not named here are taken as they are.
+/// Returns an object's data as the kernel stores it. Data of types without a case here are stored as received.
 fn made(object_type: u32, data: &[u8]) -> Result<Data, Refusal> {
     let mut out = Out::default();
     match object_type {
@@ -183,11 +183,11 @@ fn made(object_type: u32, data: &[u8]) -> Result<Data, Refusal> {
                 .u32(NFTA_LIMIT_FLAGS, flags);
         }
         NFT_OBJECT_CT_TIMEOUT => {
-            // Of states that are not given the kernel lists its own timeouts, which are not known here.
+            // For missing states the kernel lists its own timeouts, which the model doesn't know.
             let order = [
                 (NFTA_CT_TIMEOUT_L4PROTO, NFTA_CT_TIMEOUT_L4PROTO),
                 (NFTA_CT_TIMEOUT_L3PROTO, NFTA_CT_TIMEOUT_L3PROTO),
-                // The one nested attribute that is listed as such.
+                // The only nested attribute that the kernel lists with the nested flag.
                 (NFTA_CT_TIMEOUT_DATA, NFTA_CT_TIMEOUT_DATA | NLA_F_NESTED),
             ];
             for (kind, listed) in order {

@@ -1,4 +1,4 @@
-//! Expressions in their place: what they ask of the ruleset around them, and what they refer to, by handles.
+//! Connects expressions with the ruleset: resolves the names that they use to handles.
 
 use bstr::{BStr, BString, ByteSlice as _};
 use chainwright_sys::nf_tables::NFT_DATA_VERDICT;
@@ -15,11 +15,11 @@ use chainwright::netlink::Attributes;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Family, SetFlags};
 
-/// A table as expressions see it.
+/// The view that expressions have of a table.
 struct Place<'d> {
     draft: &'d Draft,
     number: usize,
-    /// The number of the chain that a rule is for.
+    /// Index of the chain of the rule.
     chain: Option<usize>,
 }
 
@@ -28,7 +28,7 @@ impl Place<'_> {
         &self.draft.state.tables[self.number]
     }
 
-    /// What has this name, by its handle; and whether it is a set that rules add to.
+    /// Resolves names to handles, and distinguishes sets that rules update.
     fn resolve(&self, named: &[Named]) -> Result<Vec<Reference>, Refusal> {
         let table = self.table();
         let resolved = named.iter().map(|named| {
@@ -77,7 +77,7 @@ impl Around for Place<'_> {
             is_anonymous: chain.is_binding(),
             is_bound: chain.is_binding() && chain.is_bound,
         };
-        // Rules of a chain that is a rule's own have none.
+        // Rules of a binding chain can't bind another chain.
         let from = self.chain.map(|at| &chains[at]);
         match from.is_some_and(|from| from.is_binding()) && facts.is_anonymous && !facts.is_bound {
             true => Err(refuse(libc::EOPNOTSUPP).errno),
@@ -110,7 +110,7 @@ fn facts(set: &Member<Set>) -> SetFacts {
     }
 }
 
-/// Expressions as they are listed, and what they refer to.
+/// Expressions as listed, and their references.
 type Taken = (Vec<u8>, Vec<Reference>);
 
 impl Draft {
@@ -122,7 +122,7 @@ impl Draft {
         }
     }
 
-    /// The expressions of a rule of this chain.
+    /// Returns the listed expressions of a rule of this chain.
     pub(super) fn expressions_of_rule(
         &self,
         number: usize,
@@ -137,7 +137,7 @@ impl Draft {
         Ok((taken.listed, place.resolve(&taken.references)?))
     }
 
-    /// An expression that is made with each element of a set.
+    /// Returns a listed expression for new elements of a set.
     pub(super) fn expression_of_set(
         &self,
         number: usize,
@@ -146,7 +146,7 @@ impl Draft {
         Ok(take_one(element, &mut self.place(number))?.listed)
     }
 
-    /// A verdict of an element: what stands in its data.
+    /// Returns the listed verdict of an element, from its data.
     pub(super) fn verdict(&self, number: usize, data: &[u8]) -> Result<Taken, Refusal> {
         let mut place = self.place(number);
         let taken = take_verdict(data, &mut place)?;
@@ -154,7 +154,7 @@ impl Draft {
     }
 }
 
-/// Whether packets may come to a rule from this base chain.
+/// Checks whether packets may reach a rule from this base chain.
 pub(super) fn validate(table: &Table, base: &Chain, rule: &Rule) -> Result<(), Refusal> {
     let Some(hook) = &base.base else {
         return Ok(());
@@ -169,7 +169,7 @@ pub(super) fn validate(table: &Table, base: &Chain, rule: &Rule) -> Result<(), R
     Ok(())
 }
 
-/// Attributes without the flag that tells nested ones.
+/// Copies attributes without the flag for nested ones.
 pub(super) fn plain(attributes: &[u8]) -> Vec<u8> {
     let mut out = super::wire::Out::default();
     for attribute in Attributes::new(attributes).map_while(Result::ok) {

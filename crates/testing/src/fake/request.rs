@@ -1,4 +1,4 @@
-//! Requests outside of transactions: look-ups, listings, the generation.
+//! Requests outside of transactions: look-ups, dumps, the generation.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ use super::wire::{
 use chainwright::netlink::{Attributes, Message, Messages};
 use chainwright::nft::connection::message_type;
 
-/// No datagram of a listing is longer that holds more than one message, in bytes.
+/// Maximum size in bytes of a dump's datagram with more than one message.
 const LONGEST: usize = 32 * 1024;
-/// About so many bytes of elements stand in one message.
+/// Approximate number of bytes of elements in one message.
 const ELEMENTS: usize = 16 * 1024;
 
-/// What may be asked for, of whatever kind: the attribute of the table's name is the same of all, that of the second
-/// name of all but chains.
+/// Attributes of any request for an object: the table name has the same number for all kinds, and the second name for
+/// all kinds but chains.
 const NAMED: &[(u16, Policy)] = &[
     (NFTA_TABLE_NAME, NAME),
     (SECOND, NAME),
@@ -45,7 +45,7 @@ struct Answer {
     attributes: Out,
 }
 
-/// Answers what stands in a datagram; each of the answers is one.
+/// Answers the requests of a datagram; returns the datagrams of the answer.
 pub(super) fn answer(state: &State, port: u32, datagram: &[u8]) -> Vec<Vec<u8>> {
     let mut datagrams = Vec::new();
     for message in Messages::new(datagram).map_while(Result::ok) {
@@ -118,7 +118,7 @@ fn one(
     Ok(())
 }
 
-/// The generation, and who asks.
+/// Returns the generation and the requesting thread.
 fn generation(state: &State) -> Answer {
     Answer {
         message: NFT_MSG_NEWGEN,
@@ -128,7 +128,7 @@ fn generation(state: &State) -> Answer {
     }
 }
 
-/// A generation, and the calling thread.
+/// Encodes a generation and the calling thread.
 pub(super) fn generation_and_thread(generation: u32) -> Out {
     let mut out = Out::default();
     out.u32(NFTA_GEN_ID, generation)
@@ -152,7 +152,7 @@ fn member<K: Kind>(table: &Table, member: &Member<K>) -> Answer {
     whole(K::NEW, table, K::listed(table, member, Telling::Whole))
 }
 
-/// One object, by its name.
+/// Looks up one object by name.
 fn look_up(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec<Answer>, Refusal> {
     if kind == NFT_MSG_GETSETELEM {
         return look_elements_up(state, family, attributes);
@@ -228,7 +228,7 @@ fn look_elements_up(state: &State, family: u8, attributes: &[u8]) -> Result<Vec<
     Ok(answers)
 }
 
-/// All objects of a kind, as far as the kernel filters them.
+/// Lists all objects of a kind, with the kernel's filters.
 fn list(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec<Answer>, Refusal> {
     let given = Given::read(attributes, NAMED)?;
     let wanted = given.text(NFTA_TABLE_NAME);
@@ -291,14 +291,14 @@ fn list(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec<An
     Ok(answers)
 }
 
-/// All of a kind that are like that.
+/// Lists the members of a kind that match.
 fn members<K: Kind>(table: &Table, is_meant: impl Fn(&K) -> bool) -> impl Iterator<Item = Answer> {
     let members = K::of(table).iter();
     let meant = members.filter(move |one| is_meant(one));
     meant.map(|one| member(table, one))
 }
 
-/// The rules of a chain, each with the handle of the one before it.
+/// Lists the rules of a chain, each with the handle of the preceding one.
 fn list_rules(table: &Table, chain: &Member<Chain>, answers: &mut Vec<Answer>) {
     let mut before = None;
     for placed in &chain.rules {

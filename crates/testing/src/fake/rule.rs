@@ -26,10 +26,10 @@ const ATTRIBUTES: &[(u16, Policy)] = &[
     (NFTA_RULE_CHAIN_ID, U32),
 ];
 
-/// How many elements a set may have that rules add to, where it does not say.
+/// Default size of a set that rules add to.
 const SIZE: u32 = 65_535;
 
-/// The number of the rule with this handle. Those that go are found as well.
+/// Returns the index of the rule with this handle, dead or alive.
 fn rule_of(chain: &Chain, handle: u64) -> Result<usize, Refusal> {
     let mut rules = chain.rules.iter();
     let at = rules.position(|placed| placed.rule.handle == handle);
@@ -185,14 +185,14 @@ impl Draft {
         }
     }
 
-    /// Takes out all rules of a chain.
+    /// Deletes all rules of a chain.
     pub(super) fn delete_all_rules(&mut self, operation: &Operation<'_>, number: usize, at: usize) {
         for rule in 0..self.state.tables[number].chains[at].rules.len() {
             self.delete_rule(operation, number, at, rule);
         }
     }
 
-    /// Takes out a rule, and what is its own; `false` if it goes already.
+    /// Deletes a rule with its anonymous sets and chains; `false` if it was already deleted.
     fn delete_rule(
         &mut self,
         operation: &Operation<'_>,
@@ -225,7 +225,7 @@ impl Draft {
                     if let Ok(at) = table.chains.of(handle)
                         && table.chains[at].is_binding()
                     {
-                        // That has rules which have no such chains again.
+                        // Rules of a binding chain don't bind further chains.
                         self.delete_all_rules(operation, number, at);
                         self.remove::<Chain>(operation, number, at);
                     }
@@ -237,7 +237,7 @@ impl Draft {
     }
 }
 
-/// Notes that a rule uses these sets and chains.
+/// Marks the sets and chains that a rule uses as bound.
 fn bind(table: &mut Table, references: &[Reference]) {
     for &reference in references {
         match reference {

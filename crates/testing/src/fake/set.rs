@@ -47,16 +47,16 @@ const DESCRIPTION: &[(u16, Policy)] = &[
 ];
 const FIELD: &[(u16, Policy)] = &[(NFTA_SET_FIELD_LEN, U32)];
 
-/// The longest key and the longest data, in bytes.
+/// Maximum length of a key and of data, in bytes.
 const LONGEST: u32 = 64;
-/// How many fields a key has at most.
+/// Maximum number of fields of a key.
 const MOST_FIELDS: usize = 16;
-/// How many expressions are made with each element at most.
+/// Maximum number of expressions per element.
 const MOST_EXPRESSIONS: usize = 2;
-/// Types from here on are the kernel's own.
+/// Types from this number on are reserved by the kernel.
 const RESERVED: u32 = 0xffff_ff00;
 const VERDICT: u32 = NFT_DATA_VERDICT;
-/// Length of a verdict as the kernel keeps it.
+/// Length of a verdict in the kernel's memory.
 const VERDICT_LENGTH: u32 = 16;
 const FLAGS: u32 = NFT_SET_ANONYMOUS
     | NFT_SET_CONSTANT
@@ -70,22 +70,22 @@ const FLAGS: u32 = NFT_SET_ANONYMOUS
 /// `NFT_OBJECT_MAX`.
 const MOST_OBJECT_TYPES: u32 = NFT_OBJECT_SYNPROXY;
 
-/// Which numbers names of a pattern have in a table, as long as no set goes.
+/// The numbers that set names of one pattern use in a table, valid until a set is deleted.
 #[derive(Debug)]
 pub(super) struct Taken {
-    /// Its handle.
+    /// The table's handle.
     table: u64,
-    /// What stands before the number.
+    /// The part of the pattern before the number.
     before: BString,
-    /// How many sets had gone in this transaction: one more may make a lower number free.
+    /// Number of sets deleted so far in the transaction: another deletion may free a lower number.
     gone: usize,
     numbers: HashSet<u32>,
-    /// All lower ones are taken.
+    /// All lower numbers are used.
     first: u32,
 }
 
 impl Taken {
-    /// A set of this name comes to a table.
+    /// Records a set of this name in a table.
     fn add(&mut self, table: u64, name: &BStr) {
         let number = name.strip_prefix(self.before.as_bytes());
         let number = number.filter(|_| table == self.table);
@@ -135,7 +135,7 @@ impl Draft {
         Ok(())
     }
 
-    /// A set that is there is told again, if it is the same.
+    /// Updates an existing set, if the definition is the same.
     fn update_set(
         &mut self,
         operation: &Operation<'_>,
@@ -164,7 +164,7 @@ impl Draft {
         Ok(())
     }
 
-    /// The expressions that are made with each element.
+    /// Returns the expressions for each new element.
     fn expressions_of_set(
         &self,
         number: usize,
@@ -185,7 +185,7 @@ impl Draft {
             .collect()
     }
 
-    /// The first name of this pattern that no set has.
+    /// Returns the first unused name of this pattern.
     fn unused_name(&mut self, number: usize, pattern: &BStr) -> Result<BString, Refusal> {
         let Some(at) = pattern.find("%") else {
             return Ok(pattern.to_owned());
@@ -196,7 +196,7 @@ impl Draft {
         }
         let table = &self.state.tables[number];
         let is_of = |taken: &Taken| taken.table == table.handle && taken.before == before;
-        // A set that goes may make a lower number free.
+        // A deleted set may free a lower number.
         let gone = table.sets.count_dead();
         self.taken
             .retain(|taken| !is_of(taken) || taken.gone == gone);
@@ -226,7 +226,7 @@ impl Draft {
         Ok(name)
     }
 
-    /// The number of the set that an operation names, or numbers.
+    /// Returns the index of the set that an operation identifies by name or ID.
     pub(super) fn set_by(
         &self,
         number: usize,
@@ -269,7 +269,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Takes out a set with its elements.
+    /// Removes a set with its elements.
     pub(super) fn remove_set(&mut self, operation: &Operation<'_>, number: usize, at: usize) {
         let table = self.table_mut(number);
         let set = Arc::clone(&table.sets[at]);
@@ -280,7 +280,7 @@ impl Draft {
     }
 }
 
-/// The expressions of a list, up to the first that may not be in it.
+/// Iterates over the expressions of a list, up to the first invalid one.
 pub(super) fn list_of_expressions(list: &[u8]) -> impl Iterator<Item = Result<&[u8], Refusal>> {
     let attributes = Attributes::new(list).map_while(Result::ok).enumerate();
     attributes.map(|(at, attribute)| match attribute.kind {
@@ -290,7 +290,7 @@ pub(super) fn list_of_expressions(list: &[u8]) -> impl Iterator<Item = Result<&[
     })
 }
 
-/// Reads what is given of a set.
+/// Reads the definition of a set.
 fn read(given: &Given<'_>) -> Result<Set, Refusal> {
     let is_reserved = |data_type: u32| data_type & RESERVED == RESERVED;
     let key_type = given.u32(NFTA_SET_KEY_TYPE).unwrap_or(0);
@@ -373,14 +373,14 @@ fn read(given: &Given<'_>) -> Result<Set, Refusal> {
     if (set.fields.len() > 1) != has_all(NFT_SET_CONCAT) {
         return Err(refuse(libc::EINVAL));
     }
-    // None of the kernel's kinds of sets is of ranges and takes what packets add.
+    // The kernel has no set type that has ranges and that rules can add to.
     if has_all(NFT_SET_INTERVAL | NFT_SET_EVAL) {
         return Err(refuse(libc::EOPNOTSUPP));
     }
     Ok(set)
 }
 
-/// Reads the lengths of a concatenation's fields.
+/// Reads the lengths of the fields of a concatenation.
 fn fields(list: &[u8], key_length: u32) -> Result<Vec<u32>, Refusal> {
     let mut fields = Vec::new();
     for attribute in Attributes::new(list).map_while(Result::ok) {

@@ -1,4 +1,4 @@
-//! Sockets to a model: what is queued for each, and who is told of changes.
+//! Sockets to a model: their receive queues and event subscriptions.
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _, Write as _};
@@ -17,11 +17,11 @@ use chainwright::netlink::Peer;
 use chainwright::netlink::Received;
 use chainwright::nft::connection::message_type;
 
-/// Events of one transaction come in datagrams of about this many bytes.
+/// Approximate size of the datagrams with the events of a transaction.
 const DATAGRAM: usize = 3_700;
-/// What may be queued on a socket of which nothing was said (`net.core.rmem_default`).
+/// Default size of a receive buffer (`net.core.rmem_default`).
 const RECEIVE_BUFFER: usize = 212_992;
-/// What the kernel counts for each datagram beside its length.
+/// Overhead that the kernel counts for each datagram.
 const OVERHEAD: usize = 768;
 
 /// A model and its sockets.
@@ -41,7 +41,7 @@ struct Inner {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind it is changed whole or not at all.
+    // The protected state is always consistent: each change is complete or absent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -102,7 +102,7 @@ impl Shared {
         queue.push_all(outcome.replies);
     }
 
-    /// A socket is closed: what it owned goes, or stays without an owner.
+    /// Handles a closed socket: its tables are deleted, or lose their owner.
     fn close(&self, port: u32) {
         let mut inner = lock(&self.inner);
         let told = inner.state.disown(port);
@@ -111,7 +111,7 @@ impl Shared {
         }
     }
 
-    /// Changes which devices there are.
+    /// Changes the existing devices.
     pub(super) fn with_devices(&self, change: impl FnOnce(&mut Devices)) {
         let mut inner = lock(&self.inner);
         change(Arc::make_mut(&mut inner.devices));
@@ -119,7 +119,7 @@ impl Shared {
 }
 
 impl Inner {
-    /// Tells of the generation all who listen, and the sender.
+    /// Sends the generation to all subscribers, and optionally to the sender.
     fn tell_generation(&self, sequence: u32, port: u32, to_sender: bool) {
         let generation = request::generation_and_thread(self.state.generation);
         let header = Header {
@@ -133,7 +133,7 @@ impl Inner {
         self.send(&datagram, port, to_sender);
     }
 
-    /// Tells what was done all who listen, and the sender what is to be echoed.
+    /// Sends the events to all subscribers, and those with an echo flag to the sender.
     fn tell_some(&self, told: &[Told], port: u32, to_sender: bool) {
         for told in told.chunk_by(|one, next| one.is_echoed == next.is_echoed) {
             let to_sender = to_sender && told.iter().any(|told| told.is_echoed);
@@ -158,7 +158,7 @@ impl Inner {
         }
     }
 
-    /// Queues a datagram for all who listen, and for the sender: once, where it listens as well.
+    /// Queues a datagram for all subscribers and for the sender, but only once for each socket.
     fn send(&self, datagram: &[u8], port: u32, to_sender: bool) {
         for socket in self.sockets.iter().filter_map(Weak::upgrade) {
             let is_sender = to_sender && socket.port == port;
@@ -174,7 +174,7 @@ impl Inner {
     }
 }
 
-/// What is queued for a socket.
+/// The receive queue of a socket.
 #[derive(Debug)]
 struct Queue {
     port: u32,
@@ -187,9 +187,9 @@ struct Queued {
     bytes: usize,
     limit: usize,
     listens: bool,
-    /// Whether something did not fit since it was said last.
+    /// Whether a datagram was dropped since the last report.
     overrun: bool,
-    /// A byte stands in it while there is something to receive.
+    /// Contains a byte while there is something to receive.
     signal: UnixStream,
     is_signalled: bool,
 }
@@ -197,7 +197,7 @@ struct Queued {
 impl Queue {
     fn push_all(&self, datagrams: Vec<Vec<u8>>) {
         let mut queued = lock(&self.inner);
-        // Answers to requests are not dropped: the kernel makes the next part when there is room.
+        // Answers to requests are never dropped: the kernel generates the next part when there is room.
         for datagram in datagrams {
             queued.bytes += datagram.len() + OVERHEAD;
             queued.datagrams.push_back(datagram);
@@ -205,7 +205,7 @@ impl Queue {
         queued.signal();
     }
 
-    /// Queues what it was not asked for, if there is room.
+    /// Queues an event, if there is room.
     fn push(&self, datagram: Vec<u8>) {
         let mut queued = lock(&self.inner);
         if queued.bytes + datagram.len() + OVERHEAD > queued.limit {
@@ -219,7 +219,7 @@ impl Queue {
 }
 
 impl Queued {
-    /// Makes the descriptor readable if there is something to receive, and else not.
+    /// Makes the descriptor readable if there is something to receive.
     fn signal(&mut self) {
         let wanted = self.overrun || !self.datagrams.is_empty();
         if wanted && !self.is_signalled {
@@ -244,7 +244,7 @@ impl Peer for Socket {
 
     fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
         let mut queued = lock(&self.queue.inner);
-        // As the kernel does, what was lost is said before what is queued.
+        // Like the kernel, reports a loss before the queued datagrams.
         let received = match std::mem::take(&mut queued.overrun) {
             true => Err(io::Error::from_raw_os_error(libc::ENOBUFS)),
             false => match queued.datagrams.pop_front() {
@@ -262,7 +262,7 @@ impl Peer for Socket {
         };
         if queued.datagrams.is_empty() && queued.is_signalled {
             queued.is_signalled = false;
-            // One byte is in it.
+            // The signal is a single byte.
             let _ = (&self.readable).read(&mut [0]);
         }
         received
@@ -288,7 +288,7 @@ impl Peer for Socket {
     }
 
     fn set_receive_buffer(&self, bytes: usize) {
-        // The kernel doubles what it is told.
+        // The kernel doubles the requested size.
         lock(&self.queue.inner).limit = bytes.saturating_mul(2);
     }
 

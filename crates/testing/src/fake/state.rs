@@ -1,7 +1,7 @@
-//! What is in the model: tables and all that is in them.
+//! The ruleset of the model: tables and their members.
 //!
-//! A transaction works on a copy, which shares what it does not change; what it takes away stays in its place,
-//! marked, until it is committed, as in the kernel: rules can be placed beside one that goes.
+//! A transaction works on a copy that shares unchanged data. Deleted objects stay in place, marked as dead, until the
+//! commit, as in the kernel: a new rule can be positioned relative to a deleted one.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(super) struct State {
     pub(super) tables: Vec<Arc<Table>>,
     /// The last table's handle.
     pub(super) handles: u64,
-    /// How many chains without a name were made.
+    /// Number of unnamed chains created so far.
     pub(super) unnamed_chains: u64,
     pub(super) generation: u32,
 }
@@ -41,11 +41,11 @@ impl Default for State {
     }
 }
 
-/// The network devices that there are.
+/// The existing network devices.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Devices {
     pub(super) named: Vec<BString>,
-    /// Whether there is one of each name.
+    /// Whether a device of every name exists.
     pub(super) any: bool,
 }
 
@@ -61,13 +61,13 @@ pub(super) struct Table {
     pub(super) name: BString,
     pub(super) handle: u64,
     pub(super) flags: u32,
-    /// The port of the socket that it belongs to.
+    /// Port of the socket that owns it.
     pub(super) owner: Option<u32>,
     pub(super) userdata: Option<Vec<u8>>,
-    /// The last handle of anything in it.
+    /// The last handle of a member.
     pub(super) handles: u64,
     pub(super) is_dead: bool,
-    /// Whether chains have other names than when rules and elements came that jump to them.
+    /// Whether chains were renamed after rules or elements that jump to them were added.
     pub(super) has_renamed_chains: bool,
     pub(super) chains: Members<Chain>,
     pub(super) sets: Members<Set>,
@@ -80,18 +80,18 @@ pub(super) struct Chain {
     pub(super) base: Option<Base>,
     pub(super) flags: u32,
     pub(super) userdata: Option<Vec<u8>>,
-    /// Whether a rule jumped to it at some time: one of its own (`NFT_CHAIN_BINDING`) is then that rule's.
+    /// Whether a rule jumped to it at some time: a binding chain (`NFT_CHAIN_BINDING`) then belongs to that rule.
     pub(super) is_bound: bool,
     pub(super) rules: Vec<Placed>,
 }
 
-/// What makes a base chain.
+/// The properties of a base chain.
 #[derive(Debug, Clone)]
 pub(super) struct Base {
     pub(super) chain_type: BString,
     pub(super) hook: u32,
     pub(super) priority: i32,
-    /// Whether it is bound to devices: at the hooks of one.
+    /// Whether its hook is one of a device.
     pub(super) has_devices: bool,
     pub(super) devices: Vec<BString>,
     pub(super) policy: u32,
@@ -99,7 +99,7 @@ pub(super) struct Base {
     pub(super) counters: Option<(u64, u64)>,
 }
 
-/// A rule in its place.
+/// A rule at its position in a chain.
 #[derive(Debug, Clone)]
 pub(super) struct Placed {
     pub(super) rule: Arc<Rule>,
@@ -109,18 +109,18 @@ pub(super) struct Placed {
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) handle: u64,
-    /// As they are listed, without the attribute around them.
+    /// As listed, without the enclosing attribute.
     pub(super) expressions: Vec<u8>,
     pub(super) userdata: Option<Vec<u8>>,
     pub(super) references: Vec<Reference>,
 }
 
-/// What something refers to in its table, by its handle.
+/// A reference to another object of the table, by its handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reference {
     Chain(u64),
     Set(u64),
-    /// A set that packets add to or take from.
+    /// A set that rules add to or delete from.
     UpdatedSet(u64),
     Object(u64),
     Flowtable(u64),
@@ -139,17 +139,17 @@ pub(super) struct Set {
     pub(super) gc_interval: u32,
     pub(super) policy: u32,
     pub(super) size: u32,
-    /// Whether it was made with a size.
+    /// Whether it was created with a size.
     pub(super) had_size: bool,
-    /// The lengths of a concatenation's fields.
+    /// The lengths of the fields of a concatenation.
     pub(super) fields: Vec<u32>,
     pub(super) userdata: Option<Vec<u8>>,
-    /// The expressions that are made with each element, as they are listed, each without its attribute's header.
+    /// The expressions of each new element, as listed, without the attribute headers.
     pub(super) expressions: Vec<Vec<u8>>,
-    /// Whether a rule uses it, or did before this transaction took that away.
+    /// Whether a rule uses it, or used it before this transaction.
     pub(super) is_bound: bool,
     pub(super) elements: BTreeMap<Key, Arc<Element>>,
-    /// How many elements were added to it, ever.
+    /// Number of elements ever added.
     pub(super) added: u64,
 }
 
@@ -158,7 +158,7 @@ impl Set {
         self.flags & NFT_SET_ANONYMOUS != 0
     }
 
-    /// How many elements there are, without the one for all other keys.
+    /// Number of elements except the catch-all element.
     pub(super) fn count(&self) -> u32 {
         const ALL_OTHERS: Key = Key {
             key: None,
@@ -168,16 +168,16 @@ impl Set {
         (self.elements.len() - usize::from(others)) as u32
     }
 
-    /// Whether ranges are two elements each: a tree.
+    /// Whether it is an interval tree, in which a range consists of two elements.
     pub(super) const fn is_tree(&self) -> bool {
         self.flags & NFT_SET_INTERVAL != 0 && self.flags & NFT_SET_CONCAT == 0
     }
 }
 
-/// What tells an element from the others of its set. Where a range ends, the next may begin: the end comes first.
+/// Identifies an element in its set. At the same key an end sorts before a start, as the next range may start there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
-    /// `None` of the element for all other keys.
+    /// `None` for the catch-all element.
     pub(super) key: Option<Vec<u8>>,
     pub(super) is_end: bool,
 }
@@ -198,11 +198,11 @@ impl PartialOrd for Key {
 #[derive(Debug, Clone)]
 pub(super) struct Element {
     pub(super) key: Key,
-    /// The last key, of a range of several values.
+    /// The last key of a range, in a set of concatenated ranges.
     pub(super) last: Option<Vec<u8>>,
-    /// As they are listed, without the attribute around them.
+    /// As listed, without the enclosing attribute.
     pub(super) data: Option<Vec<u8>>,
-    /// As they are listed, each without its attribute's header.
+    /// As listed, without the attribute headers.
     pub(super) expressions: Vec<Vec<u8>>,
     /// Handle and name.
     pub(super) object: Option<(u64, BString)>,
@@ -212,7 +212,7 @@ pub(super) struct Element {
     pub(super) expiration: u64,
     pub(super) userdata: Option<Vec<u8>>,
     pub(super) references: Vec<Reference>,
-    /// How many were added to the set before it.
+    /// Number of elements added to the set before it.
     pub(super) number: u64,
 }
 
@@ -223,12 +223,12 @@ pub(super) struct StatefulObject {
     pub(super) userdata: Option<Vec<u8>>,
 }
 
-/// What a stateful object holds.
+/// The data of a stateful object.
 #[derive(Debug, Clone)]
 pub(super) enum Data {
-    /// As it is listed, without the attribute around it.
+    /// As listed, without the enclosing attribute.
     Listed(Vec<u8>),
-    /// What a quota allows and what was used of it, in bytes, and its flags.
+    /// Limit and used amount of a quota in bytes, and its flags.
     Quota {
         bytes: u64,
         consumed: u64,
@@ -244,7 +244,7 @@ pub(super) struct Flowtable {
     pub(super) flags: u32,
 }
 
-/// Where in a table one kind stands, and how it is told.
+/// Implements [`Kind`]: the field of the table, the listing, and the messages of each kind.
 macro_rules! kinds {
     ($($kind:ident: $members:ident, $listed:ident, $new:ident, $gone:ident, $sort:ident;)*) => {$(
         impl Kind for $kind {
@@ -275,14 +275,14 @@ kinds! {
 }
 
 impl Members<StatefulObject> {
-    /// The number of the one of this type with this name.
+    /// Returns the index of the object of this type and name.
     pub(super) fn of_type(&self, object_type: u32, name: &BStr) -> Result<usize, Refusal> {
         self.named_so(name, |object| object.object_type == object_type)
     }
 }
 
 impl Table {
-    /// How many things are in it.
+    /// Number of members of the table.
     pub(super) fn uses(&self) -> u32 {
         let alive = [
             self.chains.count_alive(),
@@ -307,18 +307,18 @@ impl Table {
         self.flowtables.bury();
     }
 
-    /// The next handle.
+    /// Allocates the next handle.
     pub(super) fn hand_out(&mut self) -> u64 {
         self.handles += 1;
         self.handles
     }
 
-    /// Counts these references up.
+    /// Increments the use counts of the referenced objects.
     pub(super) fn hold(&mut self, references: &[Reference]) {
         self.count(references, |uses| uses + 1);
     }
 
-    /// Counts them down.
+    /// Decrements the use counts of the referenced objects.
     pub(super) fn release(&mut self, references: &[Reference]) {
         self.count(references, |uses| uses.saturating_sub(1));
     }
@@ -343,23 +343,23 @@ impl Table {
 }
 
 impl Chain {
-    /// Whether it is one rule's own.
+    /// Whether it belongs to one rule.
     pub(super) const fn is_binding(&self) -> bool {
         self.flags & NFT_CHAIN_BINDING != 0
     }
 }
 
 impl Member<Chain> {
-    /// How many rules are in it, and jumps lead to it.
+    /// Number of its rules and of jumps to it.
     pub(super) fn holds_and_uses(&self) -> u32 {
         let rules = self.rules.iter().filter(|placed| !placed.is_dead).count();
-        // One that is bound to a rule is held once more.
+        // The binding to a rule counts once more.
         rules as u32 + self.uses + u32::from(self.is_binding())
     }
 }
 
 impl State {
-    /// The number of the table of this name; `EPERM` if it belongs to another than `port`.
+    /// Returns the index of the table with this name; `EPERM` if another port owns it.
     pub(super) fn table_named(
         &self,
         family: u8,
@@ -372,7 +372,7 @@ impl State {
         self.owned_by(number, port)
     }
 
-    /// The number of the table with this handle, also if it was taken away: they come in the order of their handles.
+    /// Returns the index of the table with this handle, dead or alive: tables are sorted by handle.
     pub(super) fn place(&self, handle: u64) -> Option<usize> {
         let place = self
             .tables
@@ -380,7 +380,7 @@ impl State {
         place.ok()
     }
 
-    /// The number of the table of this family with this handle.
+    /// Returns the index of the table of this family with this handle.
     pub(super) fn table_of(
         &self,
         family: u8,
@@ -405,7 +405,7 @@ impl State {
 }
 
 impl State {
-    /// Forgets what was taken away.
+    /// Removes dead objects.
     pub(super) fn bury(&mut self) {
         self.tables.retain(|table| !table.is_dead);
         for table in &mut self.tables {
@@ -415,8 +415,8 @@ impl State {
         }
     }
 
-    /// A socket is closed: the tables that it owned go, or stay without an owner. What is told of that; it moves
-    /// no generation.
+    /// Handles a closed socket: its tables are deleted, or lose their owner if they persist. Returns the events, which
+    /// don't move the generation.
     pub(super) fn disown(&mut self, port: u32) -> Vec<Told> {
         let mut told = Vec::new();
         let persists = |table: &Table| table.flags & NFT_TABLE_F_PERSIST != 0;

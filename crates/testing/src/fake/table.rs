@@ -161,7 +161,7 @@ impl Draft {
         self.note(operation, number, Step::TableGone);
     }
 
-    /// Takes away all of a kind that are like that.
+    /// Deletes all members of a kind that match.
     fn remove_all<K: Kind>(
         &mut self,
         operation: &Operation<'_>,

@@ -1,4 +1,4 @@
-//! What is told of a transaction when it is committed, a step at a time; and what only then becomes so.
+//! The events of a committed transaction, one step at a time, and the changes that take effect at the commit.
 
 use std::sync::Arc;
 
@@ -20,24 +20,24 @@ pub(super) struct Told {
     pub(super) message: u8,
     pub(super) flags: u16,
     pub(super) sequence: u32,
-    /// Whether the sender is told, too.
+    /// Whether the event is also sent to the committing socket.
     pub(super) is_echoed: bool,
     pub(super) family: u8,
     pub(super) attributes: Out,
 }
 
-/// Something that a transaction did in a table, by handles: what is told of it is known when all is committed.
+/// A change that a transaction made in a table, by handles; its event is built at the commit.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
-    /// The table is new, or has other flags.
+    /// The table is new, or its flags changed.
     Table,
     TableGone,
-    /// A chain, set, object or flowtable is new, or was changed at once.
+    /// A chain, set, object or flowtable is new, or was changed immediately.
     Member(Sort, u64),
     MemberGone(Sort, u64),
-    /// What a chain is to be from now on: nothing of that is seen before all is committed.
+    /// The update of a chain, which takes effect at the commit.
     ChainUpdate(u64, ChainUpdate),
-    /// The same of a set.
+    /// The update of a set, which takes effect at the commit.
     SetUpdate(u64, SetUpdate),
     Rule {
         chain: u64,
@@ -51,7 +51,7 @@ pub(super) enum Step {
         set: u64,
         element: Arc<Element>,
     },
-    /// How long an element stays from now on, in milliseconds.
+    /// A new timeout of an element, in milliseconds.
     ElementUpdate {
         set: u64,
         key: Key,
@@ -64,7 +64,7 @@ pub(super) enum Step {
     },
 }
 
-/// What is to change in a chain.
+/// The changed properties of a chain.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ChainUpdate {
     pub(super) name: Option<BString>,
@@ -75,7 +75,7 @@ pub(super) struct ChainUpdate {
 }
 
 impl ChainUpdate {
-    /// Makes it so, but for the name.
+    /// Applies the update except for the name.
     fn make(self, chain: &mut Chain) {
         if let Some(base) = &mut chain.base {
             base.policy = self.policy.unwrap_or(base.policy);
@@ -87,10 +87,10 @@ impl ChainUpdate {
     }
 }
 
-/// What is to change in a set.
+/// The changed properties of a set.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SetUpdate {
-    /// 0 leaves it as it is.
+    /// 0 leaves the size unchanged.
     pub(super) size: u32,
     /// Both in milliseconds.
     pub(super) timeout: u64,
@@ -106,11 +106,11 @@ impl SetUpdate {
     }
 }
 
-/// The message of an event, and its attributes.
+/// The type and the attributes of an event.
 type Event = Option<(u8, Out)>;
 
 impl Step {
-    /// What is told of it; `None` of what nobody is told.
+    /// Applies the step and returns its event; `None` if the kernel sends none.
     pub(super) fn take_effect(self, table: &mut Table) -> Event {
         match self {
             Self::Table => Some((NFT_MSG_NEWTABLE, listed::table(table, Telling::Whole))),
@@ -153,7 +153,7 @@ impl Step {
                 (of.rules).retain(|placed| !Arc::ptr_eq(&placed.rule, &rule));
                 unbind(table, &rule.references);
                 let of = table.chains.whatever(chain)?;
-                // Of those of a chain that is one rule's own nobody is told.
+                // The kernel sends no events for rules of a binding chain.
                 let told = !of.is_binding();
                 told.then(|| (NFT_MSG_DELRULE, listed::rule(table, of, &rule, None)))
             }
@@ -194,7 +194,7 @@ fn told_of_element(table: &Table, message: u8, set: u64, element: &Element) -> E
     Some((message, listed::elements(table, set, [element])))
 }
 
-/// Notes of sets that no rule uses any more that they are free again.
+/// Marks sets that no rule uses any more as unbound.
 fn unbind(table: &mut Table, references: &[Reference]) {
     for &reference in references {
         if let Reference::Set(handle) | Reference::UpdatedSet(handle) = reference

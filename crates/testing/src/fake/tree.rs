@@ -1,5 +1,4 @@
-//! Trees of intervals, each of a start and an end: what is in a new bound's way, and what of a transaction's bounds
-//! belongs together.
+//! Conflicts and pairing of bounds in interval trees, in which an interval is a start element and an end element.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -8,27 +7,27 @@ use super::element::Clash;
 use super::state::{Element, Key, Set};
 use super::wire::{Refusal, refuse};
 
-/// What is known of a tree while a transaction is at work.
+/// State of an interval tree during a transaction.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// The start that was named last, of those that are there or were deleted: an end that is there as well may then be
-    /// named only if it is the same interval's.
+    /// The last start that the transaction used, of those that exist or were deleted: the next existing end must then
+    /// belong to the same interval.
     start: Option<Key>,
-    /// What the transaction took out, which stands in the tree until it is committed.
+    /// Bounds that the transaction deleted, which remain in the kernel's tree until the commit.
     gone: BTreeSet<Key>,
 }
 
 impl Memory {
-    /// A bound is named, to be added or deleted.
+    /// Records a bound that is added or deleted.
     pub(super) fn name(&mut self, key: &Key) {
-        // The end of nothing, at the lowest key.
+        // The end without a start at the lowest key.
         let is_null = key.is_end && key.key.iter().flatten().all(|&byte| byte == 0);
         if !key.is_end || is_null {
             self.start = None;
         }
     }
 
-    /// One that is there is added once more.
+    /// Records the repeated addition of an existing bound.
     pub(super) fn add_again(&mut self, set: &Set, key: &Key) -> Result<(), Refusal> {
         if !key.is_end {
             self.start = Some(key.clone());
@@ -40,7 +39,7 @@ impl Memory {
         }
     }
 
-    /// One that is there is deleted.
+    /// Checks the deletion of an existing bound.
     pub(super) fn delete(&mut self, set: &Set, key: &Key) -> Result<(), Refusal> {
         if !key.is_end {
             self.start = Some(key.clone());
@@ -49,7 +48,7 @@ impl Memory {
         let Some(start) = self.start.take() else {
             return Ok(());
         };
-        // Directly below it, gone as well.
+        // The start must be directly below the end, and deleted too.
         let is_its_own = self.gone.range(..key).next_back() == Some(&start)
             && below(set, key).is_none_or(|below| *below < start);
         match is_its_own {
@@ -58,21 +57,21 @@ impl Memory {
         }
     }
 
-    /// One is taken out.
+    /// Records the removal of a bound.
     pub(super) fn take_out(&mut self, key: &Key) {
         self.gone.insert(key.clone());
     }
 }
 
-/// The bound below another.
+/// Returns the next bound below a key.
 fn below<'s>(set: &'s Set, key: &Key) -> Option<&'s Key> {
     let below = set.elements.range(..key).next_back();
     below.map(|(key, _)| key).filter(|key| key.key.is_some())
 }
 
-/// What of a tree is in a new bound's way: two starts, or two ends, in a row make no intervals.
+/// Returns the conflict of a new bound with the tree: two consecutive starts or ends don't form intervals.
 ///
-/// Not seen are intervals that begin and end within one that is there already and whose end is added first.
+/// Not detected are intervals inside of an existing one whose end is added first.
 pub(super) fn clash<'s>(set: &'s Set, memory: &Memory, element: &Element) -> Clash<'s> {
     let new = &element.key;
     let at = |is_end| Key {
@@ -81,7 +80,7 @@ pub(super) fn clash<'s>(set: &'s Set, memory: &Memory, element: &Element) -> Cla
     };
     let behind = (Bound::Excluded(at(false)), Bound::Unbounded);
     let start = set.elements.get_key_value(&at(false));
-    // What is above is looked for from the nearest on, and not beyond it if that is gone.
+    // The search above starts at the nearest bound, and stops if that one was deleted.
     let gone = memory.gone.range(behind.clone()).next();
     let above = set.elements.range(behind).next();
     let above = above.filter(|(above, _)| gone.is_none_or(|gone| above.key <= gone.key));

@@ -1,4 +1,4 @@
-//! Where jumps lead: no chain that packets come to may be reached over too many, and none over itself.
+//! Validates jumps: no chain of jumps from a base chain may be too long or contain a loop.
 
 use chainwright_sys::nf_tables::NFT_CHAIN_BASE;
 
@@ -6,11 +6,11 @@ use super::draft::Draft;
 use super::state::{Chain, Reference, Table};
 use super::wire::{Refusal, refuse};
 
-/// How many chains may stand one behind the other (`NFT_JUMP_STACK_SIZE`).
+/// Maximum number of chains in a sequence of jumps (`NFT_JUMP_STACK_SIZE`).
 const DEEPEST: usize = 16;
 
 impl Draft {
-    /// Follows the jumps of a table, if the transaction is carried out a second time to find what is wrong.
+    /// Validates the jumps of a table, if the transaction runs again to find the failing operation.
     pub(super) fn validate_now(&self, number: usize) -> Result<(), Refusal> {
         match self.validates_at_once {
             true => validate(&self.state.tables[number]),
@@ -18,7 +18,7 @@ impl Draft {
         }
     }
 
-    /// Follows the jumps of all tables.
+    /// Validates the jumps of all tables.
     pub(super) fn validate(&self) -> Result<(), Refusal> {
         let tables = self.state.tables.iter();
         let mut tables = tables.filter(|table| !table.is_dead);
@@ -36,8 +36,8 @@ fn validate(table: &Table) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Follows the jumps of the chain of this number, which is reached from a base chain at this depth; one that was
-/// reached as deep before is not followed again.
+/// Validates the jumps of the chain with this index, reached from a base chain at this depth; a chain that was already
+/// reached at the same depth is not validated again.
 fn follow(
     table: &Table,
     base: &Chain,

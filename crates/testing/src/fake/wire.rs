@@ -1,4 +1,4 @@
-//! Messages as the kernel reads and writes them: attributes with its policies, and its listings' form.
+//! Reads and writes messages like the kernel: attributes with its policies, and in the form of its listings.
 
 use bstr::BStr;
 use chainwright_sys::netlink::{
@@ -8,11 +8,11 @@ use chainwright_sys::netlink::{
 use chainwright::Errno;
 use chainwright::netlink::Attributes;
 
-/// Why the kernel refuses an operation or a request.
+/// The error with which the kernel refuses an operation or a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) errno: Errno,
-    /// The attribute that it points at.
+    /// The attribute that the error refers to.
     pub(super) attribute: Option<u16>,
 }
 
@@ -38,7 +38,7 @@ impl From<Errno> for Refusal {
     }
 }
 
-/// This error number.
+/// Creates a refusal with this error number.
 pub(super) const fn refuse(number: i32) -> Refusal {
     Refusal {
         errno: Errno::new(number),
@@ -46,39 +46,39 @@ pub(super) const fn refuse(number: i32) -> Refusal {
     }
 }
 
-/// What the kernel asks of an attribute's payload before anything else.
+/// The kernel's length check of an attribute (netlink policy).
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Policy {
-    /// At least so many bytes.
+    /// At least this many bytes.
     Number(usize),
-    /// From one to so many bytes, and perhaps a NUL behind them.
+    /// From one to this many bytes, optionally followed by a NUL.
     Text(usize),
-    /// No more bytes than these.
+    /// At most this many bytes.
     Binary(usize),
-    /// Anything.
+    /// Any length.
     Any,
 }
 
 pub(super) const U32: Policy = Policy::Number(4);
 pub(super) const U64: Policy = Policy::Number(8);
-/// The longest name of a table, chain, set or object.
+/// A name of a table, chain, set or object.
 pub(super) const NAME: Policy = Policy::Text(255);
 
-/// How many attributes the largest kind of object has.
+/// Upper limit of the attribute numbers.
 const KINDS: usize = 32;
 
-/// The attributes of a message: of each kind the last.
+/// The attributes of a message: the last one of each type.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Given<'a> {
     payloads: [Option<&'a [u8]>; KINDS],
 }
 
 impl<'a> Given<'a> {
-    /// Reads attributes; those that are not in the list are passed over.
+    /// Reads attributes; ignores those without a policy.
     pub(super) fn read(bytes: &'a [u8], policies: &[(u16, Policy)]) -> Result<Self, Refusal> {
         let mut payloads = [None; KINDS];
         for attribute in Attributes::new(bytes) {
-            // What follows a broken attribute is not looked at.
+            // The kernel ignores everything after a malformed attribute.
             let Ok(attribute) = attribute else { break };
             let Some((_, policy)) = policies.iter().find(|(kind, _)| *kind == attribute.kind)
             else {
@@ -112,7 +112,7 @@ impl<'a> Given<'a> {
         self.get(kind).is_some()
     }
 
-    /// One that must be there.
+    /// Returns a required attribute.
     pub(super) fn needs(&self, kind: u16) -> Result<&'a [u8], Refusal> {
         self.get(kind).ok_or(refuse(libc::EINVAL))
     }
@@ -132,13 +132,13 @@ impl<'a> Given<'a> {
     }
 }
 
-/// A string, without the NUL at its end.
+/// Returns a string up to its first NUL.
 pub(super) fn text(payload: &[u8]) -> &BStr {
     let end = payload.iter().position(|&byte| byte == 0);
     BStr::new(&payload[..end.unwrap_or(payload.len())])
 }
 
-/// Attributes as the kernel lists them: without the flag that tells nested ones.
+/// Attributes as the kernel lists them: without the flag for nested attributes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Out(pub(super) Vec<u8>);
 
@@ -167,7 +167,7 @@ impl Out {
     pub(super) fn text(&mut self, kind: u16, text: &[u8]) -> &mut Self {
         let start = self.0.len();
         self.bytes(kind, text);
-        // The NUL belongs to it.
+        // The length includes the NUL.
         self.0.truncate(start + 4 + text.len());
         self.0.push(0);
         let length = (text.len() + 5) as u16;
@@ -185,7 +185,7 @@ impl Out {
     }
 }
 
-/// A message's header, as far as it is not its length.
+/// A message header without its length.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Header {
     pub(super) kind: u16,
@@ -210,7 +210,7 @@ pub(super) fn put(datagram: &mut Vec<u8>, header: Header, payload: &[&[u8]]) {
     datagram.resize(datagram.len().next_multiple_of(4), 0);
 }
 
-/// An acknowledgement of the request that starts with these bytes, or what it was refused for.
+/// Builds the acknowledgement of the request that starts with these bytes, or its error.
 pub(super) fn acknowledge(request: &[u8], port: u32, refusal: Option<Refusal>) -> Vec<u8> {
     let number = refusal.map_or(0, |refusal| -refusal.errno.number());
     let offset = refusal
@@ -219,7 +219,7 @@ pub(super) fn acknowledge(request: &[u8], port: u32, refusal: Option<Refusal>) -
     let mut out = Out::default();
     let mut flags = NLM_F_CAPPED;
     if let Some(offset) = offset {
-        // In this machine's byte order, unlike what nf_tables says.
+        // In host byte order, unlike the integers of nf_tables.
         out.bytes(NLMSGERR_ATTR_OFFS, &offset.to_ne_bytes());
         flags |= NLM_F_ACK_TLVS;
     }
@@ -240,7 +240,7 @@ pub(super) fn acknowledge(request: &[u8], port: u32, refusal: Option<Refusal>) -
     datagram
 }
 
-/// Where an attribute of a request starts.
+/// Returns the offset of an attribute in a request.
 fn offset_of(request: &[u8], kind: u16) -> Option<u32> {
     const FIRST: usize = 20;
     let mut attributes = Attributes::new(request.get(FIRST..)?);
@@ -253,7 +253,7 @@ fn offset_of(request: &[u8], kind: u16) -> Option<u32> {
     }
 }
 
-/// The end of a dump.
+/// Appends the end of a dump.
 pub(super) fn done(datagram: &mut Vec<u8>, header: Header) {
     let header = Header {
         kind: NLMSG_DONE,

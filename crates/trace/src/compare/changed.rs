@@ -1,4 +1,4 @@
-//! Rules and elements that one of two rulesets has and the other has not.
+//! Rules and elements that only one of two rulesets has.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,16 +10,15 @@ use chainwright::iptables::{self, Backend};
 use chainwright::legacy;
 use chainwright::nft::{ElementRef, Family, RuleRef, SetRef, Snapshot};
 
-/// Where a rule is: its backend, the family as steps name it, table, chain and number.
+/// Location of a rule: whether it is in nf_tables, family as in steps, table, chain and number.
 pub(super) type Place = (bool, &'static str, BString, BString, usize);
 
-/// The rules and elements that one of two rulesets has more often than the other.
+/// Rules and elements whose count differs between two rulesets.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Changed {
-    /// By a hash of where it is and what it says, how many times more the old ruleset has it. Only those that are not 0
-    /// count.
+    /// Count in the old ruleset minus count in the new one, by a hash of location and content.
     balance: HashMap<u64, i64>,
-    /// The rules of the old and of the new ruleset.
+    /// Rules of the old and the new ruleset that are changed and that no packet has matched yet.
     rules: [HashSet<Place>; 2],
 }
 
@@ -71,7 +70,7 @@ impl Changed {
             .sum()
     }
 
-    /// Takes off the rules that a packet met in the old ruleset (0) or the new one (1).
+    /// Removes the rules that matched a packet in the old (0) or new (1) ruleset.
     pub(super) fn met<'s>(&mut self, side: usize, steps: impl Iterator<Item = &'s Step>) {
         let Some(rules) = self.rules.get_mut(side).filter(|rules| !rules.is_empty()) else {
             return;
@@ -85,7 +84,7 @@ impl Changed {
         }
     }
 
-    /// How many rules nothing met.
+    /// Number of rules that matched no packet.
     pub(super) fn unmet(&self) -> usize {
         self.rules.iter().map(HashSet::len).sum()
     }
@@ -97,7 +96,7 @@ fn hash(what: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// A rule of nf_tables by where it is and what it says, without handle, counters and numbers of anonymous sets.
+/// Hashes location and content of an nf_tables rule, without handle, counters and numbers of anonymous sets.
 pub(super) fn key_of_rule(family: Family, table: &BStr, chain: &BStr, rule: &RuleRef<'_>) -> u64 {
     let words = match iptables::nft::decode(rule) {
         Ok(entry) => entry.rule.to_string(),
@@ -118,7 +117,7 @@ pub(super) fn key_of_rule(family: Family, table: &BStr, chain: &BStr, rule: &Rul
     hash((family.0, table, chain, words))
 }
 
-/// The name of a set; of an anonymous one without its number.
+/// Returns the name of a set; without its number if it is anonymous.
 fn plain(name: &BStr) -> &BStr {
     for prefix in ["__set", "__map"] {
         let number = name.strip_prefix(prefix.as_bytes());
@@ -129,7 +128,7 @@ fn plain(name: &BStr) -> &BStr {
     name
 }
 
-/// An element by the set that it is in and what it says.
+/// Hashes an element by its set and content.
 pub(super) fn key_of_element(table: &BStr, set: &SetRef<'_>, element: &ElementRef<'_>) -> u64 {
     let data = element.data().map(|data| format!("{data:?}"));
     let keys = (element.key_bytes(), element.key_end_bytes());
@@ -137,7 +136,7 @@ pub(super) fn key_of_element(table: &BStr, set: &SetRef<'_>, element: &ElementRe
     hash((table, name, keys, element.is_interval_end(), data))
 }
 
-/// The rules, each with its place where packets are walked through it, and the elements.
+/// Visits the rules, with their locations if traces cover them, and the elements.
 fn each_nft(snapshot: &Snapshot, mut each: impl FnMut(u64, Option<&dyn Fn() -> Place>)) {
     for table in snapshot.tables() {
         let (family, name) = (table.table().family(), table.table().name());
@@ -172,7 +171,7 @@ fn each_nft(snapshot: &Snapshot, mut each: impl FnMut(u64, Option<&dyn Fn() -> P
     }
 }
 
-/// A rule of a legacy table by where it is and what it says.
+/// Hashes location and content of a legacy rule.
 pub(super) fn key_of_legacy(
     table: &legacy::Table,
     chain: &BStr,

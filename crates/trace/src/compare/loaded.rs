@@ -1,4 +1,4 @@
-//! What rules that iptables has no words for load, and what of a packet that is.
+//! Packet data loaded by rules that have no form in iptables' syntax.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use chainwright::iptables::Address;
 use chainwright::nft::Family as NftFamily;
 use chainwright::nft::expr::{MetaKey, PayloadBase, Register};
 
-/// What stands in a register.
+/// Kind of data in a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Loaded {
     Source(u32),
@@ -35,10 +35,10 @@ impl Loaded {
             (PayloadBase::NETWORK, 9, 1) => Self::Protocol,
             (PayloadBase::TRANSPORT, 0, 2) => Self::SourcePort,
             (PayloadBase::TRANSPORT, 2, 2) => Self::DestinationPort,
-            // A prefix of whole bytes is loaded in part.
+            // A prefix of whole bytes is loaded partially.
             (PayloadBase::NETWORK, 12, 1..4) => Self::Source(4),
             (PayloadBase::NETWORK, 16, 1..4) => Self::Destination(4),
-            // One byte there is the time to live of IPv4.
+            // A single byte at offset 8 would be IPv4's TTL.
             (PayloadBase::NETWORK, 8, 2..16) => Self::Source(16),
             (PayloadBase::NETWORK, 24, 1..16) => Self::Destination(16),
             _ => return None,
@@ -56,7 +56,7 @@ impl Loaded {
         })
     }
 
-    /// How many bytes it has.
+    /// Length in bytes.
     const fn length(self) -> usize {
         match self {
             Self::Source(length) | Self::Destination(length) => length as usize,
@@ -67,7 +67,7 @@ impl Loaded {
         }
     }
 
-    /// Gives a piece this value.
+    /// Sets this data of a piece.
     pub(super) fn set(self, piece: &mut Piece, value: &[u8]) {
         let number = || Some(u32::from_ne_bytes(*value.first_chunk()?));
         let port = || Some(u16::from_be_bytes(*value.first_chunk()?));
@@ -91,7 +91,7 @@ impl Loaded {
         }
     }
 
-    /// The values beside this one, or beside the network that begins with so many bits of it.
+    /// Returns pieces with the neighbors of this value, or of the network with this prefix length.
     pub(super) fn beside(self, value: &[u8], prefix: u32) -> Vec<Piece> {
         let mut whole = Piece::default();
         self.set(&mut whole, value);
@@ -117,7 +117,7 @@ impl Loaded {
     }
 }
 
-/// An address, of which the last bytes may be missing.
+/// Reads an address whose last bytes may be missing.
 fn address(length: u32, value: &[u8]) -> Option<IpAddr> {
     if value.is_empty() {
         return None;
@@ -131,26 +131,26 @@ fn address(length: u32, value: &[u8]) -> Option<IpAddr> {
     })
 }
 
-/// A name of an interface, of which the NULs at the end may be missing.
+/// Reads an interface name whose trailing NULs may be missing.
 fn name(value: &[u8]) -> BString {
     let end = value.find_byte(0).unwrap_or(value.len());
     value[..end].into()
 }
 
-/// What stands in the registers, by their words.
+/// Registers, by 4-byte words.
 #[derive(Debug, Default)]
 pub(super) struct Registers([Option<Held>; WORDS]);
 
-/// What a register holds.
+/// Content of a register.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
     pub(super) what: Loaded,
-    /// How many of its upper bits a mask left of it, if one did.
+    /// Prefix length of a mask that was applied.
     prefix: Option<u32>,
 }
 
 impl Held {
-    /// The values beside this one.
+    /// Returns pieces with the neighbors of this value.
     pub(super) fn beside(self, value: &[u8]) -> Vec<Piece> {
         let whole = 8 * u32::try_from(value.len()).unwrap_or(16);
         self.what
@@ -167,7 +167,7 @@ impl Registers {
         self.hold(register, what.map(|what| Held { what, prefix: None }));
     }
 
-    /// What was there, under a mask.
+    /// Applies a mask to the content of a register.
     pub(super) fn mask(&mut self, register: Option<Register>, held: Option<Held>, mask: &[u8]) {
         let first = mask.iter().position(|byte| *byte != 0xff);
         let prefix = match first {
@@ -185,7 +185,7 @@ impl Registers {
         }
     }
 
-    /// Gives a piece the fields of a key whose first one stands in this register.
+    /// Sets the fields of a piece from a key whose first field is in this register.
     pub(super) fn set_key(&self, piece: &mut Piece, register: Option<Register>, key: &[u8]) {
         let Some(start) = register.and_then(word) else {
             return;

@@ -1,9 +1,9 @@
-//! Packets that two rulesets treat differently, looked for among the values that their rules name.
+//! Finds packets that two rulesets treat differently, by trying the values that their rules contain.
 //!
-//! A rule is a part of a packet: the address, protocol and ports that it names together. A packet that is tried is such a
-//! part, or two of them, one over the other, and for the rest what nothing asks for; then with each value's neighbours,
-//! and in each direction. The rules and elements that only one of the rulesets has come first, each with the rules that
-//! lead to it. What is not found so may be there all the same; how many of these rules no packet met is counted.
+//! Each rule yields a piece of a packet: its address, protocol and ports. The packets tried consist of one piece, or
+//! of two pieces on top of each other, with neutral values for the rest; then of each value's neighbors; all in each
+//! direction. Rules and elements that only one ruleset has come first, combined with the rules that lead to them.
+//! Differences may remain undetected; the number of changed rules that no packet matched is reported.
 
 mod changed;
 mod loaded;
@@ -16,42 +16,42 @@ pub use values::Values;
 
 use super::{Node, Options, Outcome, Packet, Rules, Walk};
 
-/// So many kinds of difference are told apart at most.
+/// Maximum number of kinds of difference.
 const KINDS: usize = 256;
-/// A probability that is no other one.
+/// Tolerance for equal probabilities.
 const SAME: f64 = 1e-6;
 
-/// What came of a comparison.
+/// Result of a comparison.
 #[derive(Debug, Clone, Default)]
 pub struct Comparison {
-    /// How many packets were tried.
+    /// Number of packets tried.
     pub tried: usize,
-    /// For how many of them a walk could not say what becomes of them, or the walks assume different things.
+    /// Number of packets whose outcome is unknown, or whose traces have different assumptions.
     pub unknown: usize,
-    /// How many are treated differently.
+    /// Number of packets that are treated differently.
     pub different: usize,
-    /// How many rules and elements only one of the rulesets has.
+    /// Number of rules and elements that only one of the rulesets has.
     pub changed: usize,
-    /// How many of these rules no packet met.
+    /// Number of these rules that no packet matched.
     pub unmet: usize,
-    /// One packet of each kind of difference, of the first 256 kinds.
+    /// One packet for each of the first 256 kinds of difference.
     pub differences: Vec<Difference>,
 }
 
-/// A packet that is treated differently.
+/// Packet that is treated differently.
 #[derive(Debug, Clone)]
 pub struct Difference {
     /// The packet.
     pub packet: Packet,
-    /// Its walk through the first ruleset.
+    /// Trace through the first ruleset.
     pub old: Walk,
-    /// Its walk through the second one.
+    /// Trace through the second ruleset.
     pub new: Walk,
-    /// How many more there were for which the same rules decided in the same way.
+    /// Number of further packets for which the same rules made the same decisions.
     pub more: usize,
 }
 
-/// What becomes of a packet, in words, with the probability of each.
+/// Summarizes the outcomes of a packet with their probabilities.
 fn summary(walk: &Walk) -> Summary {
     let mut summary = Summary::default();
     for end in &walk.ends {
@@ -83,14 +83,14 @@ fn summary(walk: &Walk) -> Summary {
 #[derive(Default)]
 struct Summary {
     ends: BTreeMap<String, f64>,
-    /// The same by what is assumed: of other assumptions probabilities cannot be compared.
+    /// Outcomes by assumptions. Probabilities under different assumptions cannot be compared.
     assumed: BTreeMap<(Vec<String>, String), f64>,
     is_unknown: bool,
 }
 
 impl Summary {
-    /// Whether both have the same outcomes with the same probabilities; `None` if they assume different things, so that
-    /// their probabilities cannot be compared.
+    /// Whether both have the same outcomes with the same probabilities; `None` if their assumptions differ, so that
+    /// probabilities cannot be compared.
     fn is_the_same(&self, other: &Self) -> Option<bool> {
         if !self.ends.keys().eq(other.ends.keys()) {
             return Some(false);
@@ -111,7 +111,7 @@ impl Summary {
     }
 }
 
-/// Which rules decided, and what.
+/// Returns the decisive rules with the outcomes.
 fn decided(walk: &Walk) -> Vec<String> {
     let mut seen = HashSet::new();
     for end in &walk.ends {
@@ -123,8 +123,8 @@ fn decided(walk: &Walk) -> Vec<String> {
     said
 }
 
-/// Walks packets through two rulesets, and says which are treated differently: accepted by one and not by the other, or
-/// sent elsewhere, or with another probability. It tries at most so many packets, with the values that rules name.
+/// Traces packets through two rulesets and returns those that are treated differently: accepted by only one, sent
+/// elsewhere, or with another probability. Tries at most `most` packets, with values from the rules.
 #[must_use]
 pub fn compare(
     old: &Rules<'_>,
@@ -211,7 +211,7 @@ mod tests {
         )
     }
 
-    /// One rule is changed a little at a time; each change is found by a packet that it is about.
+    /// Changes one rule in small steps; each change is found by a packet that the rule concerns.
     #[test]
     fn each_change_of_a_rule_is_found() {
         let ruleset = |rule: &str| {
@@ -259,7 +259,7 @@ mod tests {
         }
     }
 
-    /// Services three chains deep: whichever rule or element goes, a packet shows it, or it is counted.
+    /// Services three chains deep: each removed rule or element is shown by a packet, or counted.
     #[test]
     fn each_rule_that_goes_is_found() {
         let mut rules = Vec::new();
@@ -319,7 +319,7 @@ mod tests {
         }
     }
 
-    /// A rule that nothing leads to, or whose effect cannot be compared, is no reason to say that nothing differs.
+    /// A rule that nothing leads to, or whose effect cannot be compared, is reported and does not count as equal.
     #[test]
     fn what_no_packet_meets_is_counted() {
         let table = |rules: &str| {
@@ -339,7 +339,7 @@ mod tests {
         assert!(found.different + found.unknown > 0, "{found:?}");
     }
 
-    /// The name of an interface is the same whether it is compared with its NUL or with all that pad it.
+    /// Interface names are equal whether the comparison includes one NUL or the whole padding.
     #[test]
     fn an_exact_name_is_the_same_in_either_encoding() {
         use chainwright::iptables::text::RestoreOptions;

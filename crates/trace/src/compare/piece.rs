@@ -1,4 +1,4 @@
-//! Parts of packets, as rules name them.
+//! Partial packets from rules.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,7 +9,7 @@ use crate::{Connection, Direction, Packet, State};
 use chainwright::iptables::Address;
 use chainwright::xt::Family;
 
-/// A part of a packet.
+/// Partial packet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Piece {
     pub(super) source: Option<IpAddr>,
@@ -25,7 +25,8 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// A packet that has it; `None` if there is none, as its addresses are of two families.
+    /// Completes the piece to a packet; `None` if that is impossible, for example with addresses of different
+    /// families.
     pub(super) fn packet(&self, direction: Direction) -> Option<Packet> {
         let of = |address: &Option<IpAddr>| address.map(|address| address.is_ipv6());
         let ipv6 = of(&self.source)
@@ -39,7 +40,7 @@ impl Piece {
             false => IpAddr::from(v4),
             true => IpAddr::from(v6),
         };
-        // Addresses of documentation (RFC 5737, RFC 3849).
+        // Documentation addresses (RFC 5737, RFC 3849).
         let source = known([198, 51, 100, 7], [0x2001, 0xdb8, 0, 0, 0, 0, 0, 7]);
         let destination = known([203, 0, 113, 9], [0x2001, 0xdb8, 1, 0, 0, 0, 0, 9]);
         let ported = self.source_port.or(self.destination_port).is_some();
@@ -86,7 +87,7 @@ impl Piece {
         Some(packet)
     }
 
-    /// The first of the states that its bits stand for.
+    /// Returns the first state in its bits.
     fn state(&self) -> State {
         let bits = u128::from(self.state.unwrap_or(0));
         State::ALL
@@ -96,7 +97,7 @@ impl Piece {
     }
 }
 
-/// A piece over another one: what the upper one does not say, the lower one does.
+/// Merges two pieces; the upper one takes precedence.
 pub(super) fn over(upper: &Piece, lower: &Piece) -> Piece {
     Piece {
         source: upper.source.or(lower.source),
@@ -118,7 +119,7 @@ pub(super) fn over(upper: &Piece, lower: &Piece) -> Piece {
     }
 }
 
-/// The last address of a network, and those before and behind it.
+/// Returns the last address of a network and the addresses before and behind the network.
 pub(super) fn beside(network: &Address) -> Vec<IpAddr> {
     match (network.address, network.mask) {
         (IpAddr::V4(address), IpAddr::V4(mask)) => {

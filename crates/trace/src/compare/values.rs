@@ -1,4 +1,4 @@
-//! The values that rules name, and packets that have them.
+//! Values from rules, and packets with these values.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,32 +16,31 @@ use chainwright::xt::Match;
 use chainwright::xt::matches::PortRange;
 use chainwright::xt::matches::multiport::MultiportSide;
 
-/// So many elements of a set are taken at most for a rule that asks it.
+/// Maximum number of set elements for each rule with a lookup.
 const ELEMENTS: usize = 256;
-/// So many elements that only one of the rulesets has are taken at most for a rule that looks them up.
+/// Maximum number of changed set elements for each rule with a lookup.
 const CHANGED: usize = 4096;
-/// An interface for rules that exclude one.
+/// Interface for rules that exclude one.
 const OTHER_INTERFACE: &str = "eth7";
-/// So many rules lead to one that only one of the rulesets has, at most, one behind the other; and so many ways there are
-/// tried.
+/// Limits for changed rules: length of a path of rules that leads to one, and number of paths.
 const DEPTH: usize = 8;
 const WAYS: usize = 16;
-/// A rule's part of a packet, and where it leads.
+/// Piece of a packet from a rule, and the chains that the rule leads to.
 #[derive(Debug, Clone)]
 struct Named {
     piece: Piece,
-    /// The chain that it stands in, and those that it leads to: numbers of names.
+    /// Number of the rule's chain and of the chains that it leads to.
     chain: u32,
     leads: Vec<u32>,
-    /// Whether only one of the rulesets has it.
+    /// Whether only one of the rulesets has the rule.
     changed: bool,
 }
 
-/// The values that rules name.
+/// Values from rules.
 #[derive(Debug, Clone, Default)]
 pub struct Values {
     named: Vec<Named>,
-    /// What stands beside the values of rules, each with the chain of its rule.
+    /// Pieces with neighboring values, with the chain of the rule.
     near: Vec<(Piece, u32)>,
     changed: Changed,
     chains: HashMap<(BString, BString), u32>,
@@ -49,13 +48,13 @@ pub struct Values {
 }
 
 impl Values {
-    /// None.
+    /// Creates an empty collection.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Those that the rules of two rulesets name, each of nf_tables and of legacy tables.
+    /// Collects the values of two rulesets, each with nf_tables rules and legacy tables.
     #[must_use]
     pub fn between(old: (&Snapshot, &[legacy::Table]), new: (&Snapshot, &[legacy::Table])) -> Self {
         let mut values = Self::new();
@@ -67,12 +66,12 @@ impl Values {
         values
     }
 
-    /// The rules and elements that only one of the rulesets has.
+    /// Returns the rules and elements that only one of the rulesets has.
     pub(super) const fn changed(&self) -> &Changed {
         &self.changed
     }
 
-    /// With those that the rules of a snapshot name.
+    /// Adds the values of a snapshot's rules.
     #[must_use]
     pub fn with_nft(mut self, snapshot: &Snapshot) -> Self {
         for table in snapshot.tables() {
@@ -94,7 +93,7 @@ impl Values {
         self
     }
 
-    /// With those that the rules of legacy tables name.
+    /// Adds the values of legacy rules.
     #[must_use]
     pub fn with_legacy<'t>(mut self, tables: impl IntoIterator<Item = &'t legacy::Table>) -> Self {
         for table in tables {
@@ -137,7 +136,7 @@ impl Values {
         }
     }
 
-    /// A rule in iptables' words.
+    /// Adds the values of a rule in iptables' form.
     fn add_rule(&mut self, table: &BString, chain: u32, rule: &Rule, changed: bool) {
         let mut piece = Piece {
             protocol: rule.protocol.as_ref().map(|protocol| protocol.number),
@@ -191,7 +190,7 @@ impl Values {
             Target::Jump(to) | Target::Goto(to) => vec![self.chain(table, to.as_bstr())],
             _ => Vec::new(),
         };
-        // What meets the rule has no value that the rule excludes.
+        // A packet that matches must not have values that the rule excludes.
         let mut met = piece.clone();
         let not = |interface: &Option<iptables::Interface>| {
             interface.as_ref().is_some_and(|interface| interface.invert)
@@ -248,7 +247,7 @@ impl Values {
         self.add_ports(&piece, &destinations, false, chain);
     }
 
-    /// Ports, and those beside them.
+    /// Adds ports and their neighbors.
     fn add_ports(&mut self, piece: &Piece, ports: &[u16], is_source: bool, chain: u32) {
         for port in ports
             .iter()
@@ -263,7 +262,7 @@ impl Values {
         }
     }
 
-    /// A rule that iptables has no words for: what it loads and compares with values, or looks up in sets.
+    /// Adds the values of a rule without a form in iptables' syntax: loads that are compared or looked up.
     fn add_native(
         &mut self,
         table: &SnapshotTable<'_>,
@@ -299,15 +298,15 @@ impl Values {
     }
 }
 
-/// What a rule of nf_tables names.
+/// Values of an nf_tables rule.
 struct Native {
     loaded: Registers,
-    /// Each of these is met by the rule, as far as its comparisons were understood; there is one at least.
+    /// Pieces that the rule matches, as far as its comparisons are understood; at least one.
     pieces: Vec<Piece>,
     near: Vec<Piece>,
-    /// Those of the elements that only one of the rulesets has.
+    /// Pieces of elements that only one of the rulesets has.
     changed: Vec<Piece>,
-    /// The chains that it leads to.
+    /// Chains that it leads to.
     leads: Vec<BString>,
 }
 
@@ -372,7 +371,7 @@ impl Native {
                     }
                     return;
                 }
-                // What a mask left of the state was noted with the mask.
+                // The masked state was recorded with the mask.
                 if held.what != Loaded::State || cmp.op() == Some(CmpOp::EQ) {
                     self.set(held.what, &value);
                 }
@@ -392,7 +391,7 @@ impl Native {
                 self.leads
                     .extend(immediate.data().as_ref().and_then(leads_to));
             }
-            // What these load is no part of a packet.
+            // These loads are not part of a packet.
             ExpressionView::Numgen(numgen) => loaded.put(numgen.dreg(), None),
             ExpressionView::Hash(hash) => loaded.put(hash.dreg(), None),
             ExpressionView::Fib(fib) => loaded.put(fib.dreg(), None),
@@ -411,13 +410,13 @@ impl Native {
             .for_each(|piece| what.set(piece, value));
     }
 
-    /// The keys of a set, and where the elements of a map lead.
+    /// Adds the keys of a set and the targets of a map.
     fn lookup(&mut self, table: &SnapshotTable<'_>, lookup: &LookupRef<'_>, changed: &Changed) {
         let set = table.set(lookup.set().unwrap_or_default());
         let all: Vec<_> = set.iter().flat_map(|set| set.elements()).collect();
         let data = all.iter().filter_map(|element| element.data());
         self.leads.extend(data.filter_map(|data| leads_to(&data)));
-        // What is no part of a packet, as a number that was drawn, has no values here.
+        // Only keys from packet data have values here, unlike random numbers.
         if self.loaded.get(lookup.sreg()).is_some() {
             let base = self.pieces.first().cloned().unwrap_or_default();
             let of = |element: &ElementRef<'_>| {
@@ -445,7 +444,7 @@ impl Native {
     }
 }
 
-/// The chain that a verdict leads to.
+/// Returns the target chain of a verdict.
 fn leads_to(data: &Data<'_>) -> Option<BString> {
     match data {
         Data::Verdict(Verdict::Jump(to) | Verdict::Goto(to)) => Some(to.as_bytes().into()),
@@ -453,20 +452,20 @@ fn leads_to(data: &Data<'_>) -> Option<BString> {
     }
 }
 
-/// At most so many of a list, from all of it.
+/// Returns at most about `most` elements, evenly distributed.
 fn thinned<T>(list: &[T], most: usize) -> impl Iterator<Item = &T> {
     let step = list.len().div_ceil(most.max(1)).max(1);
     list.iter().step_by(step)
 }
 
 impl Values {
-    /// Packets that have these values: at most so many.
+    /// Creates at most `most` packets with these values.
     #[must_use]
     pub fn packets(&self, most: usize) -> Vec<Packet> {
         const DIRECTIONS: [Direction; 3] = [Direction::In, Direction::Forwarded, Direction::Out];
         let mut tried = HashSet::new();
         let mut packets = Vec::new();
-        // A third of them are the rules' own, a third lie beside, and the rest are of two rules each.
+        // One third has the values of rules, one third neighboring values, and the rest values of two rules each.
         let third = most / 9 + 1;
         let mut pieces: Vec<Piece> = Vec::new();
         for state in State::ALL {
@@ -485,7 +484,7 @@ impl Values {
                 callers.entry(*to).or_default().push(named);
             }
         }
-        // What only one of the rulesets has comes first, with what leads to it.
+        // Rules that only one ruleset has come first, with the rules that lead to them.
         let changed: Vec<&Named> = self.named.iter().filter(|named| named.changed).collect();
         for named in thinned(&changed, 3 * third) {
             let start = pieces.len();
@@ -506,7 +505,7 @@ impl Values {
             let callers = callers.get(&chain).into_iter().flatten();
             pieces.extend(callers.take(4).map(|caller| over(piece, &caller.piece)));
         }
-        // Any two, in an order that is the same each time.
+        // Random pairs, in a reproducible order.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut draw = |below: usize| {
             state ^= state << 13;
@@ -540,7 +539,7 @@ impl Values {
     }
 }
 
-/// A piece with those of the rules that lead to its chain, one way after the other, up to so many pieces in all.
+/// Combines a piece with the pieces of rules that lead to its chain, path by path, up to `most` pieces in total.
 fn ways(
     piece: Piece,
     chain: u32,

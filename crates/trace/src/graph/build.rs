@@ -1,4 +1,4 @@
-//! The graph of a ruleset as it was read.
+//! Builds graphs from snapshots and legacy tables.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use chainwright::nft::{
     ChainRef, DataType, Family, Policy, SetFlags, Snapshot, SnapshotTable, TableFlags, hook_name,
 };
 
-/// What an expression of a rule leads to.
+/// Target of an expression.
 #[cfg_attr(
     not(feature = "text"),
     allow(
@@ -21,15 +21,15 @@ use chainwright::nft::{
     )
 )]
 pub(super) enum Lead<'a> {
-    /// To a chain.
+    /// A chain.
     Chain(How, &'a BStr),
-    /// To the chain with this number in the same batch.
+    /// The chain with this ID in the same batch.
     Numbered(How, u32),
-    /// To a set, which may be a map of verdicts: its name, and its number in the same batch.
+    /// A set, which may be a verdict map: its name, and its ID in the same batch.
     Set(&'a BStr, Option<u32>),
 }
 
-/// Where a verdict leads.
+/// Returns the target of a verdict.
 pub(super) fn of_verdict<'a>(verdict: &'a Verdict<'_>) -> Option<Lead<'a>> {
     Some(match verdict {
         Verdict::Jump(to) => Lead::Chain(How::Jump, to.as_bytes().as_bstr()),
@@ -40,15 +40,15 @@ pub(super) fn of_verdict<'a>(verdict: &'a Verdict<'_>) -> Option<Lead<'a>> {
     })
 }
 
-/// Visits where a rule's expressions lead; the answer is the comment that iptables keeps as an expression. What is
-/// malformed leads nowhere.
+/// Visits the targets of a rule's expressions. Returns the comment that iptables stores as an expression. Malformed
+/// expressions have no target.
 pub(super) fn each_lead<'a>(
     expressions: ExpressionIter<'a>,
     visit: &mut dyn FnMut(Lead<'_>),
 ) -> Option<&'a BStr> {
     let mut comment = None;
     for expression in expressions.flatten() {
-        // Few of a rule's expressions lead anywhere: the others need not be looked into.
+        // Only these expressions can have a target.
         if !matches!(
             expression.name.as_bytes(),
             b"immediate" | b"lookup" | b"match"
@@ -76,13 +76,13 @@ pub(super) fn each_lead<'a>(
     comment
 }
 
-/// A text in a fixed length of bytes.
+/// Reads a NUL-terminated string.
 pub(super) fn until_nul(bytes: &[u8]) -> &BStr {
     let end = bytes.find_byte(0).unwrap_or(bytes.len());
     bytes[..end].as_bstr()
 }
 
-/// What a chain is that has this hook.
+/// Describes a base chain.
 pub(super) fn base(
     family: Family,
     chain_type: Option<&BStr>,
@@ -131,7 +131,7 @@ impl Graph {
             name: table_ref.name().to_owned(),
             dormant: flags.contains(TableFlags::DORMANT),
         });
-        // All of them first, so that they stand in the table's order.
+        // Declare all chains first, to keep the table's order.
         let chains: Vec<usize> = source
             .chains()
             .map(|chain| {
@@ -181,8 +181,8 @@ impl Graph {
         }
     }
 
-    /// A rule asks a map. One without a name of its own is part of the one rule that asks it, and so leads from the
-    /// rule's chain to where its elements lead.
+    /// Adds a map lookup by a rule. An anonymous map belongs to one rule, so its targets become targets of the rule's
+    /// chain.
     fn ask(
         &mut self,
         table: usize,
@@ -208,7 +208,7 @@ impl Graph {
         self.nodes[node].size = self.add_elements(table, node, name, source);
     }
 
-    /// Leads from a node to where a map's elements lead, and says how many elements there are.
+    /// Adds edges to the targets of a map's elements; returns the number of elements.
     fn add_elements(
         &mut self,
         table: usize,
@@ -275,7 +275,7 @@ impl Graph {
     }
 }
 
-/// Where and how packets enter a built-in chain of a legacy table.
+/// Describes a built-in chain of a legacy table.
 fn legacy_base(table: &legacy::Table, hook: legacy::Hook, policy: Option<legacy::Policy>) -> Base {
     let name = table.name().to_string();
     let known = builtin(&name, hook.chain_name());
@@ -286,7 +286,7 @@ fn legacy_base(table: &legacy::Table, hook: legacy::Hook, policy: Option<legacy:
         drops: policy == Some(legacy::Policy::Drop),
     };
     if name == "security" {
-        // iptables-nft has these chains elsewhere than the kernel's own table.
+        // iptables-nft uses a different priority here than the kernel's table.
         base.priority = chainwright_sys::netfilter_ipv4::NF_IP_PRI_SECURITY;
     }
     base

@@ -1,31 +1,31 @@
-//! A graph in the languages of Graphviz and Mermaid.
+//! Graphs in Graphviz' and Mermaid's languages.
 
 use std::fmt;
 
 use super::{How, Kind, View};
 
-/// For Graphviz: a `digraph` in which each table is a cluster.
+/// Displays a Graphviz `digraph` with a cluster for each table.
 #[derive(Debug, Clone, Copy)]
 pub struct Dot<'v, 'g>(&'v View<'g>);
 
-/// For Mermaid: a `flowchart` in which each table is a subgraph.
+/// Displays a Mermaid `flowchart` with a subgraph for each table.
 #[derive(Debug, Clone, Copy)]
 pub struct Mermaid<'v, 'g>(&'v View<'g>);
 
 impl<'g> View<'g> {
-    /// For Graphviz.
+    /// Formats the view for Graphviz.
     #[must_use]
     pub const fn dot(&self) -> Dot<'_, 'g> {
         Dot(self)
     }
 
-    /// For Mermaid.
+    /// Formats the view for Mermaid.
     #[must_use]
     pub const fn mermaid(&self) -> Mermaid<'_, 'g> {
         Mermaid(self)
     }
 
-    /// What is said of a group: its name, what it is called, where packets enter it, how much is in it.
+    /// Text of a group: name, label, hook, number of rules.
     pub(super) fn lines(&self, group: usize) -> Vec<String> {
         let mut lines = vec![self.groups[group].title()];
         lines.extend(self.groups[group].label.clone());
@@ -38,7 +38,7 @@ impl<'g> View<'g> {
     }
 }
 
-/// A text between double quotes, with the ends of lines as `\n`.
+/// Escapes lines for a double-quoted string, separated by `\n`.
 fn quoted(lines: &[String]) -> String {
     let lines = lines
         .iter()
@@ -87,7 +87,7 @@ impl fmt::Display for Dot<'_, '_> {
     }
 }
 
-/// A text between double quotes in Mermaid, which has entities for what would end it.
+/// Escapes a text for a double-quoted string in Mermaid, which uses entities.
 fn entities(text: &str) -> String {
     let mut escaped = String::new();
     for character in text.chars() {
@@ -98,7 +98,7 @@ fn entities(text: &str) -> String {
             '<' => escaped.push_str("#lt;"),
             '>' => escaped.push_str("#gt;"),
             '`' => escaped.push_str("#96;"),
-            // What Markdown would take for emphasis.
+            // Markdown emphasis.
             '*' => escaped.push_str("#42;"),
             '_' => escaped.push_str("#95;"),
             other => escaped.push(other),

@@ -1,23 +1,23 @@
-//! What is to be seen in a graph.
+//! Problems in a graph.
 
 use super::{Graph, Kind};
 
-/// What is to be seen in a graph: places of nodes.
+/// Problems in a graph, as node indexes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// Chains that lead back to themselves, each as the way round: the first is where the last one leads.
-    /// Of chains with several ways round one is shown.
+    /// Loops of chains: each chain leads to the next, the last one to the first. Only one loop is listed for chains
+    /// that are part of several.
     pub loops: Vec<Vec<usize>>,
-    /// What leads to a chain that is not there: from where, to which.
+    /// Edges to chains that do not exist: source and target.
     pub dangling: Vec<(usize, usize)>,
-    /// Chains and maps that nothing leads to.
+    /// Chains and maps without a reference.
     pub unreferenced: Vec<usize>,
-    /// Chains and maps that something leads to, but no way from a base chain.
+    /// Chains and maps that are referenced, but not reachable from a base chain.
     pub unreachable: Vec<usize>,
 }
 
 impl Graph {
-    /// Looks for loops, for what leads nowhere, and for what nothing leads to.
+    /// Finds loops, dangling edges, and unreferenced or unreachable nodes.
     #[must_use]
     pub fn findings(&self) -> Findings {
         let led_to = self.led_to();
@@ -48,7 +48,7 @@ impl Graph {
         matches!(self.nodes[place].kind, Kind::Base(_))
     }
 
-    /// What ways lead to from these nodes, themselves included.
+    /// Returns which nodes are reachable from these nodes, including themselves.
     pub(super) fn reached_from(&self, entries: impl Iterator<Item = usize>) -> Vec<bool> {
         let mut reached = vec![false; self.nodes.len()];
         let mut waiting: Vec<usize> = entries.collect();
@@ -60,7 +60,7 @@ impl Graph {
         reached
     }
 
-    /// From where ways lead to these nodes, themselves included.
+    /// Returns from which nodes these nodes are reachable, including themselves.
     pub(super) fn leading_to(&self, ends: impl Iterator<Item = usize>) -> Vec<bool> {
         let mut into = vec![Vec::new(); self.nodes.len()];
         for edge in &self.edges {
@@ -76,7 +76,7 @@ impl Graph {
         leading
     }
 
-    /// One way round of each strongly connected part, by Tarjan's algorithm with a stack of its own.
+    /// Returns one loop for each strongly connected component, by Tarjan's algorithm with an explicit stack.
     fn loops(&self) -> Vec<Vec<usize>> {
         const NEVER: usize = usize::MAX;
         let count = self.nodes.len();
@@ -84,7 +84,7 @@ impl Graph {
         let mut is_open = vec![false; count];
         let (mut open, mut next) = (Vec::new(), 0);
         let mut loops = Vec::new();
-        // A node, and how many of its edges were followed.
+        // Node, and the number of its edges that were followed.
         let mut way: Vec<(usize, usize)> = Vec::new();
         for start in 0..count {
             if number[start] != NEVER {
@@ -125,7 +125,7 @@ impl Graph {
         loops
     }
 
-    /// A shortest way from the first of these nodes, by their places, back to it within them; `None` if it has none.
+    /// Returns a shortest loop through the first node of a component; `None` if there is no loop.
     fn way_round(&self, part: &[usize]) -> Option<Vec<usize>> {
         let start = *part.iter().min()?;
         if part.len() == 1 {

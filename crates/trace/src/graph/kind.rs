@@ -1,12 +1,12 @@
-//! Which names are of one kind: those that differ in a part that a program made up, a number or a hash.
+//! Groups names that only differ in a generated part: a number or a hash.
 
 use bstr::{BStr, ByteSlice};
 
-/// Lengths of the hashes that kube-proxy puts into names.
+/// Lengths of kube-proxy's hashes in names.
 const HASHES: [usize; 2] = [8, 16];
 
-/// What a name begins with up to the part that was made up: `KUBE-SVC-` of `KUBE-SVC-XPGD46QRK7WJZT7O`, `c` of `c17`.
-/// `None` if there is no such part.
+/// Returns the name up to its generated part: `KUBE-SVC-` of `KUBE-SVC-XPGD46QRK7WJZT7O`, `c` of `c17`. `None` if
+/// there is no generated part.
 pub(super) fn of(name: &BStr) -> Option<&BStr> {
     let is_between = |byte: &u8| matches!(byte, b'-' | b'_' | b'.' | b':' | b'/' | b'+' | b'~');
     let mut start = 0;
@@ -15,7 +15,7 @@ pub(super) fn of(name: &BStr) -> Option<&BStr> {
         let in_base32 = |byte: &u8| byte.is_ascii_uppercase() || matches!(byte, b'2'..=b'7');
         let is_hash = place > 0 && HASHES.contains(&part.len()) && part.iter().all(in_base32);
         if let Some(digit) = digit {
-            // A part that is letters and then a number is of the kind that the letters say.
+            // In a part that consists of letters and a number, the letters belong to the prefix.
             let letters = part[..digit].iter().all(u8::is_ascii_lowercase);
             let number = part[digit..].iter().all(u8::is_ascii_digit);
             let kept = if letters && number { digit } else { 0 };

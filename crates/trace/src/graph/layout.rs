@@ -1,54 +1,54 @@
-//! Where the boxes of a drawing stand: in columns from where packets enter to where they are led, with as few crossings
-//! and as little way between them as a few rounds bring.
+//! Layered layout of a drawing: columns from base chains to their targets. A fixed number of iterations reduces
+//! crossings and edge lengths.
 //!
-//! What leads over several columns has a place of its own in each of them, so that it passes between the boxes.
+//! An edge over several columns has a placeholder in each of them, so that it passes between the boxes.
 
-/// Room between two boxes of a column.
+/// Distance between two boxes of a column.
 const BETWEEN: f64 = 14.0;
-/// Room between two ways in a column.
+/// Distance between two edges in a column.
 const BETWEEN_WAYS: f64 = 7.0;
-/// Room between two columns.
+/// Distance between two columns.
 const COLUMNS: f64 = 64.0;
-/// How far below the middle of its boxes a way back ends, so that it is seen beside the way there.
+/// Vertical offset of a back edge from the middle of its boxes, to separate it from the forward edge.
 const BESIDE: f64 = 9.0;
-/// How often columns are sorted, and boxes moved towards what they are connected with.
+/// Number of iterations that sort columns and move boxes towards their neighbors.
 const ROUNDS: usize = 12;
-/// More places of ways than that are not made: then ways go straight.
+/// Maximum number of placeholders; with more, edges are straight.
 const MOST_WAYS: usize = 20_000;
 
-/// What is drawn.
+/// Drawing to lay out.
 pub(super) struct Drawn {
     /// Width and height of each box.
     pub(super) boxes: Vec<(f64, f64)>,
-    /// From which to which.
+    /// Source and target of each edge.
     pub(super) edges: Vec<(usize, usize)>,
 }
 
-/// Where it stands.
+/// Positions of boxes and edges.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
-    /// The left upper corner of each box.
+    /// Upper left corner of each box.
     pub(super) boxes: Vec<(f64, f64)>,
-    /// The ways: points through which each goes, from a box's right side to another's left side, or the other way round
-    /// if it goes against the columns.
+    /// Points of each edge, from the right side of its source to the left side of its target; for a back edge, from
+    /// left side to right side.
     pub(super) ways: Vec<Vec<(f64, f64)>>,
-    /// Whether the way goes against the columns: it is part of a ring.
+    /// Whether the edge is a back edge, which is part of a loop.
     pub(super) back: Vec<bool>,
     pub(super) width: f64,
     pub(super) height: f64,
 }
 
-/// A place in a column: of a box, or of a way.
+/// Position in a column, of a box or of an edge's placeholder.
 struct Place {
     column: usize,
     height: f64,
-    /// Its middle.
+    /// Vertical middle.
     y: f64,
     is_box: bool,
 }
 
 impl Drawn {
-    /// Where everything stands.
+    /// Computes the layout.
     pub(super) fn layout(&self) -> Layout {
         let count = self.boxes.len();
         let back = self.against();
@@ -63,7 +63,7 @@ impl Drawn {
             .collect();
         let spans = |(from, to): (usize, usize)| column_of[from].abs_diff(column_of[to]);
         let ways: usize = self.edges.iter().map(|edge| spans(*edge)).sum();
-        // For each edge the places that it goes through, from left to right.
+        // Positions of each edge, from left to right.
         let mut chains: Vec<Vec<usize>> = Vec::with_capacity(self.edges.len());
         for &(from, to) in &self.edges {
             let (left, right) = match column_of[from] <= column_of[to] {
@@ -120,7 +120,7 @@ impl Drawn {
                 spread(&order[column], &mut places);
             }
         }
-        // Once more with all that is near, on both sides, in the order that was found.
+        // Further iterations with the neighbors on both sides, without sorting.
         for _ in 0..ROUNDS {
             for column in &order {
                 for number in column {
@@ -136,14 +136,14 @@ impl Drawn {
         self.drawn(&order, &places, chains, back)
     }
 
-    /// Which edges close a ring.
+    /// Returns which edges close a loop.
     fn against(&self) -> Vec<bool> {
         let mut out = vec![Vec::new(); self.boxes.len()];
         for (number, (from, _)) in self.edges.iter().enumerate() {
             out[*from].push(number);
         }
         let mut back = vec![false; self.edges.len()];
-        // 0: not seen, 1: on the way here, 2: done.
+        // 0: not visited, 1: on the current path, 2: done.
         let mut state = vec![0_u8; self.boxes.len()];
         for start in 0..self.boxes.len() {
             if state[start] != 0 {
@@ -173,7 +173,7 @@ impl Drawn {
         back
     }
 
-    /// The column of each box: behind all that lead to it.
+    /// Returns the column of each box: behind all its sources.
     fn columns(&self, back: &[bool]) -> Vec<usize> {
         let count = self.boxes.len();
         let (mut out, mut into) = (vec![Vec::new(); count], vec![0_usize; count]);
@@ -198,7 +198,7 @@ impl Drawn {
         column
     }
 
-    /// The drawing.
+    /// Computes the coordinates.
     fn drawn(
         &self,
         order: &[Vec<usize>],
@@ -254,7 +254,7 @@ impl Drawn {
                 if at < last || from == to {
                     points.push((right, y));
                 }
-                // Beside wider boxes of its column it turns nowhere.
+                // Straight past wider boxes of its column.
                 let end = left[column] + widths[column];
                 if at < last && right < end {
                     points.push((end, y));
@@ -276,7 +276,7 @@ impl Drawn {
     }
 }
 
-/// How far the middles of two neighbours must be from one another.
+/// Minimum distance between the middles of two neighbors.
 fn apart(one: &Place, other: &Place) -> f64 {
     let between = match one.is_box || other.is_box {
         true => BETWEEN,
@@ -285,15 +285,15 @@ fn apart(one: &Place, other: &Place) -> f64 {
     (one.height + other.height) / 2.0 + between
 }
 
-/// Puts a column's places one below the other.
+/// Stacks the positions of a column.
 fn stack(column: &[usize], places: &mut [Place]) {
     for pair in column.windows(2) {
         places[pair[1]].y = places[pair[0]].y + apart(&places[pair[0]], &places[pair[1]]);
     }
 }
 
-/// Moves a column's places apart, each as little as can be: the middle between the first places that there are for them
-/// from above and from below.
+/// Separates the positions of a column with small moves: to the middle between the first free position from above and
+/// the one from below.
 fn spread(column: &[usize], places: &mut [Place]) {
     let wanted: Vec<f64> = column.iter().map(|number| places[*number].y).collect();
     let (mut down, mut up) = (wanted.clone(), wanted);
@@ -360,7 +360,7 @@ mod tests {
             }
         }
         assert_eq!(layout.back.iter().filter(|back| **back).count(), 2);
-        // There and back are two ways.
+        // Opposite edges are drawn separately.
         let ring = Drawn {
             boxes: vec![(100.0, 30.0); 2],
             edges: vec![(0, 1), (1, 0)],

@@ -1,5 +1,4 @@
-//! The graph of a text that no kernel would take: one with jumps to chains that are not there, or that lead round in a
-//! ring.
+//! Builds graphs from texts that the kernel would reject, because of jumps to missing chains or loops.
 
 use std::collections::HashMap;
 
@@ -26,48 +25,48 @@ use chainwright::nft::{DataType, ElementRef, Family, Policy, SetFlags, TableFlag
 use chainwright::xt;
 use chainwright_lang::{Error as ScriptError, Script};
 
-/// Why a text has no graph.
+/// Error while building a graph from a text.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TextError {
-    /// No transaction can be made of it.
+    /// The script does not compile.
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// A line of iptables-save's is none.
+    /// A line is not valid iptables-save output.
     #[error("line {line}: {error}")]
     Line {
-        /// Which, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Why.
+        /// Parse error.
         error: ParseError,
     },
-    /// A line stands where there is no table, or its table is none of iptables'.
+    /// A line is outside of a table, or its table is not one of iptables' tables.
     #[error("line {line}: {why}")]
     Place {
-        /// Which, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Why.
+        /// Error message.
         why: String,
     },
 }
 
-/// A map of a script, named or not.
+/// Map of a script, named or anonymous.
 struct Map {
     table: usize,
     name: BString,
     is_anonymous: bool,
-    /// Where its elements lead.
+    /// Targets of its elements.
     leads: Vec<(How, BString)>,
     elements: usize,
     asked: bool,
 }
 
-/// Which set: by its table, and by its number in the batch or its name.
+/// Identifies a set by its table and its ID in the batch or its name.
 type SetKey = (usize, Result<u32, BString>);
 
 impl Graph {
-    /// Adds what a script adds: its tables, chains, rules, maps and elements, whether they fit together or not. What it
-    /// takes away or changes is not looked at.
+    /// Adds the tables, chains, rules, maps and elements that a script adds, even if they are inconsistent. Deletions
+    /// and other changes are ignored.
     ///
     /// # Errors
     /// [`TextError::Script`].
@@ -76,7 +75,7 @@ impl Graph {
         let change = script.transaction(Some(&nothing))?;
         let transaction = change.transaction();
         let mut found = Found::default();
-        // Rules come last: what they lead to may be declared behind them.
+        // Rules come last, because their targets may be declared later.
         for message in nft_messages(transaction.as_bytes()) {
             self.declare_in(&message, &mut found);
         }
@@ -91,7 +90,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The table of this name, which is begun if it is not there.
+    /// Returns the table of this name, which is added if necessary.
     fn table_of(&mut self, family: Family, name: &BStr, found: &mut Found) -> usize {
         let key = (family, name.to_owned());
         if let Some(table) = found.tables.get(&key) {
@@ -166,7 +165,7 @@ impl Graph {
                     return;
                 };
                 let attributes = Attributes::new(list).map_while(Result::ok);
-                // nft numbers the elements of a message where their attribute's type is.
+                // nft stores the index of an element as its attribute type.
                 for element in attributes.filter(|one| one.kind >= NFTA_LIST_ELEM) {
                     let Ok(element) = ElementRef::parse(element.payload) else {
                         continue;
@@ -192,7 +191,7 @@ impl Graph {
         self.lead_where(node, map);
     }
 
-    /// Leads from a node to where a map's elements lead.
+    /// Adds edges to the targets of a map's elements.
     fn lead_where(&mut self, node: usize, map: &Map) {
         for (how, to) in &map.leads {
             let to = self.named(map.table, false, to.as_bstr());
@@ -247,13 +246,13 @@ impl Graph {
     }
 }
 
-/// What was declared so far.
+/// Declarations found so far.
 #[derive(Default)]
 struct Found {
     tables: HashMap<(Family, BString), usize>,
-    /// Names of chains by their numbers in the batch.
+    /// Chain names by ID in the batch.
     chains: HashMap<(usize, u32), BString>,
-    /// In the order of the text, which is the graph's.
+    /// In the order of the text, which is also the graph's order.
     maps: Vec<Map>,
     map_of: HashMap<SetKey, usize>,
 }
@@ -263,7 +262,7 @@ impl Found {
         (table, id.ok_or_else(|| name.to_owned()))
     }
 
-    /// Says that there is a map, if it was not said before.
+    /// Declares a map, if it was not declared before.
     fn declare(&mut self, table: usize, name: &BStr, id: Option<u32>, is_anonymous: bool) {
         let next = self.maps.len();
         let place = self.map_of.entry(Self::key(table, name, id));
@@ -279,7 +278,7 @@ impl Found {
         }
     }
 
-    /// The map of this number, or of this name.
+    /// Returns the map with this ID or this name.
     fn map(&mut self, table: usize, name: &BStr, id: Option<u32>) -> Option<&mut Map> {
         let numbered = self.map_of.get(&Self::key(table, name, id));
         let place = numbered.or_else(|| self.map_of.get(&Self::key(table, name, None)))?;
@@ -287,7 +286,7 @@ impl Found {
     }
 }
 
-/// A message about nf_tables.
+/// nf_tables message.
 struct NftMessage<'a> {
     /// `NFT_MSG_*`.
     kind: u8,
@@ -320,15 +319,15 @@ fn nft_messages(bytes: &[u8]) -> impl Iterator<Item = NftMessage<'_>> {
     })
 }
 
-/// The number in an attribute.
+/// Reads a number from an attribute.
 fn number(attributes: &[u8], kind: u16) -> Option<u32> {
     let bytes = Attributes::new(attributes).find(kind)?;
     Some(u32::from_be_bytes(bytes.try_into().ok()?))
 }
 
 impl Graph {
-    /// Adds the tables of a text of iptables-save: what it declares and appends, whether it fits together or not. What
-    /// it takes away is not looked at. A `-j` to a name that no target has is a jump.
+    /// Adds the tables of iptables-save output, even if they are inconsistent. Deletions are ignored. `-j` with a name
+    /// that is not a target is a jump.
     ///
     /// # Errors
     /// [`TextError::Line`], [`TextError::Place`].
@@ -355,7 +354,7 @@ impl Graph {
                 Some(_) if content == b"COMMIT" => table = None,
                 Some(_) => {
                     let Some((place, name)) = &table else {
-                        let why = "it stands in no table".to_owned();
+                        let why = "missing table".to_owned();
                         return Err(TextError::Place { line, why });
                     };
                     let added = match content.strip_prefix(b":") {
@@ -369,7 +368,7 @@ impl Graph {
         Ok(())
     }
 
-    /// `INPUT DROP [0:0]`
+    /// Adds a chain declaration: `INPUT DROP [0:0]`.
     fn add_declaration(
         &mut self,
         table: usize,
@@ -418,7 +417,7 @@ impl Graph {
         family: xt::Family,
         line: &[u8],
     ) -> Result<(), ParseError> {
-        // Counters stand before the command.
+        // Counters precede the command.
         let line = match line.strip_prefix(b"[") {
             Some(rest) => rest.find_byte(b']').map_or(line, |end| &rest[end + 1..]),
             None => line,

@@ -1,13 +1,13 @@
-//! The jump graph of a ruleset: which chains lead to which, whoever wrote them and in whichever backend.
+//! Jump graph of a ruleset: which chains lead to which, for all programs and both backends.
 //!
-//! | step | where |
+//! | topic | module |
 //! |---|---|
-//! | a ruleset's chains, maps and what leads where | `build.rs`; of texts that no kernel would take: `lenient.rs` |
-//! | loops, what nothing leads to, what leads nowhere | `findings.rs` |
-//! | chains of one kind as one node, a part of the whole | `view.rs`; kinds by their names: `kind.rs` |
-//! | as a tree in a terminal | `tree.rs` |
-//! | for Graphviz and Mermaid | `diagram.rs` |
-//! | as a picture | `svg.rs`; where what stands: `layout.rs` |
+//! | chains, maps and edges of a ruleset | `build.rs`; of inconsistent texts: `lenient.rs` |
+//! | loops, unreferenced chains, dangling jumps | `findings.rs` |
+//! | similar chains as one node, parts of the graph | `view.rs`; similar names: `kind.rs` |
+//! | tree for terminals | `tree.rs` |
+//! | Graphviz and Mermaid | `diagram.rs` |
+//! | picture | `svg.rs`; its layout: `layout.rs` |
 //!
 //! ```
 //! use chainwright::nft::{Chain, Family, Rule, Scope, Table, Transaction, expr::Immediate};
@@ -35,8 +35,8 @@
 //! # }
 //! ```
 //!
-//! All of it takes time in proportion to the ruleset, and none of it calls itself: a text with a hundred thousand chains
-//! that lead to one another in a row is a graph as any other.
+//! All functions need time proportional to the ruleset and do not recurse: a sequence of a hundred thousand chains
+//! that lead to one another is not a special case.
 
 mod build;
 mod diagram;
@@ -68,34 +68,34 @@ pub use svg::Svg;
 pub use tree::Tree;
 pub use view::{Group, Label, Link, Selected, View, ViewOptions};
 
-/// Chains and maps, and what leads from one to another.
+/// Graph of chains and maps.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
     tables: Vec<Table>,
     nodes: Vec<Node>,
     edges: Vec<Edge>,
-    /// For each node its edges, by their places in `edges`: in the order of the rules.
+    /// Indexes in `edges` for each node, in rule order.
     out: Vec<Vec<u32>>,
-    /// Which edge there is already.
+    /// Index of each edge.
     known: HashMap<(u32, u32, How), u32>,
-    /// The nodes of each table by their names: chains and maps may have the same ones.
+    /// Nodes of each table by name; a chain and a map may have the same name.
     names: Vec<HashMap<(bool, BString), u32>>,
 }
 
-/// A table.
+/// Table of a ruleset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Table {
-    /// Where it lives.
+    /// Backend.
     #[cfg_attr(feature = "serde", serde(serialize_with = "backend"))]
     pub backend: Backend,
-    /// Its family.
+    /// Family.
     #[cfg_attr(feature = "serde", serde(serialize_with = "shown"))]
     pub family: Family,
-    /// Its name.
+    /// Name.
     #[cfg_attr(feature = "serde", serde(serialize_with = "shown"))]
     pub name: BString,
-    /// Whether no packet comes to it, because that was switched off (`flags dormant`).
+    /// Whether the table is switched off (`flags dormant`).
     pub dormant: bool,
 }
 
@@ -116,7 +116,7 @@ fn backend<S: serde::Serializer>(value: &Backend, serializer: S) -> Result<S::Ok
 }
 
 impl fmt::Display for Table {
-    /// `ip nat (legacy)`; nothing is said of nf_tables.
+    /// Prints `ip nat (legacy)`; nf_tables is implied.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.family, self.name)?;
         match self.backend {
@@ -126,49 +126,49 @@ impl fmt::Display for Table {
     }
 }
 
-/// A chain or a map.
+/// Chain or map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// The place of its table among [`Graph::tables`].
+    /// Index of its table in [`Graph::tables`].
     pub table: usize,
-    /// Its name.
+    /// Name.
     pub name: BString,
-    /// What it is.
+    /// Kind.
     pub kind: Kind,
-    /// How many rules a chain has; how many elements a map.
+    /// Number of rules of a chain or elements of a map.
     pub size: usize,
-    /// The first comment of a rule in it, or else of a rule that leads to it.
+    /// First comment of a rule in it, otherwise of a rule that leads to it.
     pub comment: Option<BString>,
 }
 
-/// What a node is.
+/// Kind of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// A chain that packets enter by themselves.
+    /// Base chain.
     Base(Base),
-    /// A chain that is jumped to.
+    /// Regular chain.
     Chain,
-    /// A map of verdicts, which rules of several chains may ask.
+    /// Verdict map, which rules of several chains may use.
     Map,
-    /// A chain that is not there, and that something leads to.
+    /// Chain that does not exist, but is the target of a rule or element.
     Missing,
 }
 
-/// Where and how packets enter a base chain.
+/// Properties of a base chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
     /// `filter`, `nat` or `route`.
     pub chain_type: BString,
     /// `prerouting`, `input`, …
     pub hook: String,
-    /// The order among the chains of the hook, lowest first.
+    /// Priority among the chains of the hook; lowest first.
     pub priority: i32,
-    /// Whether a packet is dropped that no rule decides on.
+    /// Whether its policy is drop.
     pub drops: bool,
 }
 
 impl fmt::Display for Base {
-    /// `prerouting -100, policy drop`; the policy accept is not said.
+    /// Prints `prerouting -100, policy drop`; the policy accept is implied.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.hook, self.priority)?;
         match self.drops {
@@ -178,19 +178,19 @@ impl fmt::Display for Base {
     }
 }
 
-/// How something leads to something.
+/// Kind of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum How {
-    /// There and back.
+    /// Jump with return.
     Jump,
-    /// There for good.
+    /// Goto without return.
     Goto,
-    /// A rule asks the map.
+    /// Map lookup by a rule.
     Asks,
 }
 
 impl How {
-    /// `jump`, `goto` or `asks`.
+    /// Returns `jump`, `goto` or `asks`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -201,61 +201,61 @@ impl How {
     }
 }
 
-/// What leads from one node to another.
+/// Edge between two nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
-    /// The place of the node that it leads from.
+    /// Index of the source node.
     pub from: usize,
-    /// The place of the node that it leads to.
+    /// Index of the target node.
     pub to: usize,
-    /// How.
+    /// Kind.
     pub how: How,
-    /// How many rules or elements do.
+    /// Number of rules or elements.
     pub count: usize,
 }
 
 impl Graph {
-    /// An empty one.
+    /// Creates an empty graph.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The tables, in the order in which they were added.
+    /// Returns the tables in the order in which they were added.
     #[must_use]
     pub fn tables(&self) -> &[Table] {
         &self.tables
     }
 
-    /// The chains and maps; those of a table in its order.
+    /// Returns the chains and maps, in the order of their table.
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    /// The node in this place.
+    /// Returns the node with this index.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the index is out of bounds.
     #[must_use]
     pub fn node(&self, place: usize) -> &Node {
         &self.nodes[place]
     }
 
-    /// All edges.
+    /// Returns all edges.
     #[must_use]
     pub fn edges(&self) -> &[Edge] {
         &self.edges
     }
 
-    /// Where a node leads, in the order of its rules.
+    /// Returns the edges of a node, in rule order.
     pub fn edges_of(&self, node: usize) -> impl ExactSizeIterator<Item = &Edge> {
         self.out[node]
             .iter()
             .map(|place| &self.edges[*place as usize])
     }
 
-    /// How many chains there are.
+    /// Number of chains.
     #[must_use]
     pub fn chain_count(&self) -> usize {
         let chains = self.nodes.iter();
@@ -264,7 +264,7 @@ impl Graph {
             .count()
     }
 
-    /// The place of the chain of this name in a table.
+    /// Returns the index of a chain by name.
     #[must_use]
     pub fn chain(&self, table: usize, name: impl AsRef<[u8]>) -> Option<usize> {
         let key = (false, BString::from(name.as_ref()));
@@ -274,7 +274,7 @@ impl Graph {
             .map(|place| *place as usize)
     }
 
-    /// Leaves out all tables but those that are to be kept, with all that is in them.
+    /// Removes all tables, with their contents, for which the predicate is false.
     pub fn retain_tables(&mut self, mut keep: impl FnMut(&Table) -> bool) {
         let all = std::mem::take(self);
         let tables = all.tables.into_iter();
@@ -297,17 +297,17 @@ impl Graph {
         }
     }
 
-    /// Begins a table.
+    /// Adds a table.
     fn begin(&mut self, table: Table) -> usize {
         self.tables.push(table);
         self.names.push(HashMap::new());
         self.tables.len() - 1
     }
 
-    /// The node of this name, which is made if it is not there: as one that is missing until it is
+    /// Returns the node of this name, which is added if necessary. It counts as missing until it is
     /// [declared](Self::declare).
     fn named(&mut self, table: usize, is_map: bool, name: &BStr) -> usize {
-        // Names are kept once for the look-up, once in the node.
+        // Names are stored twice: for the lookup and in the node.
         let key = (is_map, name.to_owned());
         if let Some(place) = self.names[table].get(&key) {
             return *place as usize;
@@ -325,14 +325,14 @@ impl Graph {
         place
     }
 
-    /// Says what a node is.
+    /// Sets the kind of a node.
     fn declare(&mut self, table: usize, name: &BStr, kind: Kind) -> usize {
         let place = self.named(table, kind == Kind::Map, name);
         self.nodes[place].kind = kind;
         place
     }
 
-    /// Adds what leads from one node to another: so many rules or elements.
+    /// Adds `count` rules or elements to an edge.
     fn lead(&mut self, from: usize, to: usize, how: How, count: usize) {
         let number = |place: usize| u32::try_from(place).unwrap_or(u32::MAX);
         let next = number(self.edges.len());
@@ -352,7 +352,7 @@ impl Graph {
         self.edges[place as usize].count += count;
     }
 
-    /// What something leads to besides itself.
+    /// Returns which nodes are the target of another node.
     fn led_to(&self) -> Vec<bool> {
         let mut led_to = vec![false; self.nodes.len()];
         for edge in &self.edges {
@@ -361,7 +361,7 @@ impl Graph {
         led_to
     }
 
-    /// Notes what a rule says of itself: for its own chain, if that has no word yet, and for those that it leads to.
+    /// Records a rule's comment for its chain and its targets, if they have none yet.
     fn comment(&mut self, from: usize, targets: &[(usize, How)], comment: &BStr) {
         let own = std::iter::once(from);
         for place in own.chain(targets.iter().map(|(to, _)| *to)) {
@@ -374,7 +374,7 @@ impl Graph {
     }
 }
 
-/// A name as it stands in a line of text: with escapes in place of what would end or forge it.
+/// Escapes a name for a line of text.
 fn printable(name: &BStr) -> String {
     Escaped(name).to_string()
 }

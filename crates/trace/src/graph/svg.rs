@@ -1,4 +1,4 @@
-//! A graph as a picture.
+//! Graphs as SVG.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -7,44 +7,44 @@ use super::layout::{Drawn, Layout};
 use super::tree::shortened;
 use super::{How, Kind, View};
 
-/// Width of a character: of a font whose characters are all as wide, at [`SIZE`].
+/// Width of a character in a monospaced font at [`SIZE`].
 const CHARACTER: f64 = 7.25;
-/// Size of the font.
+/// Font size.
 const SIZE: f64 = 12.0;
-/// From one line to the next.
+/// Line height.
 const LINE: f64 = 16.0;
-/// Room around the text of a box.
+/// Padding of a box.
 const INSIDE: f64 = 10.0;
-/// Room around the boxes of a table.
+/// Padding around the boxes of a table.
 const AROUND: f64 = 20.0;
-/// Room for the name of a table.
+/// Height of a table's heading.
 const HEADING: f64 = 30.0;
-/// Room between two tables.
+/// Distance between two tables.
 const TABLES: f64 = 24.0;
-/// The longest line of a box, in characters; longer names take several.
+/// Maximum length of a line in a box, in characters; longer names are wrapped.
 const LONGEST: usize = 64;
-/// The most lines of a name: enough for any that the kernel takes.
+/// Maximum number of lines of a name: enough for any name that the kernel accepts.
 const LINES: usize = 5;
-/// How far the way of a chain that leads to itself goes beyond its box.
+/// Extent of a self-loop beyond its box.
 const LOOP: f64 = 32.0;
-/// Room between two rows of boxes that are not connected.
+/// Distance between two rows of unconnected boxes.
 const ROWS: f64 = 18.0;
-/// How wide a row of boxes is that are connected with nothing.
+/// Width of a row of unconnected boxes.
 const ALONE: f64 = 1000.0;
 
-/// As a picture: SVG, each table by itself, from where packets enter on the left to where they are led.
+/// Displays an SVG picture with a panel for each table, from base chains on the left to their targets.
 #[derive(Debug, Clone, Copy)]
 pub struct Svg<'v, 'g>(&'v View<'g>);
 
 impl<'g> View<'g> {
-    /// As a picture.
+    /// Formats the view as SVG.
     #[must_use]
     pub const fn svg(&self) -> Svg<'_, 'g> {
         Svg(self)
     }
 }
 
-/// A text in XML, which has no place for two characters that are none.
+/// Escapes a text for XML, which cannot represent two noncharacters.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for character in text.chars() {
@@ -60,11 +60,11 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Color of a way, and of one that leads back in a ring.
+/// Colors of edges and of back edges.
 const WAY: &str = "#7a8694";
 const RING: &str = "#c62828";
 
-/// What a box looks like.
+/// Style of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Look {
     Enter,
@@ -87,7 +87,7 @@ impl Look {
         }
     }
 
-    /// Colors of its inside and its border.
+    /// Fill and border color.
     const fn colors(self) -> (&'static str, &'static str) {
         match self {
             Self::Enter => ("#d6e6f7", "#3b6ea5"),
@@ -99,7 +99,7 @@ impl Look {
         }
     }
 
-    /// The attribute of its border's dashes.
+    /// Dash attribute of the border.
     const fn dashes(self) -> &'static str {
         match self {
             Self::Missing => r#" stroke-dasharray="5 3""#,
@@ -108,7 +108,7 @@ impl Look {
     }
 }
 
-/// The attribute of a way's dashes.
+/// Dash attribute of an edge.
 const fn dashes(how: How) -> &'static str {
     match how {
         How::Jump => "",
@@ -117,8 +117,8 @@ const fn dashes(how: How) -> &'static str {
     }
 }
 
-/// A text in as few lines of at most [`LONGEST`] characters as it takes, about as long as one another, which end behind what
-/// parts its words where that can be.
+/// Wraps a text into as few lines of at most [`LONGEST`] characters as possible, of similar length, preferably behind
+/// a separator.
 fn wrapped(text: &str) -> Vec<String> {
     let text: Vec<char> = shortened(text, LINES * LONGEST).chars().collect();
     let (mut lines, mut rest) = (Vec::new(), &text[..]);
@@ -134,11 +134,11 @@ fn wrapped(text: &str) -> Vec<String> {
     lines
 }
 
-/// What stands in a box.
+/// Text of a box.
 struct Text {
-    /// The name, in several lines if it is long.
+    /// Name, wrapped.
     name: Vec<String>,
-    /// What is said below it.
+    /// Lines below it.
     more: Vec<String>,
 }
 
@@ -155,18 +155,18 @@ impl Text {
     }
 }
 
-/// A table's drawing.
+/// Panel of a table.
 struct Panel {
     heading: String,
     parts: Vec<Drawing>,
-    /// The groups that are connected with nothing, and where they stand below the others.
+    /// Unconnected groups with their positions below the others.
     alone: Vec<(usize, f64, f64)>,
     width: f64,
     height: f64,
 }
 
 impl Panel {
-    /// Where the next row begins.
+    /// Vertical position of the next row.
     fn next_row(&self) -> f64 {
         match self.height > 0.0 {
             true => self.height + ROWS,
@@ -175,7 +175,7 @@ impl Panel {
     }
 }
 
-/// Groups that are connected with one another, and where they stand.
+/// Connected groups with their layout.
 struct Drawing {
     groups: Vec<usize>,
     links: Vec<usize>,
@@ -226,7 +226,7 @@ impl View<'_> {
         panel
     }
 
-    /// A table's groups in parts that are not connected with one another, and those that are connected with nothing.
+    /// Splits a table's groups into connected components and unconnected groups.
     fn parts(&self, of_table: &[usize]) -> (Vec<Vec<usize>>, Vec<usize>) {
         let mut near: HashMap<usize, Vec<usize>> = HashMap::new();
         for link in of_table.iter().flat_map(|group| self.links_of(*group)) {
@@ -255,7 +255,7 @@ impl View<'_> {
         (parts, alone)
     }
 
-    /// Where the groups of a part stand.
+    /// Lays out a component.
     fn layout(&self, groups: &[usize]) -> Drawing {
         let places = groups.iter().enumerate();
         let place_of: HashMap<usize, usize> =
@@ -295,7 +295,7 @@ impl View<'_> {
         let look = Look::of(self.kind(group), led_to);
         let ((fill, stroke), dashes) = (look.colors(), look.dashes());
         let corner = if look == Look::Map { 12 } else { 3 };
-        // Several are a pile.
+        // Several nodes are drawn as a stack.
         let behind: &[f64] = match self.groups[group].members.len() {
             0 | 1 => &[0.0],
             _ => &[6.0, 3.0, 0.0],
@@ -340,7 +340,7 @@ impl View<'_> {
         };
         write!(path, "M{x:.1} {y:.1}")?;
         if link.from == link.to {
-            // Around its own box's corner.
+            // Around the corner of its own box.
             write!(path, "c40 -10 40 -34 -12 -{:.1}", LINE * 1.5)?;
         } else {
             for (nx, ny) in points {
@@ -401,7 +401,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// What there is in the picture that needs words.
+    /// Returns the legend entries for the styles in the picture.
     fn legend(&self, panels: &[Panel], led_to: &[bool]) -> Vec<(Sample, &'static str)> {
         let has = |look| {
             let mut groups = 0..self.groups.len();
@@ -414,8 +414,8 @@ impl View<'_> {
             (Look::Enter, "packets enter"),
             (Look::Drop, "packets enter, policy drop"),
             (Look::Map, "map"),
-            (Look::Unreferenced, "nothing leads here"),
-            (Look::Missing, "not there"),
+            (Look::Unreferenced, "unreferenced"),
+            (Look::Missing, "missing"),
         ];
         let boxes = boxes.into_iter().filter(|(look, _)| has(*look));
         let ways = [
@@ -428,7 +428,7 @@ impl View<'_> {
         let ways = ways.map(|(how, words)| (Sample::Way(how), words));
         let ring = back
             .any(|back| *back)
-            .then_some((Sample::Ring, "back, in a ring"));
+            .then_some((Sample::Ring, "part of a loop"));
         boxes.chain(ways).chain(ring).collect()
     }
 }
@@ -475,7 +475,7 @@ impl fmt::Display for Svg<'_, '_> {
     }
 }
 
-/// What the legend shows beside its words.
+/// Sample in the legend.
 #[derive(Debug, Clone, Copy)]
 enum Sample {
     Box(Look),
@@ -484,7 +484,7 @@ enum Sample {
 }
 
 impl Sample {
-    /// Where the words begin.
+    /// Offset of the text.
     const fn room(self) -> f64 {
         match self {
             Self::Box(_) => 18.0,
@@ -492,7 +492,7 @@ impl Sample {
         }
     }
 
-    /// How wide it is with its words and what is free behind them.
+    /// Width with text and spacing.
     fn width(self, text: &str) -> f64 {
         self.room() + text.chars().count() as f64 * 6.7 + 16.0
     }

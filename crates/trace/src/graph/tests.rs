@@ -1,4 +1,4 @@
-//! Small rulesets whose graphs are known.
+//! Small rulesets with known graphs.
 
 use super::*;
 use chainwright::nft::expr::{Immediate, Lookup, Register};
@@ -13,7 +13,7 @@ fn of_script(text: &str) -> Graph {
     graph
 }
 
-/// The same by way of nf_tables in memory.
+/// Builds the same graph through the in-memory kernel.
 fn of_model(text: &str) -> Graph {
     let script = Script::parse("test", text).unwrap();
     let mut nft = chainwright_testing::FakeKernel::new().connect().unwrap();
@@ -28,7 +28,7 @@ fn name(graph: &Graph, place: usize) -> String {
     graph.node(place).name.to_string()
 }
 
-/// `from how to ×count`, sorted.
+/// Formats edges as `from how to ×count`, sorted.
 fn edges(graph: &Graph) -> Vec<String> {
     let edges = graph.edges().iter().map(|edge| {
         let (from, to) = (name(graph, edge.from), name(graph, edge.to));
@@ -55,7 +55,7 @@ table inet t {
     chain out { type filter hook output priority 3; udp dport vmap @named; }
 }";
 
-/// A script, read by itself and as what nf_tables made of it.
+/// Compares a script with the ruleset that the in-memory kernel makes of it.
 #[test]
 fn what_leads_where() {
     for graph in [of_script(WHOLE), of_model(WHOLE)] {
@@ -139,13 +139,10 @@ fn what_no_kernel_takes_is_found() {
     let wrong = graph.add_iptables_text(xt::Family::Ipv4, b"*filter\n-A INPUT --dport 1\n");
     assert!(wrong.unwrap_err().to_string().starts_with("line 2: "));
     let wrong = graph.add_iptables_text(xt::Family::Ipv4, b"-A INPUT -j ACCEPT\n");
-    assert_eq!(
-        wrong.unwrap_err().to_string(),
-        "line 1: it stands in no table"
-    );
+    assert_eq!(wrong.unwrap_err().to_string(), "line 1: missing table");
 }
 
-/// Services as kube-proxy has them: `services` of them, each with two endpoints, and one without.
+/// Services in kube-proxy's form, each with two endpoints, and one without.
 fn services(services: usize) -> Graph {
     let hash = |number: usize| {
         format!(
@@ -190,17 +187,17 @@ fn chains_of_a_kind_are_one() {
             "KUBE-MARK-MASQ",
             "KUBE-SVC-* ×200",
             "KUBE-SEP-* ×400",
-            // The one that leads nowhere is another kind.
+            // The service without endpoints has other targets.
             "KUBE-SVC-AAAAAAAACCBBCBBB",
         ]
     );
     let counts: Vec<_> = view.links().iter().map(|link| link.count).collect();
     assert_eq!(counts, [1, 200, 1, 400, 400]);
     assert!(view.tree(80).to_string().lines().count() < 20);
-    // Few are shown one by one.
+    // A few are shown individually.
     let few = services(3);
     assert_eq!(few.view(&ViewOptions::default()).groups().len(), 3 + 4 + 6);
-    // All of them, if they are asked for.
+    // All of them on request.
     let full = ViewOptions {
         full: true,
         ..ViewOptions::default()
@@ -247,7 +244,7 @@ table ip nat: 6 chains, 208 rules
     assert!(graph.view(&options).groups().is_empty());
 }
 
-/// Whatever leads where, lines are no longer than they may be, and all forms have each chain.
+/// Lines respect the maximum length, and all formats contain each chain.
 #[test]
 fn every_form_has_every_chain() {
     let mut graph = of_script(WHOLE);
@@ -280,12 +277,12 @@ fn every_form_has_every_chain() {
     );
     let svg = view.svg().to_string();
     assert!(svg.contains("x\\n\\&quot;\\\\&lt;&amp;&gt;#;"), "{svg}");
-    // A name that is too long for a line takes several.
+    // A name that is too long for a line is wrapped.
     let bold = svg.lines().filter(|line| line.contains("bold"));
     let inside = bold.filter_map(|line| line.split(['>', '<']).nth(2));
     let of_name: String = inside.filter(|line| line.starts_with("aa")).collect();
     assert_eq!(of_name, name);
-    // No line is one that a name made.
+    // Names cannot start a line.
     for text in [&dot, &mermaid] {
         assert!(!text.lines().any(|line| line.starts_with('<')), "{text}");
     }
@@ -301,7 +298,7 @@ fn every_form_has_every_chain() {
     }
 }
 
-/// A map that rules of many chains ask is one node: as many edges as there are rules and elements, and not their
+/// A map that rules of many chains use is one node. The number of edges is the sum of rules and elements, not their
 /// product.
 #[test]
 fn a_map_is_one_node() {
@@ -338,8 +335,7 @@ fn a_map_is_one_node() {
     assert_eq!(titles.len(), 3, "{titles:?}");
 }
 
-/// A row of chains as long as a text can have it, and a ring of as many: nothing calls itself, and nothing takes more than
-/// its share of time.
+/// Handles the longest possible sequence of chains, and a loop of the same length, without recursion in linear time.
 #[test]
 fn long_rows_and_rings() {
     const LONG: usize = 20_000;
@@ -372,7 +368,7 @@ fn long_rows_and_rings() {
     }
 }
 
-/// The order is that of the text, whatever is asked where.
+/// Nodes are in the order of the text.
 #[test]
 fn maps_stand_in_their_order() {
     let maps = (0..20).map(|number| {
@@ -398,7 +394,7 @@ fn maps_stand_in_their_order() {
     );
 }
 
-/// One line may say as many rules as it has pairs of addresses.
+/// One line stands for as many rules as there are pairs of addresses.
 #[test]
 fn pairs_of_addresses_are_counted() {
     let addresses = |first: u8| -> String {
@@ -421,7 +417,7 @@ fn pairs_of_addresses_are_counted() {
     assert_eq!(graph.node(graph.edges()[0].from).size, 65_536);
 }
 
-/// Chains that only themselves lead to are not put together with those that others lead to.
+/// Chains that are only referenced by themselves are grouped separately from chains with other references.
 #[test]
 fn what_nothing_leads_to_is_a_kind_of_its_own() {
     let mut text = "*filter\n:x -\n".to_owned();
@@ -433,13 +429,13 @@ fn what_nothing_leads_to_is_a_kind_of_its_own() {
         .unwrap();
     let tree = graph.view(&ViewOptions::default()).tree(80).to_string();
     assert!(
-        tree.contains("Nothing leads to these:\n  ip filter: x, c* ×10\n"),
+        tree.contains("Unreferenced:\n  ip filter: x, c* ×10\n"),
         "{tree}"
     );
 }
 
-/// What is said to be below is there, also where another chain leads to it, of which not all is shown; and however deep it
-/// is, lines are no longer than they may be.
+/// Chains announced as "below" are printed, even if another chain also leads to them and its list is cut. Lines
+/// respect the maximum length at any depth.
 #[test]
 fn what_is_said_to_be_below_is_there() {
     let row: Vec<_> = ('a'..='z')
@@ -482,7 +478,7 @@ fn what_is_said_to_be_below_is_there() {
     }
 }
 
-/// What is wrong is said of so many chains as are shown elsewhere.
+/// The number of reported problems is limited like the number of shown chains.
 #[test]
 fn not_all_that_is_wrong_is_said() {
     let jumps: Vec<_> = (0..100)
@@ -513,7 +509,7 @@ fn tables_are_left_out() {
     assert_eq!(edges(&graph), edges(&whole));
 }
 
-/// A label is no more than a line.
+/// Labels are one line.
 #[test]
 fn labels_are_one_line() {
     let graph = of_script("table ip t { chain a { jump b; } chain b { } }");
@@ -526,7 +522,7 @@ fn labels_are_one_line() {
     assert!(!view.mermaid().to_string().contains("two\nlines"));
 }
 
-/// A chain that leads to itself is drawn within its table, and what is there is explained.
+/// A self-loop is drawn within its table, and the legend explains it.
 #[test]
 fn a_ring_stands_in_its_table() {
     let of = |text: &str| {
@@ -546,15 +542,15 @@ fn a_ring_stands_in_its_table() {
         .collect();
     let right = |line: &str| number(line, "x") + number(line, "width");
     let (table, own) = (rects[0], rects[1]);
-    // The way turns 32 beyond the box.
+    // The loop extends 32 beyond the box.
     assert!(right(table) >= right(own) + 32.0, "{svg}");
     assert!(
-        svg.contains("back, in a ring") && !svg.contains(">goto<"),
+        svg.contains("part of a loop") && !svg.contains(">goto<"),
         "{svg}"
     );
     let svg = of("table ip t { chain a { goto b; } chain b { } }");
     assert!(
-        !svg.contains("in a ring") && svg.contains(">goto<"),
+        !svg.contains("part of a loop") && svg.contains(">goto<"),
         "{svg}"
     );
 }

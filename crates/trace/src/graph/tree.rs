@@ -1,4 +1,4 @@
-//! A graph as trees of lines.
+//! Graphs as indented trees.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
@@ -6,17 +6,17 @@ use std::fmt::{self, Write as _};
 use super::view::thousands;
 use super::{How, Kind, View};
 
-/// How far a tree goes into its depth, where lines are long enough. The kernel follows 16 jumps; what leads on from here
-/// is a tree of its own.
+/// Maximum depth of a tree, if lines are long enough. The kernel follows 16 jumps; deeper chains start a tree of their
+/// own.
 const DEEPEST: usize = 20;
-/// How much a line is moved in for each step into the depth.
+/// Indentation for each level.
 const STEP: usize = 3;
-/// How many chains are shown below one, unless all are asked for.
+/// Maximum number of children that are shown, unless the view is full.
 const WIDEST: usize = 40;
-/// The least room that there is for a name.
+/// Minimum space for a name.
 const NARROWEST: usize = 16;
 
-/// As trees of lines, each table by itself; what there is to be said of loops and the like stands behind them.
+/// Displays trees, table by table, followed by the findings.
 #[derive(Debug, Clone, Copy)]
 pub struct Tree<'v, 'g> {
     view: &'v View<'g>,
@@ -24,34 +24,34 @@ pub struct Tree<'v, 'g> {
 }
 
 impl<'g> View<'g> {
-    /// As trees of lines that are no longer than this many characters, where that can be.
+    /// Formats the view as trees, with lines of at most this many characters if possible.
     #[must_use]
     pub const fn tree(&self, width: usize) -> Tree<'_, 'g> {
         Tree { view: self, width }
     }
 }
 
-/// A line that is to be written.
+/// Line to print.
 struct Line {
     group: usize,
-    /// What stands before its own branch.
+    /// Indentation before its own branch.
     indent: String,
     branch: &'static str,
     how: Option<How>,
     depth: usize,
-    /// Chains that are not shown, in place of a group.
+    /// Number of chains that are not shown, instead of a group.
     more: usize,
 }
 
-/// What was written of a table, and what is still to be.
+/// State of printing a table.
 struct Grown {
-    /// What was written with all that it leads to.
+    /// Groups printed with all their targets.
     expanded: Vec<bool>,
-    /// What needs no tree of its own: it was written, or it is part of what is left out.
+    /// Groups that need no tree of their own, because they were printed or are part of a cut list.
     seen: Vec<bool>,
-    /// What a line said to be below.
+    /// Groups announced as "below".
     owed: Vec<bool>,
-    /// Where trees begin.
+    /// Roots of trees.
     roots: VecDeque<usize>,
 }
 
@@ -71,14 +71,14 @@ impl fmt::Display for Tree<'_, '_> {
                 writeln!(f)?;
             }
             self.heading(f, table, &groups)?;
-            // First where packets enter, then what nothing leads to, then what leads round in a ring.
+            // Base chains first, then unreferenced groups, then loops.
             let is_base = |group: &usize| matches!(view.kind(*group), Kind::Base(_));
             let roots = &mut grown.roots;
             roots.extend(groups.iter().filter(|g| is_base(g)));
             roots.extend(groups.iter().filter(|g| !is_base(g) && !led_to[**g]));
             roots.extend(groups.iter().filter(|g| !is_base(g) && led_to[**g]));
             while let Some(root) = grown.roots.pop_front() {
-                // Those that neither lead anywhere nor are led to are said below.
+                // Unconnected groups are listed below.
                 let alone = !is_base(&root) && view.out[root].is_empty() && !led_to[root];
                 let is_owed = grown.owed[root] && !grown.expanded[root];
                 if is_owed || (!grown.seen[root] && !alone) {
@@ -95,7 +95,7 @@ const fn plural(number: usize) -> &'static str {
 }
 
 impl Tree<'_, '_> {
-    /// `table ip nat: 11 chains, 333 rules`
+    /// Prints `table ip nat: 11 chains, 333 rules`.
     fn heading(&self, f: &mut fmt::Formatter<'_>, table: usize, groups: &[usize]) -> fmt::Result {
         let view = self.view;
         let (mut chains, mut rules) = (0, 0);
@@ -120,7 +120,7 @@ impl Tree<'_, '_> {
         writeln!(f, "{}{behind}", shortened(&view.heading(table), room))
     }
 
-    /// How far a tree goes into its depth: so far that there is room for a name and what stands around it.
+    /// Maximum depth that leaves space for a name and its surroundings.
     fn deepest(&self) -> usize {
         /// `  `, `goto `, ` (below)` and ` 12,345 rules`.
         const AROUND: usize = 28;
@@ -128,7 +128,7 @@ impl Tree<'_, '_> {
         (room / STEP).clamp(1, DEEPEST)
     }
 
-    /// Writes one tree.
+    /// Prints one tree.
     fn grow(&self, f: &mut fmt::Formatter<'_>, root: usize, grown: &mut Grown) -> fmt::Result {
         let (view, deepest) = (self.view, self.deepest());
         let mut waiting = vec![Line {
@@ -167,7 +167,7 @@ impl Tree<'_, '_> {
         Ok(())
     }
 
-    /// The lines below a line, the last one first.
+    /// Adds the lines below a line, last one first.
     fn branches(&self, line: Line, waiting: &mut Vec<Line>, seen: &mut [bool]) {
         let (view, group, depth) = (self.view, line.group, line.depth + 1);
         let indent = line.indent
@@ -183,7 +183,7 @@ impl Tree<'_, '_> {
         };
         let more = links - shown;
         if more > 0 {
-            // Neither they nor what they lead to is a tree of its own because of this.
+            // Neither these groups nor their targets become trees of their own because of the cut.
             let rest = view.out[group][shown..].iter();
             let mut left: Vec<usize> = rest.map(|link| view.links[*link].to).collect();
             while let Some(hidden) = left.pop() {
@@ -254,7 +254,7 @@ impl Tree<'_, '_> {
         )
     }
 
-    /// What there is to be said of loops and of what leads nowhere.
+    /// Prints the findings.
     fn findings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (view, graph) = (self.view, self.view.graph);
         let findings = graph.findings();
@@ -265,14 +265,14 @@ impl Tree<'_, '_> {
                 .iter()
                 .for_each(|node| group_of[*node] = Some(place));
         }
-        // Several nodes of one group are said once.
+        // Nodes of one group are listed once.
         let titles = |nodes: &mut dyn Iterator<Item = usize>| {
             let mut groups: Vec<usize> = nodes.filter_map(|node| group_of[node]).collect();
             groups.sort_unstable();
             groups.dedup();
             groups
         };
-        // Behind it there is room for one name at least.
+        // Leaves space for at least one name.
         let room = self.width.saturating_sub(2 * NARROWEST).max(NARROWEST);
         let table = |group: usize| {
             let table = graph.tables[view.groups[group].table].to_string();
@@ -291,7 +291,7 @@ impl Tree<'_, '_> {
         if !loops.is_empty() {
             head(
                 f,
-                "Loops, which the kernel refuses where packets come to them:",
+                "Loops, which the kernel rejects where packets can reach them:",
             )?;
             for way in self.some(&loops) {
                 let round = way.iter().chain(way.first());
@@ -304,7 +304,7 @@ impl Tree<'_, '_> {
         let dangling = findings.dangling.iter();
         let dangling: Vec<_> = dangling.filter(|(from, to)| shown(&[*from, *to])).collect();
         if !dangling.is_empty() {
-            head(f, "To chains that are not there, which the kernel refuses:")?;
+            head(f, "Jumps to missing chains, which the kernel rejects:")?;
             for (from, to) in self.some(&dangling) {
                 let of = group_of[*from].map(table).unwrap_or_default();
                 self.list(f, &format!("  {of}: "), &[name(*from), name(*to)], " → ")?;
@@ -312,9 +312,9 @@ impl Tree<'_, '_> {
             self.rest(f, &dangling)?;
         }
         for (heading, nodes) in [
-            ("Nothing leads to these:", &findings.unreferenced),
+            ("Unreferenced:", &findings.unreferenced),
             (
-                "These are led to, but not from where packets enter:",
+                "Referenced, but not reachable from a base chain:",
                 &findings.unreachable,
             ),
         ] {
@@ -331,7 +331,7 @@ impl Tree<'_, '_> {
         Ok(())
     }
 
-    /// So many of them as are shown.
+    /// Returns the part of a list that is shown.
     fn some<'a, T>(&self, all: &'a [T]) -> &'a [T] {
         match self.view.full {
             true => all,
@@ -339,7 +339,7 @@ impl Tree<'_, '_> {
         }
     }
 
-    /// Says how many of them are not shown.
+    /// Prints how many entries are not shown.
     fn rest<T>(&self, f: &mut fmt::Formatter<'_>, all: &[T]) -> fmt::Result {
         match all.len() - self.some(all).len() {
             0 => Ok(()),
@@ -347,7 +347,7 @@ impl Tree<'_, '_> {
         }
     }
 
-    /// Writes a list over as many lines as it takes.
+    /// Prints a list, wrapped.
     fn list(
         &self,
         f: &mut fmt::Formatter<'_>,
@@ -379,7 +379,7 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// A text of at most so many characters: of a longer one its beginning and its end.
+/// Shortens a text to its beginning and end.
 pub(super) fn shortened(text: &str, room: usize) -> String {
     let long = length(text);
     if long <= room {

@@ -1,4 +1,4 @@
-//! What of a graph is shown, and how much of it as one.
+//! Views of a graph: selected parts, and similar chains grouped.
 
 use std::collections::HashMap;
 
@@ -6,80 +6,80 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::{Graph, How, Kind, Node, kind, printable};
 
-/// How a graph is shown.
+/// Options of a view.
 #[derive(Default)]
 pub struct ViewOptions<'o> {
-    /// Each chain by itself, however many there are of a kind.
+    /// Show each chain individually.
     pub full: bool,
-    /// Only a part of it.
+    /// Show only a part.
     pub selected: Option<Selected>,
-    /// What a chain is called beside its name.
+    /// Additional labels of chains.
     pub label: Option<&'o Label>,
 }
 
-/// What says how a chain is called beside its name, if it is.
+/// Returns an additional label of a chain, if it has one.
 pub type Label = dyn Fn(&Node) -> Option<String>;
 
-/// A part of a graph.
+/// Part of a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selected {
     /// Tables with this name.
     Table(BString),
-    /// These nodes, the ways to them, and all that they lead to.
+    /// These nodes, the paths to them, and everything reachable from them.
     Nodes(Vec<usize>),
 }
 
-/// Up to so many chains of a kind are shown one by one.
+/// Maximum number of similar chains that are shown individually.
 const ONE_BY_ONE: usize = 8;
-/// So many groups of chains of a kind there may be that lead to different chains; more are one.
+/// Maximum number of groups of similar chains with different targets; more are merged.
 const DIFFERENT: usize = 6;
-/// So often groups are parted by where their chains lead.
+/// Maximum number of refinements of groups by their targets.
 const ROUNDS: usize = 8;
-/// Up to so many nodes below those that were selected are shown one by one.
+/// Maximum number of nodes below the selected ones that are shown individually.
 const ONE_BY_ONE_BELOW: usize = 64;
 
-/// A graph, or a part of it, in which chains of one kind that lead to the same kinds of chains are one.
+/// A graph or part of it, with similar chains grouped if they lead to similar chains.
 #[derive(Debug, Clone)]
 pub struct View<'g> {
     pub(super) graph: &'g Graph,
     pub(super) groups: Vec<Group>,
     pub(super) links: Vec<Link>,
-    /// For each group its links.
+    /// Links of each group.
     pub(super) out: Vec<Vec<usize>>,
-    /// Whether each is shown by itself, and nothing is cut.
+    /// Whether each node is shown individually and no list is cut.
     pub(super) full: bool,
 }
 
-/// A node, or several that are shown as one.
+/// A node, or several nodes shown as one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// The place of the table among [`Graph::tables`].
+    /// Index of the table in [`Graph::tables`].
     pub table: usize,
-    /// The name; of several what their names begin with, and a `*`.
+    /// Name; for several nodes, their common prefix and `*`.
     pub name: String,
-    /// What it is called beside that.
+    /// Additional label.
     pub label: Option<String>,
-    /// The nodes.
+    /// Indexes of the nodes.
     pub members: Vec<usize>,
-    /// Rules of them all, or elements.
+    /// Total number of rules or elements.
     pub size: usize,
 }
 
-/// What leads from one group to another.
+/// Link between two groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
-    /// From where.
+    /// Index of the source group.
     pub from: usize,
-    /// To where.
+    /// Index of the target group.
     pub to: usize,
-    /// How.
+    /// Kind.
     pub how: How,
-    /// By how many rules or elements.
+    /// Number of rules or elements.
     pub count: usize,
 }
 
 impl Group {
-    /// `KUBE-SVC-* ×306`, or the name of the one that it is.
+    /// Returns `KUBE-SVC-* ×306`, or the name of a single node.
     #[must_use]
     pub fn title(&self) -> String {
         match self.members.len() {
@@ -90,7 +90,7 @@ impl Group {
 }
 
 impl Graph {
-    /// What of it is shown.
+    /// Creates a view.
     #[must_use]
     pub fn view(&self, options: &ViewOptions<'_>) -> View<'_> {
         let part = Part::of(self, options.selected.as_ref());
@@ -153,8 +153,8 @@ impl Graph {
         }
     }
 
-    /// A number for each node, the same for those that are shown as one; and of those that may be, what their names
-    /// begin with.
+    /// Returns a class for each node, which is the same for nodes shown as one, and the name prefixes of nodes that
+    /// may be grouped.
     fn grouped(&self, part: &Part, full: bool) -> (Vec<usize>, HashMap<usize, &BStr>) {
         let mut kinds: HashMap<usize, &BStr> = HashMap::new();
         let mut class: Vec<usize> = (0..self.nodes.len()).collect();
@@ -183,7 +183,7 @@ impl Graph {
             }
         }
         self.part_by_where_they_lead(part, &mut class, &kinds);
-        // Where there are too many kinds of them, the rare ones are one.
+        // Too many classes of similar names: merge the rare ones.
         for members in families.values() {
             let mut sizes: HashMap<usize, usize> = HashMap::new();
             for place in members {
@@ -207,7 +207,7 @@ impl Graph {
         (class, kinds)
     }
 
-    /// Parts classes whose members lead to different classes, until none does, or often enough.
+    /// Splits classes whose members lead to different classes, until nothing changes or the limit is reached.
     fn part_by_where_they_lead(
         &self,
         part: &Part,
@@ -228,7 +228,7 @@ impl Graph {
                     .collect();
                 leads.sort_unstable();
                 leads.dedup();
-                // The first of them gives the class its number.
+                // The first member gives the class its number.
                 next[place] = *parted.entry((class[place], leads)).or_insert(place);
             }
             *class = next;
@@ -240,12 +240,12 @@ impl Graph {
     }
 }
 
-/// What of a graph is kept.
+/// Selected part of a graph.
 struct Part {
     kept: Vec<bool>,
-    /// What is shown by itself.
+    /// Nodes that are shown individually.
     pinned: Vec<bool>,
-    /// Where ways lead to what was selected; `None` if all was.
+    /// Nodes from which selected nodes are reachable; `None` without a selection.
     above: Option<Vec<bool>>,
     below: Vec<bool>,
 }
@@ -287,8 +287,7 @@ impl Part {
         }
     }
 
-    /// Whether what leads from one node to another is shown: of those above the selected ones only what leads on to
-    /// them.
+    /// Whether an edge is shown. Above the selected nodes, only edges towards them are.
     fn keeps(&self, from: usize, to: usize) -> bool {
         match &self.above {
             None => self.kept[from] && self.kept[to],
@@ -298,25 +297,25 @@ impl Part {
 }
 
 impl<'g> View<'g> {
-    /// The graph that it shows.
+    /// Returns the underlying graph.
     #[must_use]
     pub const fn graph(&self) -> &'g Graph {
         self.graph
     }
 
-    /// What is shown, in the order of the first node of each.
+    /// Returns the groups, in the order of their first nodes.
     #[must_use]
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
 
-    /// What leads where.
+    /// Returns the links.
     #[must_use]
     pub fn links(&self) -> &[Link] {
         &self.links
     }
 
-    /// The first node of a group.
+    /// Returns the first node of a group.
     pub(super) fn first(&self, group: usize) -> &'g Node {
         &self.graph.nodes[self.groups[group].members[0]]
     }
@@ -332,7 +331,7 @@ impl<'g> View<'g> {
         self.out[group].iter().map(|link| &self.links[*link])
     }
 
-    /// The tables that something is shown of, each with its groups.
+    /// Returns the tables with visible groups, and these groups.
     pub(super) fn by_table(&self) -> Vec<(usize, Vec<usize>)> {
         let mut groups = vec![Vec::new(); self.graph.tables.len()];
         for (place, group) in self.groups.iter().enumerate() {
@@ -348,7 +347,7 @@ impl<'g> View<'g> {
         format!("table {}", printable(table.as_str().into()))
     }
 
-    /// Whether something leads to a group besides itself.
+    /// Returns which groups are the target of another group.
     pub(super) fn led_to(&self) -> Vec<bool> {
         let mut led_to = vec![false; self.groups.len()];
         for link in &self.links {
@@ -357,11 +356,11 @@ impl<'g> View<'g> {
         led_to
     }
 
-    /// How many rules or elements a group has: `1 rule`.
+    /// Formats the number of rules or elements of a group: `1 rule`.
     pub(super) fn size(&self, group: usize) -> String {
         let size = self.groups[group].size;
         let word = match (self.kind(group), size) {
-            (Kind::Missing, _) => return "not there".to_owned(),
+            (Kind::Missing, _) => return "missing".to_owned(),
             (Kind::Map, 1) => "element",
             (Kind::Map, _) => "elements",
             (_, 1) => "rule",
@@ -371,7 +370,7 @@ impl<'g> View<'g> {
     }
 }
 
-/// `12,345`.
+/// Formats a number like `12,345`.
 pub(super) fn thousands(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();

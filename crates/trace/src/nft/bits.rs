@@ -1,4 +1,4 @@
-//! What changes bits of registers, and turns bytes round.
+//! Bitwise operations and byte order conversions.
 
 use super::{Machine, Went, needed};
 use crate::flow::Open;
@@ -8,7 +8,7 @@ use crate::value::Bit;
 use chainwright::nft::expr::{BitwiseOp, BitwiseRef, ByteorderOp, ByteorderRef};
 
 impl<'s> Machine<'_, 's> {
-    /// Either way the bytes are turned round where the two orders differ.
+    /// In both directions, bytes are swapped if the byte orders differ.
     pub(super) fn byteorder(&mut self, byteorder: &ByteorderRef<'s>) -> Result<Went<'s>, Open> {
         let length = needed(byteorder.len())? as usize;
         let size = needed(byteorder.size())? as usize;
@@ -16,7 +16,7 @@ impl<'s> Machine<'_, 's> {
         let known = [ByteorderOp::NTOH, ByteorderOp::HTON];
         if !known.contains(&needed(byteorder.op())?) || !matches!(size, 2 | 4 | 8) {
             return Err(Open::unknown(
-                "it turns bytes round in a way not known here",
+                "it converts the byte order in an unsupported way",
             ));
         }
         let bits = needed(self.registers.bits(source, length))?;
@@ -71,16 +71,14 @@ impl<'s> Machine<'_, 's> {
                     .collect()
             }
             _ => {
-                return Err(Open::unknown(
-                    "it changes bits in a way that is not known here",
-                ));
+                return Err(Open::unknown("it changes bits in an unsupported way"));
             }
         };
         needed(self.registers.store_bits(dreg, &changed))?;
         Ok(Went::On)
     }
 
-    /// What a bit and another one make; something new that is not known where neither is.
+    /// Combines two bits. If both are unknown, the result is a new unknown.
     fn taken_together(&mut self, op: BitwiseOp, one: Bit, other: Bit) -> Bit {
         let (open, set) = match (one, other) {
             (Bit::Known(one), Bit::Known(other)) => {
@@ -92,7 +90,7 @@ impl<'s> Machine<'_, 's> {
             }
             (open, Bit::Known(set)) | (Bit::Known(set), open) => (open, set),
             _ => {
-                let words = "two values that are not known, taken together";
+                let words = "a combination of two unknown values";
                 return self.made(words, 1).bit(0);
             }
         };
@@ -105,7 +103,7 @@ impl<'s> Machine<'_, 's> {
     }
 }
 
-/// Bits under a mask, others 0, and then some turned over.
+/// Applies a mask and an xor.
 fn masked(bits: &[Bit], mask: &[u8], xor: &[u8]) -> Vec<Bit> {
     let masks = bits_of(mask).zip(bits_of(xor));
     let one = |(bit, (mask, xor)): (&Bit, (Bit, Bit))| {
@@ -118,7 +116,7 @@ fn masked(bits: &[Bit], mask: &[u8], xor: &[u8]) -> Vec<Bit> {
     bits.iter().zip(masks).map(one).collect()
 }
 
-/// Bits moved up or down: word by word as this machine keeps numbers, the first word on top.
+/// Shifts bits left (`up`) or right. Words are in host byte order, the first one is the most significant.
 fn shifted(mut bits: Vec<Bit>, up: bool, by: usize) -> Vec<Bit> {
     let words = |bits: &[Bit]| -> Vec<Bit> {
         let words = bits.chunks(32);

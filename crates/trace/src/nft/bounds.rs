@@ -1,5 +1,4 @@
-//! What stays below a bound, or goes beyond it: rates, quotas, numbers of connections. Where each stands the kernel alone
-//! knows.
+//! Expressions with bounds: rates, quotas, connection counts. Only the kernel knows their current state.
 
 use super::{Machine, Went};
 use crate::flow::Open;
@@ -10,9 +9,9 @@ use chainwright::nft::expr::{
 
 /// A bound.
 pub(super) struct Bound {
-    /// What is said of it where the packet is beyond.
+    /// Description of the state beyond the bound.
     words: String,
-    /// Whether the rule goes on beyond it, and not below.
+    /// Whether the rule matches beyond the bound instead of below it.
     inverted: bool,
 }
 
@@ -32,7 +31,7 @@ impl Bound {
         };
         let rate = limit.rate.unwrap_or_default();
         Self {
-            words: format!("the rate of {rate} {what} a {unit} is exceeded"),
+            words: format!("the rate of {rate} {what} per {unit} is exceeded"),
             inverted: limit.flags.unwrap_or_default().contains(LimitFlags::INV),
         }
     }
@@ -49,12 +48,12 @@ impl Bound {
         let count = connlimit.count.unwrap_or_default();
         let flags = connlimit.flags.unwrap_or_default();
         Self {
-            words: format!("there are more than {count} connections"),
+            words: format!("more than {count} connections"),
             inverted: flags.contains(ConnlimitFlags::INV),
         }
     }
 
-    /// That of an expression, if that is one.
+    /// Returns the bound of an expression, if it has one.
     pub(super) fn of(expression: &Decoded<'_>) -> Option<Self> {
         match expression {
             Decoded::Limit(limit) => Some(Self::limit(limit)),
@@ -64,7 +63,7 @@ impl Bound {
         }
     }
 
-    /// The same, of something that is named.
+    /// Adds the name of its owner to the description.
     pub(super) fn with(mut self, whose: impl std::fmt::Display) -> Self {
         self.words = format!("{} {whose}", self.words);
         self
@@ -72,16 +71,16 @@ impl Bound {
 }
 
 impl<'s> Machine<'_, 's> {
-    /// An expression that has a bound of its own.
+    /// Evaluates an expression with a bound.
     pub(super) fn bound(&mut self, expression: &ExpressionRef<'s>) -> Result<Went<'s>, Open> {
         let decoded = expression.decode().ok();
         match decoded.as_ref().and_then(Bound::of) {
             Some(bound) => self.bounded(bound),
-            None => Err(Open::unknown("an expression is malformed")),
+            None => Err(Open::unknown("malformed expression")),
         }
     }
 
-    /// Goes on below a bound, or beyond it if that is turned round.
+    /// Continues below the bound, or beyond it if it is inverted.
     pub(super) fn bounded(&mut self, bound: Bound) -> Result<Went<'s>, Open> {
         let is_beyond = self.flow.once(bound.words, None)?;
         Ok(Went::on_if(is_beyond == bound.inverted))

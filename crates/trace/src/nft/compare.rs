@@ -1,4 +1,4 @@
-//! What compares registers with values.
+//! Comparisons of registers.
 
 use super::{Machine, Went, needed};
 use crate::flow::Open;
@@ -19,7 +19,7 @@ impl<'s> Machine<'_, 's> {
                 CmpOp::LTE => &*bytes <= wanted,
                 CmpOp::GT => &*bytes > wanted,
                 CmpOp::GTE => &*bytes >= wanted,
-                _ => return Err(Open::unknown("it compares in a way that is not known here")),
+                _ => return Err(Open::unknown("it compares in an unsupported way")),
             },
             None => {
                 let bits = needed(self.registers.bits(register, wanted.len()))?;
@@ -42,9 +42,9 @@ impl<'s> Machine<'_, 's> {
         self.flow.ask_each(bits.iter().copied().zip(wanted))
     }
 
-    /// The first and the last number for which a rule goes on behind a comparison by order, and behind all that follow it and
-    /// compare the same bytes so: `tcp dport 10-20` is two. They are one question, so that a branch splits into those inside
-    /// and those outside, and not also into those below and above.
+    /// Returns the range of numbers that pass an ordered comparison and all directly following ones of the same bytes:
+    /// `tcp dport 10-20` is two comparisons. They are evaluated as one query, so that a branch splits into inside and
+    /// outside, not also into below and above.
     fn bounds(&self, first: &CmpRef<'s>) -> Result<(u128, u128), Open> {
         let (bytes, (mut low, mut high)) = accepted(first)?;
         for expression in self.rest.clone() {
@@ -55,7 +55,7 @@ impl<'s> Machine<'_, 's> {
                 Ok((same, (from, to))) if same == bytes => {
                     (low, high) = (low.max(from), high.min(to));
                 }
-                _ => break, // another question
+                _ => break, // another query
             }
         }
         Ok((low, high))
@@ -77,17 +77,17 @@ impl<'s> Machine<'_, 's> {
         let is = match op {
             RangeOp::EQ => within,
             RangeOp::NEQ => !within,
-            _ => return Err(Open::unknown("it compares in a way that is not known here")),
+            _ => return Err(Open::unknown("it compares in an unsupported way")),
         };
         Ok(Went::on_if(is))
     }
 }
 
-/// Bytes of a packet: where they begin and how many there are.
+/// Register and length of the compared bytes.
 type Bytes = (Register, usize);
 
-/// Which bytes a comparison by order is of, and the first and the last number that it accepts; it accepts none if the first
-/// is above the last.
+/// Returns the bytes of an ordered comparison and the range that it accepts, which is empty if the first number
+/// exceeds the last.
 fn accepted(cmp: &CmpRef<'_>) -> Result<(Bytes, (u128, u128)), Open> {
     const NONE: (u128, u128) = (1, 0);
     let (register, data) = (needed(cmp.sreg())?, needed(cmp.data())?);
@@ -98,16 +98,16 @@ fn accepted(cmp: &CmpRef<'_>) -> Result<(Bytes, (u128, u128)), Open> {
         CmpOp::LTE => (0, end),
         CmpOp::GT => end.checked_add(1).map_or(NONE, |first| (first, u128::MAX)),
         CmpOp::GTE => (end, u128::MAX),
-        _ => return Err(Open::unknown("it compares in a way that is not known here")),
+        _ => return Err(Open::unknown("it compares in an unsupported way")),
     };
     Ok(((register, length), range))
 }
 
-/// Bytes as a number, the first on top.
+/// Big-endian number.
 fn number(bytes: &[u8]) -> Result<u128, Open> {
     if bytes.len() > 16 {
         return Err(Open::unknown(
-            "it compares more than sixteen bytes by their order",
+            "it compares the order of more than sixteen bytes",
         ));
     }
     Ok(bytes

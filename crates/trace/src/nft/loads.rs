@@ -1,4 +1,4 @@
-//! What loads registers with what is known of the packet, and writes it back.
+//! Loads of packet data into registers, and writes back.
 
 use super::{Machine, Went, needed};
 use crate::domain::ones;
@@ -31,11 +31,11 @@ impl<'s> Machine<'_, 's> {
             }
             let shown = match self.flow.known(&value) {
                 Some(number) => format!("{number:#x}"),
-                None => "what is not known".to_owned(),
+                None => "an unknown value".to_owned(),
             };
             let base = base.name().unwrap_or("unknown");
             self.flow.does(Action::Other(format!(
-                "{length} bytes of the {base} header, from {offset} on, set to {shown}"
+                "{length} bytes at offset {offset} of the {base} header set to {shown}"
             )));
             return Ok(Went::On);
         }
@@ -126,18 +126,16 @@ impl<'s> Machine<'_, 's> {
             CtKey::ZONE => (Field::Ct(key, None), 2),
             CtKey::SECMARK | CtKey::EVENTMASK => (Field::Ct(key, None), 4),
             _ => {
-                return Err(Open::unknown(
-                    "it sets a key of `ct` that is not known here",
-                ));
+                return Err(Open::unknown("it sets an unsupported `ct` key"));
             }
         };
-        // A zone is given before connection tracking sees the packet.
+        // The zone is set before connection tracking sees the packet.
         if key != CtKey::ZONE && !self.flow.has_connection()? {
             return Ok(Went::On);
         }
         let mut value = needed(self.registers.value(register, length, Order::Host))?;
         if key == CtKey::LABELS {
-            // Bits are added to those that are there.
+            // Labels are added to existing ones.
             let before = self.flow.connection_labels()?;
             if let (Some(before), Some(more)) = (before, self.flow.known(&value)) {
                 value = before.masked(!more, more);
@@ -190,7 +188,7 @@ impl<'s> Machine<'_, 's> {
         Ok(Went::On)
     }
 
-    /// Something that is not known, as wide as said.
+    /// Creates an unknown with this many bits.
     pub(super) fn made(&mut self, words: &str, bits: u32) -> Value {
         self.flow.fresh(words, bits, vec![(0, ones(bits))], false)
     }
@@ -236,26 +234,24 @@ impl<'s> Machine<'_, 's> {
         if !self.flow.is(Field::Protocol, Test::Is(TCP))? || !self.flow.has_tcp_flags(SYN)? {
             return Ok(Went::Break);
         }
-        let value = self.made("the operating system that its SYN looks like", 128);
+        let value = self.made("the operating system guessed from its SYN", 128);
         self.store(needed(osf.dreg())?, &value, Order::Network)
     }
 
     pub(super) fn tunnel(&mut self, tunnel: &TunnelRef<'s>) -> Result<Went<'s>, Open> {
         let key = needed(tunnel.key())?;
-        let is_there = self
-            .flow
-            .always("the packet has the metadata of a tunnel")?;
+        let is_there = self.flow.always("the packet has tunnel metadata")?;
         let value = match (key, is_there) {
             (TunnelKey::PATH, _) => Value::known(is_there.into(), 8),
             (_, false) => return Ok(Went::Break),
-            (_, true) => self.made("the number of the tunnel", 32),
+            (_, true) => self.made("the tunnel id", 32),
         };
         self.store(needed(tunnel.dreg())?, &value, Order::Host)
     }
 
     pub(super) fn xfrm(&mut self, xfrm: &XfrmRef<'s>) -> Result<Went<'s>, Open> {
         let key = needed(xfrm.key())?;
-        if !self.flow.always("the packet goes through IPsec")? {
+        if !self.flow.always("the packet is processed by IPsec")? {
             return Ok(Went::Break);
         }
         let (bits, order) = match key {
@@ -263,14 +259,14 @@ impl<'s> Machine<'_, 's> {
             XfrmKey::DADDR_IP6 | XfrmKey::SADDR_IP6 => (128, Order::Network),
             _ => (32, Order::Host),
         };
-        let value = self.made("what its IPsec state says", bits);
+        let value = self.made("a value of its IPsec state", bits);
         self.store(needed(xfrm.dreg())?, &value, order)
     }
 
     pub(super) fn inner(&mut self, inner: &InnerRef<'s>) -> Result<Went<'s>, Open> {
         if !self
             .flow
-            .always("a packet that rules know is inside its tunnel")?
+            .always("its tunnel has a packet that rules can read")?
         {
             return Ok(Went::Break);
         }
@@ -286,9 +282,9 @@ impl<'s> Machine<'_, 's> {
         };
         let register = needed(register)?;
         if bits == 0 || bits > 128 {
-            return Err(Open::unknown("it reads what is inside a tunnel"));
+            return Err(Open::unknown("it reads inside a tunnel"));
         }
-        let value = self.made("what is inside its tunnel", bits);
+        let value = self.made("the contents of its tunnel", bits);
         self.store(register, &value, Order::Network)
     }
 }

@@ -1,4 +1,4 @@
-//! Sets and objects: look-ups, changes of sets, and objects that are named.
+//! Set lookups, set updates and named objects.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use chainwright::nft::expr::{
 };
 
 impl<'s> Machine<'_, 's> {
-    /// The set of this name.
+    /// Returns the set of this name.
     fn set(&self, name: &BStr) -> Result<Arc<Set<'s>>, Open> {
         let set = self.table.set(name);
-        set.ok_or_else(|| Open::unknown(format!("there is no set {name}")))
+        set.ok_or_else(|| Open::unknown(format!("no such set: {name}")))
     }
 
     pub(super) fn lookup(&mut self, lookup: &LookupRef<'s>) -> Result<Went<'s>, Open> {
@@ -50,7 +50,7 @@ impl<'s> Machine<'_, 's> {
         match found {
             Found::Element(element) => self.store_data(dreg, &needed(element.data())?),
             Found::Added(bits) if bits.is_empty() => Err(Open::unknown(format!(
-                "what {} has for the key is not known",
+                "the value of {} for the key is unknown",
                 set.name
             ))),
             Found::Added(bits) => {
@@ -60,7 +60,7 @@ impl<'s> Machine<'_, 's> {
         }
     }
 
-    /// Whether the rule goes on behind the expressions that go with an element.
+    /// Whether the expressions of an element let the rule continue.
     fn of_element<'e>(
         &mut self,
         one: Option<NestedExpression<'_>>,
@@ -84,7 +84,7 @@ impl<'s> Machine<'_, 's> {
         expression: Result<ExpressionRef<'_>, Malformed>,
     ) -> Result<bool, Open> {
         let Ok(decoded) = expression.and_then(|expression| expression.decode()) else {
-            return Err(Open::unknown("an expression of an element is malformed"));
+            return Err(Open::unknown("malformed expression in an element"));
         };
         match (Bound::of(&decoded), &decoded) {
             (Some(bound), _) => {
@@ -93,7 +93,7 @@ impl<'s> Machine<'_, 's> {
             }
             (None, Decoded::Counter(_) | Decoded::Last(_)) => Ok(true),
             (None, other) => Err(Open::unknown(format!(
-                "the expression `{}` of an element is not known here",
+                "unsupported expression `{}` in an element",
                 other.name()
             ))),
         }
@@ -105,7 +105,7 @@ impl<'s> Machine<'_, 's> {
         let delete = match needed(dynset.op())? {
             DynsetOp::ADD | DynsetOp::UPDATE => false,
             DynsetOp::DELETE => true,
-            _ => return Err(Open::unknown("it changes a set in a way not known here")),
+            _ => return Err(Open::unknown("it changes a set in an unsupported way")),
         };
         let flags = dynset.flags().unwrap_or_default();
         let key = needed(self.registers.bits(key_register, set.key_length))?;
@@ -134,11 +134,11 @@ impl<'s> Machine<'_, 's> {
             data: data.into(),
             delete,
         });
-        // Inverted, it goes on only where the set took nothing.
+        // Inverted, it only matches if the update failed.
         Ok(Went::on_if(goes_on && !flags.contains(DynsetFlags::INV)))
     }
 
-    /// The object that a rule names, or that a map has for a key.
+    /// Evaluates a named object, or one from a map.
     pub(super) fn objref(&mut self, objref: &ObjrefRef<'s>) -> Result<Went<'s>, Open> {
         let (kind, name) = match objref.set_sreg() {
             None => (needed(objref.imm_type())?, needed(objref.imm_name())?),
@@ -153,7 +153,7 @@ impl<'s> Machine<'_, 's> {
                     Some(Found::Element(element)) => element,
                     Some(Found::Added(_)) => {
                         return Err(Open::unknown(format!(
-                            "which object {name} has for the key is not known"
+                            "the object of {name} for the key is unknown"
                         )));
                     }
                 };
@@ -185,11 +185,11 @@ impl<'s> Machine<'_, 's> {
             ) => {
                 let kind = kind.name().unwrap_or("object");
                 self.flow
-                    .does(Action::Other(format!("{kind} {name} is given to it")));
+                    .does(Action::Other(format!("{kind} {name} is assigned to it")));
                 Ok(Went::On)
             }
             _ => Err(Open::unknown(format!(
-                "the object {name} is not there, or of a type that is not known here"
+                "the object {name} does not exist, or has an unsupported type"
             ))),
         }
     }

@@ -1,14 +1,14 @@
-//! nf_tables' expressions, evaluated on what is known of a packet.
+//! Evaluates nf_tables expressions.
 //!
-//! | expressions | where |
+//! | expressions | module |
 //! |---|---|
-//! | that load what is known of the packet, and write it back | `loads.rs` |
-//! | that change bits of registers, or compare them | `bits.rs`, `compare.rs` |
-//! | that draw, count or compute a number | `numbers.rs` |
-//! | that stay below a bound, or go beyond it | `bounds.rs` |
-//! | that ask sets and objects, and change sets | `lookup.rs` |
-//! | that do something with the packet | `statements.rs` |
-//! | of x_tables | `../xt/` |
+//! | loads and writes of packet data | `loads.rs` |
+//! | bitwise operations, comparisons | `bits.rs`, `compare.rs` |
+//! | number generators and hashes | `numbers.rs` |
+//! | rates, quotas and other bounds | `bounds.rs` |
+//! | sets and objects | `lookup.rs` |
+//! | statements | `statements.rs` |
+//! | x_tables extensions | `../xt/` |
 
 mod bits;
 mod bounds;
@@ -33,21 +33,21 @@ use chainwright::nft::expr::{
     Data, ExpressionIter, ExpressionRef, ExpressionView, Register, Verdict,
 };
 
-/// How a rule goes on behind an expression.
+/// How a rule continues after an expression.
 #[derive(Debug)]
 pub(super) enum Went<'s> {
     /// With the next expression.
     On,
-    /// Not: the packet is not one that the rule is for.
+    /// No match: the rule ends.
     Break,
-    /// It is over, with this verdict.
+    /// Ends with this verdict.
     Verdict(Verdict<'s>),
-    /// It is over, with this.
+    /// Ends with this effect.
     Effect(Effect),
 }
 
 impl Went<'_> {
-    /// On if it is so, and no further if it is not.
+    /// Continues if `is` is true; otherwise the rule ends without a match.
     const fn on_if(is: bool) -> Self {
         match is {
             true => Self::On,
@@ -56,29 +56,29 @@ impl Went<'_> {
     }
 }
 
-/// What expressions work on.
+/// State that expressions read and write.
 pub(super) struct Machine<'b, 's> {
     pub(super) flow: &'b mut Flow,
     pub(super) registers: &'b mut Registers,
     pub(super) changes: &'b mut Vec<SetChange>,
     pub(super) table: &'b TableOfRules<'s>,
-    /// The expressions behind the one that is carried out.
+    /// Expressions behind the current one.
     pub(super) rest: ExpressionIter<'s>,
 }
 
-/// An attribute that there must be.
+/// Returns a required attribute.
 fn needed<T>(attribute: Option<T>) -> Result<T, Open> {
-    attribute.ok_or_else(|| Open::unknown("an attribute is missing, or of another form"))
+    attribute.ok_or_else(|| Open::unknown("missing or malformed attribute"))
 }
 
 impl<'s> Machine<'_, 's> {
-    /// Carries out an expression.
+    /// Evaluates an expression.
     ///
     /// # Errors
-    /// The branch splits, or what the expression does cannot be said.
+    /// The branch splits, or the expression cannot be evaluated.
     pub(super) fn carry_out(&mut self, expression: &ExpressionRef<'s>) -> Result<Went<'s>, Open> {
         let Ok(view) = expression.view() else {
-            return Err(Open::unknown("an expression is malformed"));
+            return Err(Open::unknown("malformed expression"));
         };
         match view {
             ExpressionView::Payload(payload) => self.payload(&payload),
@@ -129,7 +129,7 @@ impl<'s> Machine<'_, 's> {
             ExpressionView::Tproxy(tproxy) => self.tproxy(&tproxy),
             ExpressionView::Dup(dup) => self.dup(&dup),
             ExpressionView::Fwd(_) => Ok(Went::Effect(Effect::Stolen(
-                "sent out by another device at once".to_owned(),
+                "sent out through another device immediately".to_owned(),
             ))),
             ExpressionView::FlowOffload(offload) => {
                 let name = offload.table_name().unwrap_or_default();
@@ -155,10 +155,10 @@ impl<'s> Machine<'_, 's> {
                 })
             }
             ExpressionView::Opaque(opaque) => Err(Open::unknown(format!(
-                "the expression `{}` is not known here",
+                "unsupported expression `{}`",
                 opaque.name
             ))),
-            _ => Err(Open::unknown("an expression is not known here")),
+            _ => Err(Open::unknown("unsupported expression")),
         }
     }
 
@@ -178,7 +178,7 @@ impl<'s> Machine<'_, 's> {
                 Verdict::Break => Went::Break,
                 verdict => Went::Verdict(verdict.clone()),
             }),
-            Data::Opaque(_) => Err(Open::unknown("a value is of a form that is not known here")),
+            Data::Opaque(_) => Err(Open::unknown("a value has an unsupported form")),
         }
     }
 }

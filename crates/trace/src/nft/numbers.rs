@@ -1,4 +1,4 @@
-//! Numbers that are drawn, counted or computed.
+//! Number generators and hashes.
 
 use super::{Machine, Went, needed};
 use crate::domain::ones;
@@ -14,14 +14,14 @@ impl<'s> Machine<'_, 's> {
         let from = numgen.offset().unwrap_or_default();
         let (words, uniform) = match needed(numgen.numgen_type())? {
             NumgenType::RANDOM => ("a random number", true),
-            NumgenType::INCREMENTAL => ("a number that counts packets", false),
-            _ => return Err(Open::unknown("numbers are made in a way not known here")),
+            NumgenType::INCREMENTAL => ("an incremental number", false),
+            _ => return Err(Open::unknown("it generates numbers in an unsupported way")),
         };
         let value = self.drawn(words, modulus, from, uniform);
         self.store(register, &value, Order::Host)
     }
 
-    /// A number from `from` on, of as many as `modulus` says.
+    /// Creates an unknown in `from..from + modulus`.
     fn drawn(&mut self, words: &str, modulus: u32, from: u32, uniform: bool) -> Value {
         let (from, count) = (u128::from(from), u128::from(modulus.max(1)));
         let last = from + count - 1;
@@ -47,13 +47,13 @@ impl<'s> Machine<'_, 's> {
                 return self.store(register, &value, Order::Host);
             }
         }
-        let value = self.drawn("a hash whose seed or key is not known", modulus, from, true);
+        let value = self.drawn("a hash with an unknown seed or key", modulus, from, true);
         self.store(register, &value, Order::Host)
     }
 }
 
-/// The hash function of Bob Jenkins (lookup3), as the kernel has it for bytes: whole blocks are words in host byte order, and
-/// only what is left is the same everywhere.
+/// Bob Jenkins' hash function lookup3, as the kernel applies it to bytes. Whole blocks are words in host byte order;
+/// only the result for the remaining bytes is the same on all machines.
 fn jhash(key: &[u8], seed: u32) -> u32 {
     const START: u32 = 0xdead_beef;
     let word = |bytes: &[u8]| {
@@ -108,16 +108,15 @@ fn jhash(key: &[u8], seed: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Of `jhash` in Linux's `linux/jhash.h`, as its users' own tests and lookup3's published values have it: the
-    /// empty key gives the start value, with its seed.
+    /// Checks `jhash` of `linux/jhash.h` against published values of lookup3: the hash of the empty key is the start
+    /// value plus the seed.
     #[test]
     fn hashes() {
         assert_eq!(jhash(b"", 0), 0xdead_beef);
         assert_eq!(jhash(b"", 0xdead_beef), 0xbd5b_7dde);
-        // lookup3.c, its driver5: hashlittle of this text with seeds 0 and 1.
     }
 
-    /// On machines of the other order its blocks give other values.
+    /// Values of lookup3.c (`driver5`) for seeds 0 and 1. They depend on the byte order.
     #[test]
     #[cfg(target_endian = "little")]
     fn hashes_of_blocks() {

@@ -1,4 +1,4 @@
-//! What does something with the packet.
+//! Statements.
 
 use super::{Machine, Went, needed};
 use crate::field::Field;
@@ -17,7 +17,7 @@ use chainwright::nft::expr::{
 use chainwright::xt::Family;
 
 impl<'s> Machine<'_, 's> {
-    /// The ends of a range in registers.
+    /// Returns the ends of a range in registers.
     fn ends(
         &self,
         first: Option<Register>,
@@ -44,7 +44,7 @@ impl<'s> Machine<'_, 's> {
     }
 
     pub(super) fn nat(&mut self, nat: &NatRef<'s>) -> Result<Went<'s>, Open> {
-        // Without one it is of both: ports alone.
+        // Without a family, the statement is for both: it only has ports.
         if only(nat.family()).is_some_and(|family| family != self.flow.family) {
             return Ok(Went::On);
         }
@@ -53,9 +53,7 @@ impl<'s> Machine<'_, 's> {
             NatType::DNAT => true,
             NatType::SNAT => false,
             _ => {
-                return Err(Open::unknown(
-                    "it translates in a way that is not known here",
-                ));
+                return Err(Open::unknown("it translates in an unsupported way"));
             }
         };
         let length = self.flow.address_bits() as usize / 8;
@@ -88,11 +86,11 @@ impl<'s> Machine<'_, 's> {
             RejectType::ICMPX_UNREACH => {
                 match Answer::of_both(RejectIcmpxCode(code), self.flow.family) {
                     Some(answer) => answer,
-                    None => return Err(Open::unknown("it answers in a way not known here")),
+                    None => return Err(Open::unknown("it rejects in an unsupported way")),
                 }
             }
             RejectType::ICMP_UNREACH => Answer::Icmp(code),
-            _ => return Err(Open::unknown("it answers in a way not known here")),
+            _ => return Err(Open::unknown("it rejects in an unsupported way")),
         };
         Ok(Went::Effect(Effect::Reject(answer.words(self.flow.family))))
     }
@@ -106,7 +104,7 @@ impl<'s> Machine<'_, 's> {
             Some(register) => {
                 let number = needed(self.registers.value(register, 4, Order::Host))?;
                 let Some((first, last)) = self.flow.ends_of(&number.part(0, 16)) else {
-                    return Err(Open::unknown("the number of its queue is not known"));
+                    return Err(Open::unknown("its queue number is unknown"));
                 };
                 (first as u16, (last - first + 1).min(0xffff) as u16)
             }
@@ -129,7 +127,7 @@ impl<'s> Machine<'_, 's> {
             None => "a device".to_owned(),
         };
         self.flow
-            .does(Action::Other(format!("a copy goes to {to}")));
+            .does(Action::Other(format!("a copy is sent to {to}")));
         Ok(Went::On)
     }
 
@@ -164,11 +162,10 @@ impl<'s> Machine<'_, 's> {
             return Ok(Went::Break);
         }
         self.flow.does(Action::Other(format!(
-            "given to the transparent socket on port {port}"
+            "assigned to the transparent socket on port {port}"
         )));
-        self.flow.note(
-            "a packet for a transparent socket is delivered only where the routes have it so",
-        );
+        self.flow
+            .note("a packet for a transparent socket is only delivered if the routes say so");
         Ok(Went::On)
     }
 }
@@ -179,7 +176,7 @@ fn is_random(flags: Option<NatRangeFlags>) -> bool {
         .intersects(NatRangeFlags::PROTO_RANDOM | NatRangeFlags::PROTO_RANDOM_FULLY)
 }
 
-/// The one family that a statement is for, if it says one (`NFPROTO_*`).
+/// IP version that a statement is limited to, if any (`NFPROTO_*`).
 fn only(family: Option<u32>) -> Option<Family> {
     match NftFamily(u8::try_from(family?).ok()?) {
         NftFamily::IP => Some(Family::Ipv4),

@@ -5,8 +5,8 @@ use crate::packet::{Direction, Hook};
 use chainwright::nft::expr::{Decoded, Expressions};
 use chainwright::xt::Family;
 
-/// Any expression of each kind, on packets of which everything or nothing is known: it is carried out, or it splits the
-/// branch into parts that there can be, in which it is carried out in the end, or it says why it cannot be.
+/// Evaluates random expressions of each kind on fully known and unknown packets. Each one is evaluated, possibly after
+/// valid splits, or reports why it cannot be.
 #[test]
 fn no_expression_is_passed_over() {
     use proptest::strategy::{Strategy, ValueTree};
@@ -91,7 +91,7 @@ fn no_expression_is_passed_over() {
     assert!(unknown > 0);
 }
 
-/// Whether a rule of these expressions goes on, for each branch in the end.
+/// Returns for each final branch whether a rule with these expressions matches.
 fn ends_of<'s>(
     flow: Flow,
     registers: Registers,
@@ -130,8 +130,8 @@ fn ends_of<'s>(
     ends
 }
 
-/// `tcp dport 10-20` is two comparisons: a branch splits into the ports inside and those outside, not into those below and
-/// above, each of which would walk all later rules.
+/// `tcp dport 10-20` is two comparisons. A branch splits into ports inside and outside, not into below and above,
+/// which would each continue through all later rules.
 #[test]
 fn comparisons_by_order_of_the_same_bytes_are_one_question() {
     use crate::flow::Place;

@@ -1,4 +1,4 @@
-//! Matches of what connection tracking knows.
+//! Matches of connection tracking data.
 
 use super::super::field::{Field, TupleField};
 use super::super::flow::{Flow, Open};
@@ -19,7 +19,7 @@ use chainwright::xt::matches::conntrack::{
 use chainwright::xt::matches::helper::Helper;
 use chainwright::xt::matches::ipvs::Ipvs;
 
-/// The states that a packet's connection can be in; the match has two more.
+/// Connection states; the match has two more.
 const STATES: [(ConntrackState, State); 5] = [
     (ConntrackState::INVALID, State::Invalid),
     (ConntrackState::ESTABLISHED, State::Established),
@@ -27,7 +27,7 @@ const STATES: [(ConntrackState, State); 5] = [
     (ConntrackState::NEW, State::New),
     (ConntrackState::UNTRACKED, State::Untracked),
 ];
-/// Bits of the status: a translation is done at the source, at the destination.
+/// Status bits: the source or destination was translated.
 const SOURCE_TRANSLATED: u128 = 1 << 4;
 const DESTINATION_TRANSLATED: u128 = 1 << 5;
 
@@ -69,7 +69,7 @@ pub(super) fn conntrack(flow: &mut Flow, conntrack: &Conntrack) -> Result<bool, 
         return Ok(false);
     }
     if !flow.has_connection()? {
-        // Nothing else is looked at then.
+        // The match tests nothing else then.
         return Ok(conntrack.state.is_some());
     }
     if let Some(direction) = conntrack.direction {
@@ -113,7 +113,7 @@ pub(super) fn conntrack(flow: &mut Flow, conntrack: &Conntrack) -> Result<bool, 
     }
     let status = holds(conntrack.status.as_ref(), |status| {
         let mask = u128::from(status.bits());
-        // Without any bit it is a connection that has none of them, and of that there is one: the kernel asks for any.
+        // With an empty mask, the kernel's test whether any of the bits is set is always false.
         match mask {
             0 => Ok(false),
             mask => Ok(!status_is(flow, Test::Masked { mask, value: 0 })?),
@@ -123,7 +123,7 @@ pub(super) fn conntrack(flow: &mut Flow, conntrack: &Conntrack) -> Result<bool, 
         return Ok(false);
     }
     holds(conntrack.expiry.as_ref(), |expiry| {
-        // In milliseconds there.
+        // The field is in milliseconds.
         let (first, last) = (
             u64::from(expiry.min) * 1_000,
             u64::from(expiry.max) * 1_000 + 999,
@@ -197,23 +197,23 @@ pub(super) fn connbytes(flow: &mut Flow, connbytes: &Connbytes) -> Result<bool, 
     };
     let (from, to) = (connbytes.from, connbytes.to);
     let within = Test::Within(from.min(to).into(), from.max(to).into());
-    // A range that ends before it begins is negated.
+    // A range whose end precedes its start is inverted.
     Ok(flow.ask(&held, within)? != (from > to))
 }
 
-/// A name as the kernel keeps it; empty for any.
+/// Tests the helper's name; an empty one stands for any helper.
 pub(super) fn helper(flow: &mut Flow, helper: &Helper) -> Result<bool, Open> {
     if !flow.has_connection()? {
         return Ok(helper.invert);
     }
     let words = match helper.name.is_empty() {
-        true => "a helper announced its connection".to_owned(),
-        false => format!("the helper {} announced its connection", helper.name),
+        true => "a helper expected its connection".to_owned(),
+        false => format!("the helper {} expected its connection", helper.name),
     };
     Ok(flow.always(words)? != helper.invert)
 }
 
-/// A hash of the connection's source says which of the nodes a packet is for.
+/// Tests whether the hash of the connection's source selects one of the nodes.
 pub(super) fn cluster(flow: &mut Flow, cluster: &Cluster) -> Result<bool, Open> {
     if !flow.has_connection()? {
         return Ok(false);
@@ -231,13 +231,13 @@ pub(super) fn cluster(flow: &mut Flow, cluster: &Cluster) -> Result<bool, Open> 
 }
 
 pub(super) fn ipvs(flow: &mut Flow, ipvs: &Ipvs) -> Result<bool, Open> {
-    let of_ipvs = flow.always("the packet belongs to a connection of IPVS")?;
+    let of_ipvs = flow.always("the packet belongs to an IPVS connection")?;
     match ipvs {
         Ipvs::None => Ok(!of_ipvs),
         Ipvs::Connection(_) if !of_ipvs => Ok(false),
         Ipvs::Connection(_) => {
             let words = super::words(&chainwright::xt::Match::Ipvs(*ipvs));
-            flow.always(format!("its connection of IPVS is as `{words}` says"))
+            flow.always(format!("its IPVS connection matches `{words}`"))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Matches that count, measure or leave it to chance: what they say of a packet the rule alone does not say.
+//! Matches that count, measure or are random. The rule alone does not determine their result.
 
 use super::super::field::Field;
 use super::super::flow::{Flow, Open};
@@ -15,10 +15,10 @@ use chainwright::xt::matches::rateest::Rateest;
 use chainwright::xt::matches::statistic::{Statistic, StatisticMode};
 use chainwright::xt::matches::time::Time;
 
-/// A probability of 1 of `statistic`.
+/// Probability 1 in `statistic`.
 const CERTAIN: f64 = (1_u64 << 31) as f64;
 
-/// A question of this moment: what the match says, in its own words.
+/// Asks a question about this moment, in the words of the match.
 fn asks(flow: &mut Flow, what: &str, extension: &Match) -> Result<bool, Open> {
     flow.once(format!("{what} of `{}`", super::words(extension)), None)
 }
@@ -49,7 +49,7 @@ pub(super) fn hashlimit(flow: &mut Flow, hashlimit: &Hashlimit) -> Result<bool, 
 }
 
 pub(super) fn connlimit(flow: &mut Flow, connlimit: &Connlimit) -> Result<bool, Open> {
-    asks(flow, "within the number", &Match::Connlimit(*connlimit))
+    asks(flow, "within the limit", &Match::Connlimit(*connlimit))
 }
 
 pub(super) fn quota(flow: &mut Flow, quota: Quota) -> Result<bool, Open> {
@@ -68,7 +68,7 @@ pub(super) fn rateest(flow: &mut Flow, rateest: &Rateest) -> Result<bool, Open> 
     )
 }
 
-/// One without a quota matches.
+/// An accounting object without a quota matches.
 pub(super) fn nfacct(flow: &mut Flow, nfacct: &Nfacct) -> Result<bool, Open> {
     flow.once(
         format!(

@@ -1,4 +1,4 @@
-//! Matches of what stands in the packet's headers.
+//! Matches of packet headers.
 
 use super::super::field::{Field, PacketOption};
 use super::super::flow::{Flow, Open};
@@ -27,14 +27,14 @@ use chainwright::xt::matches::ttl::Hops;
 use chainwright::xt::matches::udp::Udp;
 use chainwright::xt::matches::{PortRange, SpiRange};
 
-/// What [`PacketOption::of`] says: whose option it is.
+/// Values of [`PacketOption::of`].
 const TCP: u8 = 1;
 const CHUNK: u8 = 3;
 const DCCP: u8 = 4;
-/// TCP's option for the maximal segment size.
+/// TCP option for the maximum segment size.
 pub(super) const MSS: PacketOption = PacketOption { of: TCP, kind: 2 };
 
-/// Whether a number of the transport header is so; no where the packet has no such header.
+/// Tests a number in the transport header; false if there is no such header.
 fn transport(flow: &mut Flow, offset: u32, length: u32, test: Test<'_>) -> Result<bool, Open> {
     let value = flow.header(PayloadBase::TRANSPORT, offset, length)?;
     is(flow, value, test)
@@ -47,12 +47,12 @@ fn port(flow: &mut Flow, field: Field, range: PortRange) -> Result<bool, Open> {
     within(flow, field, range.first, range.last, range.invert)
 }
 
-/// Whether both ports are as said.
+/// Tests both ports.
 fn ports(flow: &mut Flow, source: PortRange, destination: PortRange) -> Result<bool, Open> {
     Ok(port(flow, Field::SourcePort, source)? && port(flow, Field::DestinationPort, destination)?)
 }
 
-/// That the packet has a transport header; a later fragment has none.
+/// Whether the packet has a transport header, unlike later fragments.
 fn has_transport(flow: &mut Flow) -> Result<bool, Open> {
     Ok(!flow.is_later_fragment()?)
 }
@@ -165,7 +165,7 @@ pub(super) fn dccp(flow: &mut Flow, dccp: &Dccp) -> Result<bool, Open> {
     Ok(is && holds(dccp.option.as_ref(), |kind| has(flow, DCCP, *kind))?)
 }
 
-/// The type stands in four bits of byte 8.
+/// The type is in four bits of byte 8.
 fn dccp_type(flow: &mut Flow, types: DccpTypes) -> Result<bool, Open> {
     let Some(byte) = flow.header(PayloadBase::TRANSPORT, 8, 1)? else {
         return Ok(false);
@@ -194,13 +194,13 @@ pub(super) fn ipcomp(flow: &mut Flow, ipcomp: &Ipcomp) -> Result<bool, Open> {
     if !has_transport(flow)? || !spis(flow, 2, 2, ipcomp.spis)? {
         return Ok(false);
     }
-    // The kernel takes the flags for what is reserved.
+    // The kernel tests the flags as the reserved field.
     Ok(!ipcomp.reserved || transport(flow, 1, 1, Test::Is(0))?)
 }
 
 pub(super) fn ah(flow: &mut Flow, ah: &Ah) -> Result<bool, Open> {
     if flow.family == Family::Ipv6 {
-        // There it is an extension header, in front of the transport header.
+        // In IPv6, it is an extension header before the transport header.
         const AH: u8 = 51;
         if !has(flow, 0, AH)? {
             return Ok(false);
@@ -226,7 +226,7 @@ pub(super) fn ah(flow: &mut Flow, ah: &Ah) -> Result<bool, Open> {
     Ok(has_transport(flow)? && spis(flow, 4, 4, ah.spis)?)
 }
 
-/// The header's length is told in words of 32 bits, without two of them.
+/// The header has its length in 32-bit words minus two.
 fn ah_length(flow: &mut Flow, field: Field, length: u32) -> Result<bool, Open> {
     match length.checked_sub(8) {
         Some(rest) if rest % 4 == 0 => flow.is(field, Test::Is((rest / 4).into())),

@@ -1,4 +1,4 @@
-//! Matches of IPv6's extension headers.
+//! Matches of IPv6 extension headers.
 
 use super::super::field::{Field, PacketOption};
 use super::super::flow::{Flow, Open};
@@ -21,7 +21,7 @@ const ESP: u8 = 50;
 const AH: u8 = 51;
 const NONE: u8 = 59;
 
-/// The headers, as the match names them.
+/// Headers by the flags of the match.
 const HEADERS: [(Ipv6Headers, u8); 7] = [
     (Ipv6Headers::HOP_BY_HOP, HOP_BY_HOP),
     (Ipv6Headers::DESTINATION, DESTINATION),
@@ -38,13 +38,13 @@ const fn option(kind: u8) -> PacketOption {
 
 fn has(flow: &mut Flow, kind: u8) -> Result<bool, Open> {
     match kind {
-        // These end the chain of headers: they are what the packet is of.
+        // These end the header chain, so they are the packet's protocol.
         ESP | NONE => flow.is(Field::Protocol, Test::Is(kind.into())),
         _ => flow.has_option(option(kind)),
     }
 }
 
-/// Whether the header's length is this; it is told in units of eight bytes, without the first.
+/// Tests the header's length, which it has in units of 8 bytes without the first unit.
 fn has_length(flow: &mut Flow, kind: u8, length: u32) -> Result<bool, Open> {
     match length.checked_sub(8) {
         Some(rest) if rest % 8 == 0 => {
@@ -55,7 +55,7 @@ fn has_length(flow: &mut Flow, kind: u8, length: u32) -> Result<bool, Open> {
     }
 }
 
-/// `-m hbh` and `-m dst`.
+/// Tests `-m hbh` and `-m dst`.
 pub(super) fn options(flow: &mut Flow, kind: u8, options: &HeaderOptions) -> Result<bool, Open> {
     if !has(flow, kind)? {
         return Ok(false);
@@ -148,7 +148,7 @@ pub(super) fn rt(flow: &mut Flow, rt: &Rt) -> Result<bool, Open> {
     ))
 }
 
-/// The type stands in byte 2 of the header, which is what the packet is of.
+/// The type is in byte 2 of the header, which is the packet's protocol.
 pub(super) fn mh(flow: &mut Flow, mh: Mh) -> Result<bool, Open> {
     match flow.header(PayloadBase::TRANSPORT, 2, 1)? {
         Some(kind) => {
@@ -166,10 +166,10 @@ pub(super) fn srh(flow: &mut Flow, srh: &Srh) -> Result<bool, Open> {
         return Ok(false);
     }
     let words = super::words(&Match::Srh(*srh));
-    flow.always(format!("its segment routing header is as `{words}` says"))
+    flow.always(format!("its segment routing header matches `{words}`"))
 }
 
-/// With `soft` the headers that are named, else exactly they.
+/// With `soft`, tests the listed headers only; otherwise the packet must have exactly these.
 pub(super) fn ipv6header(flow: &mut Flow, wanted: Ipv6header) -> Result<bool, Open> {
     let mut found = Ipv6Headers::empty();
     let mut last = false;
@@ -182,7 +182,7 @@ pub(super) fn ipv6header(flow: &mut Flow, wanted: Ipv6header) -> Result<bool, Op
             last |= matches!(kind, ESP | NONE);
         }
     }
-    // What stands behind the chain of headers is a protocol, unless the chain ends in one of these.
+    // The header chain ends with a protocol, unless it ends with one of these.
     if wanted.soft && wanted.headers.contains(Ipv6Headers::PROTOCOL) {
         last = has(flow, ESP)? || has(flow, NONE)?;
     }
@@ -203,5 +203,5 @@ pub(super) fn ipv6header(flow: &mut Flow, wanted: Ipv6header) -> Result<bool, Op
 }
 
 pub(super) fn eui64(flow: &mut Flow) -> Result<bool, Open> {
-    flow.always("its source address is made of its hardware address")
+    flow.always("its source address is derived from its hardware address")
 }

@@ -1,4 +1,5 @@
-//! Sets of ipset and lists of `recent`: what is in them the kernel knows, and this walk, of what its rules put there.
+//! ipset sets and `recent` lists. Only the kernel knows their contents; a trace only knows the changes by its own
+//! rules.
 
 use super::super::field::Field;
 use super::super::flow::{Effect, Flow, Open};
@@ -16,7 +17,7 @@ fn set_name(set: &SetId) -> String {
     }
 }
 
-/// The parts of a packet that a set is asked for: which they are its type says, and the rule only of which side.
+/// Describes the packet data that a set compares. The set's type determines the fields, the rule the side.
 fn parts(flow: &mut Flow, directions: SetDirections) -> String {
     let mut words = Vec::new();
     for is_source in directions.parts() {
@@ -63,7 +64,7 @@ pub(super) fn set(flow: &mut Flow, set: &Set) -> Result<bool, Open> {
     Ok(flow.once(format!("{words}{packets}{bytes}"), None)? != set.invert)
 }
 
-/// `-j SET`. What it puts in or takes out is so from then on.
+/// Evaluates `-j SET`. Its changes apply to later questions.
 pub(super) fn target(flow: &mut Flow, set: &SetTarget) -> Effect {
     for (used, delete) in [(&set.add, false), (&set.delete, true)] {
         if let Some(SetUse { set, directions }) = used {
@@ -90,12 +91,7 @@ pub(super) fn target(flow: &mut Flow, set: &SetTarget) -> Effect {
             if asked {
                 let bits = field.bits(flow.family);
                 let all = vec![(0, u128::from(u32::MAX))];
-                let value = flow.fresh(
-                    format!("the {what} that the set {from} gives"),
-                    bits,
-                    all,
-                    false,
-                );
+                let value = flow.fresh(format!("the {what} from the set {from}"), bits, all, false);
                 super::set(flow, field, value);
             }
         }
@@ -103,7 +99,7 @@ pub(super) fn target(flow: &mut Flow, set: &SetTarget) -> Effect {
     Effect::Continue
 }
 
-/// `-m recent`.
+/// Evaluates `-m recent`.
 pub(super) fn recent(flow: &mut Flow, recent: &Recent) -> Result<bool, Open> {
     let field = match recent.side {
         RecentSide::Source => Field::Source,
@@ -117,7 +113,7 @@ pub(super) fn recent(flow: &mut Flow, recent: &Recent) -> Result<bool, Open> {
     let words = format!("the list {} has {address}{mask}", recent.name);
     match recent.action {
         RecentAction::Set => {
-            // Its element is as new as can be.
+            // The new element satisfies any test of its age.
             flow.remember(words, true);
             return Ok(!recent.invert);
         }

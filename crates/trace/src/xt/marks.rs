@@ -1,4 +1,4 @@
-//! Targets that set marks, and what else the kernel keeps beside a packet.
+//! Targets that set marks and other metadata.
 
 use super::super::field::Field;
 use super::super::flow::{Effect, Flow, Open};
@@ -12,7 +12,7 @@ use chainwright::xt::targets::ct::{Ct, CtDirection, CtZone};
 use chainwright::xt::targets::hmark::Hmark;
 use chainwright::xt::targets::mark::Mark;
 
-/// A value without some bits, and with others turned over.
+/// Clears some bits and inverts others.
 fn changed(value: &Value, clear: u32, flip: u32) -> Value {
     value.masked((!clear).into(), flip.into())
 }
@@ -22,7 +22,7 @@ pub(super) fn mark(flow: &mut Flow, mark: Mark) -> Effect {
     set(flow, Field::Mark, value)
 }
 
-/// Two values, each bit exclusive or the other's; what of it is not known, if neither bit is.
+/// Returns the xor of two values; a new unknown if two unknown bits meet.
 fn exclusive_or(flow: &mut Flow, one: &Value, other: &Value) -> Value {
     let (one, other) = (flow.settled(one), flow.settled(other));
     let mut bits = Vec::with_capacity(32);
@@ -31,7 +31,7 @@ fn exclusive_or(flow: &mut Flow, one: &Value, other: &Value) -> Value {
             (Bit::Known(turned), open) | (open, Bit::Known(turned)) => open.turned(turned),
             (Bit::Of { .. }, Bit::Of { .. }) => {
                 let all = vec![(0, u128::from(u32::MAX))];
-                return flow.fresh("what two unknown marks make", 32, all, false);
+                return flow.fresh("a combination of two unknown marks", 32, all, false);
             }
         });
     }
@@ -85,11 +85,11 @@ pub(super) fn classify(flow: &mut Flow, classify: Classify) -> Effect {
     )
 }
 
-/// A hash of the packet is its mark, within bounds that the rule says.
+/// Sets the mark to a hash of the packet, within the bounds of the rule.
 pub(super) fn hmark(flow: &mut Flow, hmark: &Hmark) -> Effect {
     let first = u128::from(hmark.offset.unwrap_or(0));
     let last = first + u128::from(hmark.modulus.max(1) - 1);
-    // It wraps around where it is too large for a mark.
+    // The sum wraps around if it exceeds a mark.
     let all = match last > u128::from(u32::MAX) {
         true => vec![(0, u128::from(u32::MAX))],
         false => vec![(first, last)],
@@ -98,7 +98,7 @@ pub(super) fn hmark(flow: &mut Flow, hmark: &Hmark) -> Effect {
     set(flow, Field::Mark, made)
 }
 
-/// What connection tracking is told of a packet that it has not yet seen.
+/// Configures connection tracking for a packet that it has not seen yet.
 pub(super) fn ct(flow: &mut Flow, ct: &Ct) -> Result<Effect, Open> {
     if flow.tracking.seen || flow.tracking.untracked {
         return Ok(Effect::Continue);

@@ -1,18 +1,18 @@
-//! x_tables' matches and targets, evaluated on what is known of a packet.
+//! Evaluates x_tables matches and targets.
 //!
-//! | extensions | where |
+//! | extensions | module |
 //! |---|---|
-//! | what stands in the packet's headers | `header.rs`, of IPv6 alone `header6.rs`, as numbers at places `u32.rs` |
-//! | addresses, interfaces, routes, what the link says | `place.rs` |
-//! | what connection tracking knows | `connection.rs` |
-//! | sockets and who sends | `socket.rs` |
-//! | what counts, and chance | `counted.rs` |
+//! | packet headers | `header.rs`; only IPv6 `header6.rs`; raw bytes `u32.rs` |
+//! | addresses, interfaces, routes, link data | `place.rs` |
+//! | connection tracking | `connection.rs` |
+//! | sockets and senders | `socket.rs` |
+//! | counters and random matches | `counted.rs` |
 //! | sets and lists | `lists.rs` |
-//! | marks, and what targets write elsewhere | `marks.rs` |
-//! | what targets write into the packet | `written.rs` |
-//! | translations | `nat.rs` |
+//! | marks and metadata | `marks.rs` |
+//! | packet changes | `written.rs` |
+//! | NAT | `nat.rs` |
 //!
-//! What a match asks and the kernel alone can say (a time, a rate, what is in a set) is a question with words of its own.
+//! A match that only the kernel can evaluate (a time, a rate, the contents of a set) becomes a question in words.
 
 mod connection;
 mod counted;
@@ -37,7 +37,8 @@ use super::steps::Action;
 use super::value::{Test, Value};
 use chainwright::xt::{Compared, Match, Target, Text};
 
-/// Whether the match of this name says yes, or each of both where it cannot be evaluated: which is named.
+/// Evaluates a match by name. If it cannot be evaluated, the branch splits into both answers, with the name of the
+/// match.
 ///
 /// # Errors
 /// The branch splits.
@@ -48,22 +49,22 @@ pub(super) fn read_match(
     data: &[u8],
 ) -> Result<bool, Open> {
     let Ok(name) = str::from_utf8(name) else {
-        return Err(Open::unknown("the name of a match is not text"));
+        return Err(Open::unknown("the name of a match is not UTF-8"));
     };
     if name == "comment" {
-        return Ok(true); // whatever it says
+        return Ok(true); // always matches
     }
     let read = Match::read(flow.family, name, revision, data);
     match matches(&read, flow) {
         Err(Open::Unknown(why)) => flow.always(format!(
-            "unknown: the match `{}` says yes ({why})",
+            "unknown: the match `{}` succeeds ({why})",
             named_apart(&read)
         )),
         answer => answer,
     }
 }
 
-/// A match in words that no other one has: its own, and where they are many, a number that stands for all of them.
+/// Describes a match uniquely: by its options, and a hash if they are long.
 fn named_apart(read: &Match) -> String {
     const SHOWN: usize = 40;
     let all = match read {
@@ -80,10 +81,10 @@ fn named_apart(read: &Match) -> String {
     }
 }
 
-/// What the target of this name does.
+/// Evaluates a target by name.
 ///
 /// # Errors
-/// As [`target`].
+/// Same as [`target`].
 pub(super) fn read_target(
     flow: &mut Flow,
     name: &[u8],
@@ -91,20 +92,20 @@ pub(super) fn read_target(
     data: &[u8],
 ) -> Result<Effect, Open> {
     let Ok(name) = str::from_utf8(name) else {
-        return Err(Open::unknown("the name of a target is not text"));
+        return Err(Open::unknown("the name of a target is not UTF-8"));
     };
     target(&Target::read(flow.family, name, revision, data), flow)
 }
 
-/// Whether a match says yes. It asks the flow for all that it needs before it changes anything there.
+/// Evaluates a match. It makes all its queries before it changes the flow.
 ///
 /// # Errors
-/// [`Open::Split`] where that depends on what is not known, [`Open::Unknown`] where it cannot be evaluated.
+/// [`Open::Split`] if the result depends on something unknown, [`Open::Unknown`] if the match cannot be evaluated.
 fn matches(extension: &Match, flow: &mut Flow) -> Result<bool, Open> {
     match extension {
         Match::Addrtype(addrtype) => place::addrtype(flow, addrtype),
         Match::Ah(ah) => header::ah(flow, ah),
-        Match::Bpf(_) => Err(Open::unknown("a program of BPF decides")),
+        Match::Bpf(_) => Err(Open::unknown("a BPF program decides")),
         Match::Cgroup(cgroup) => socket::cgroup(flow, cgroup),
         Match::Cluster(cluster) => connection::cluster(flow, cluster),
         Match::Comment(_) => Ok(true),
@@ -164,24 +165,24 @@ fn matches(extension: &Match, flow: &mut Flow) -> Result<bool, Open> {
         Match::U32(tests) => u32::u32(flow, tests),
         Match::Udp(udp) => header::udp(flow, udp),
         Match::Opaque(opaque) => Err(Open::unknown(format!(
-            "the match `{}` of revision {} is not known here",
+            "unsupported match `{}`, revision {}",
             opaque.name, opaque.revision
         ))),
-        _ => Err(Open::unknown("a match is not known here")),
+        _ => Err(Open::unknown("unsupported match")),
     }
 }
 
-/// What a target does with the packet. It asks the flow for all that it needs before it changes anything there.
+/// Evaluates a target. It makes all its queries before it changes the flow.
 ///
 /// # Errors
-/// As [`matches`].
+/// Same as [`matches`].
 fn target(extension: &Target, flow: &mut Flow) -> Result<Effect, Open> {
     match extension {
-        Target::Audit(_) => Ok(other(flow, "told to the audit system")),
+        Target::Audit(_) => Ok(other(flow, "reported to the audit system")),
         Target::Checksum(_) => Ok(other(flow, "its checksum is computed")),
         Target::Classify(classify) => Ok(marks::classify(flow, *classify)),
         Target::Clusterip(_) => Err(Open::unknown(
-            "CLUSTERIP gives packets to one of several nodes; newer kernels have no such target",
+            "CLUSTERIP assigns packets to one of several nodes; newer kernels do not have this target",
         )),
         Target::Connmark(connmark) => marks::connmark(flow, connmark),
         Target::Connsecmark(_) => Ok(other(
@@ -195,13 +196,10 @@ fn target(extension: &Target, flow: &mut Flow) -> Result<Effect, Open> {
         Target::Ecn(ecn) => Ok(written::ecn(flow, *ecn)),
         Target::Hl(hl) => Ok(written::hops(flow, hl.0)),
         Target::Hmark(hmark) => Ok(marks::hmark(flow, hmark)),
-        Target::Idletimer(timer) => Ok(other(
-            flow,
-            format!("the timer {} begins anew", timer.label),
-        )),
+        Target::Idletimer(timer) => Ok(other(flow, format!("the timer {} restarts", timer.label))),
         Target::Led(led) => Ok(other(
             flow,
-            format!("the trigger {} of a light is set off", led.trigger),
+            format!("the LED trigger {} fires", led.trigger),
         )),
         Target::Log(log) => {
             flow.does(Action::Log(log.prefix.clone()));
@@ -241,20 +239,20 @@ fn target(extension: &Target, flow: &mut Flow) -> Result<Effect, Open> {
         Target::Trace(_) => Ok(marks::trace(flow)),
         Target::Ttl(ttl) => Ok(written::hops(flow, ttl.0)),
         Target::Opaque(opaque) => Err(Open::unknown(format!(
-            "the target `{}` of revision {} is not known here",
+            "unsupported target `{}`, revision {}",
             opaque.name, opaque.revision
         ))),
-        _ => Err(Open::unknown("a target is not known here")),
+        _ => Err(Open::unknown("unsupported target")),
     }
 }
 
-/// A target that does something to nothing that rules ask for.
+/// Evaluates a target that changes nothing that rules can read.
 fn other(flow: &mut Flow, words: impl Into<String>) -> Effect {
     flow.does(Action::Other(words.into()));
     Effect::Continue
 }
 
-/// Whether a number is so; no where there is none.
+/// Tests a number; false if there is none.
 fn is(flow: &mut Flow, value: Option<Value>, test: Test<'_>) -> Result<bool, Open> {
     match value {
         Some(value) => flow.ask(&value, test),
@@ -262,7 +260,7 @@ fn is(flow: &mut Flow, value: Option<Value>, test: Test<'_>) -> Result<bool, Ope
     }
 }
 
-/// Bytes of an option or an extension header that the packet has, as a number.
+/// Returns bytes of an option or extension header that the packet has.
 fn option_bytes(flow: &mut Flow, option: PacketOption, first: u16, last: u16) -> Value {
     let mut bits = Vec::new();
     for at in first..=last {
@@ -271,7 +269,7 @@ fn option_bytes(flow: &mut Flow, option: PacketOption, first: u16, last: u16) ->
     Value::of_bits(&bits)
 }
 
-/// Whether a number's bits under a mask are these, as matches compare marks: bits beside the mask never are.
+/// Tests masked bits like a mark match: value bits outside of the mask never match.
 fn masked(
     flow: &mut Flow,
     field: Field,
@@ -290,7 +288,7 @@ fn masked(
     Ok(is != invert)
 }
 
-/// Whether a number lies within both ends.
+/// Tests whether a number is in a range.
 fn within<T: Into<u128>>(
     flow: &mut Flow,
     field: Field,
@@ -301,7 +299,7 @@ fn within<T: Into<u128>>(
     Ok(flow.is(field, Test::Within(first.into(), last.into()))? != invert)
 }
 
-/// Whether what is compared, if it is, is so.
+/// Evaluates a comparison, if there is one.
 fn holds<T>(
     compared: Option<&Compared<T>>,
     test: impl FnOnce(&T) -> Result<bool, Open>,
@@ -312,13 +310,13 @@ fn holds<T>(
     }
 }
 
-/// Sets a field, and says so.
+/// Sets a field and records the action.
 fn set(flow: &mut Flow, field: Field, value: Value) -> Effect {
     flow.give(field, &value);
     Effect::Continue
 }
 
-/// A field's value in words, for questions that are about it.
+/// Describes a field's value, for questions about it.
 fn named(flow: &mut Flow, field: Field) -> String {
     let value = flow.get(field);
     match flow.known(&value) {
@@ -327,7 +325,7 @@ fn named(flow: &mut Flow, field: Field) -> String {
     }
 }
 
-/// A match in its options' words.
+/// Formats a match as its options.
 fn words(extension: &Match) -> String {
     let mut text = Text::new();
     extension.print(&mut text);

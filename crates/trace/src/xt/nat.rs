@@ -1,4 +1,4 @@
-//! Targets that translate addresses and ports.
+//! Targets for NAT.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ use chainwright::xt::targets::redirect::Redirect;
 use chainwright::xt::targets::snat::Snat;
 use chainwright::xt::targets::{AddressRange, NatPorts};
 
-/// The first and the last of a range.
+/// First and last value of a range.
 type Ends = Option<(Value, Value)>;
 
 fn addresses(flow: &Flow, range: Option<AddressRange>) -> Ends {
@@ -57,8 +57,7 @@ pub(super) fn redirect(flow: &mut Flow, redirect: &Redirect) -> Result<Effect, O
     flow.redirect(ports(redirect.ports), redirect.random)
 }
 
-/// The bits of the network change, and no others: of the destination as it comes in or is sent from here, else of the
-/// source.
+/// Replaces the network bits of an address: of the destination in prerouting and output, of the source in other hooks.
 pub(super) fn netmap(flow: &mut Flow, netmap: &Netmap) -> Result<Effect, Open> {
     let bits = flow.address_bits();
     let behind = match u32::from(netmap.prefix) {

@@ -1,4 +1,4 @@
-//! Matches of addresses, interfaces and routes, and of what the link says.
+//! Matches of addresses, interfaces, routes and link data.
 
 use super::super::field::{Field, name_value};
 use super::super::flow::{Flow, Open};
@@ -55,7 +55,7 @@ fn is_of_type(
             .collect();
         return flow.ask(&route, Test::Among(&wanted));
     }
-    // Each of these must be so; what is a unicast address the address itself says.
+    // All of these must hold; the address itself determines whether it is unicast.
     if types.contains(AddressTypes::MULTICAST) {
         let multicast = Test::Within(0xff << 120, u128::MAX);
         if !flow.is(address, multicast)? {
@@ -106,7 +106,7 @@ pub(super) fn iprange(flow: &mut Flow, iprange: &Iprange) -> Result<bool, Open> 
     Ok(true)
 }
 
-/// A packet that came by no Ethernet has no such address.
+/// Packets not received over Ethernet do not match.
 pub(super) fn mac(flow: &mut Flow, mac: &Mac) -> Result<bool, Open> {
     let kind = flow.meta(MetaKey::IIFTYPE)?;
     if !is(flow, kind, Test::Is(ETHERNET))? {
@@ -142,7 +142,7 @@ pub(super) fn devgroup(flow: &mut Flow, devgroup: &Devgroup) -> Result<bool, Ope
     ] {
         if let Some(group) = group {
             let (value, mask) = (group.value.value, group.value.mask);
-            // Without an interface it is 0. The bits beside the mask do not count.
+            // Without an interface, the group is 0. Bits outside of the mask are ignored.
             let held = flow.meta(key)?.unwrap_or(Value::known(0, 32));
             let test = Test::Masked {
                 mask: mask.into(),
@@ -156,10 +156,10 @@ pub(super) fn devgroup(flow: &mut Flow, devgroup: &Devgroup) -> Result<bool, Ope
     Ok(true)
 }
 
-/// Of packets that came over a port of a bridge. Others match where all that is asked for is negated.
+/// Matches bridge ports. Packets without one match if all conditions are negated.
 pub(super) fn physdev(flow: &mut Flow, physdev: &Physdev) -> Result<bool, Open> {
-    if flow.always("it comes over a port of a bridge whose packets iptables sees")? {
-        return Err(Open::unknown("the ports of bridges are not followed"));
+    if flow.always("it came through a port of a bridge with iptables processing")? {
+        return Err(Open::unknown("bridge ports are not tracked"));
     }
     let asked = [
         physdev.is_in,
@@ -182,16 +182,16 @@ pub(super) fn realm(flow: &mut Flow, realm: Realm) -> Result<bool, Open> {
 
 pub(super) fn rpfilter(flow: &mut Flow, rpfilter: Rpfilter) -> Result<bool, Open> {
     let invert = rpfilter.contains(Rpfilter::INVERT);
-    // What comes over the loopback device is as it should be.
+    // Packets from the loopback device always pass.
     if flow.hook == Hook::Prerouting && flow.is(Field::InName, Test::Is(name_value(b"lo")))? {
         return Ok(!invert);
     }
     let source = named(flow, Field::Source);
     let how = match rpfilter.contains(Rpfilter::LOOSE) {
         true => "any interface",
-        false => "the interface that it came in by",
+        false => "its input interface",
     };
-    let mut words = format!("the route back to it leaves by {how} ({source})");
+    let mut words = format!("the route back to it leaves through {how} ({source})");
     if rpfilter.contains(Rpfilter::VALIDMARK) {
         words += &format!(" with {}", named(flow, Field::Mark));
     }
@@ -201,7 +201,7 @@ pub(super) fn rpfilter(flow: &mut Flow, rpfilter: Rpfilter) -> Result<bool, Open
     Ok(flow.always(words)? != invert)
 }
 
-/// Whether what transforms the packet for IPsec is as said.
+/// Tests the IPsec transformations of the packet.
 pub(super) fn policy(flow: &mut Flow, policy: &Policy) -> Result<bool, Open> {
     let (held, way) = match policy.direction {
         PolicyDirection::In => (flow.meta(MetaKey::SECPATH)?, "came"),
@@ -213,7 +213,7 @@ pub(super) fn policy(flow: &mut Flow, policy: &Policy) -> Result<bool, Open> {
         _ if !transformed => Ok(false),
         PolicyWanted::Any(_) | PolicyWanted::Strict(_) => {
             let words = super::words(&Match::Policy(policy.clone()));
-            flow.always(format!("it {way} by IPsec as `{words}` says"))
+            flow.always(format!("it {way} by IPsec as in `{words}`"))
         }
     }
 }

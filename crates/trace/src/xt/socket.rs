@@ -1,4 +1,4 @@
-//! Matches of sockets and of who sends; targets that hand a packet to a socket.
+//! Matches of sockets and senders; targets that hand a packet to a socket.
 
 use super::super::field::Field;
 use super::super::flow::{Effect, Flow, Open};
@@ -14,7 +14,7 @@ use chainwright::xt::matches::socket::Socket;
 use chainwright::xt::targets::tproxy::Tproxy;
 use std::ops::RangeInclusive;
 
-/// A packet that no socket of this machine sent matches where all that is asked for is negated.
+/// Packets without a local sender match if all conditions are negated.
 pub(super) fn owner(flow: &mut Flow, owner: &Owner) -> Result<bool, Open> {
     if !flow.has_sender()? {
         let negated =
@@ -40,7 +40,7 @@ pub(super) fn owner(flow: &mut Flow, owner: &Owner) -> Result<bool, Open> {
         let range = Test::Within((*gid.value.start()).into(), (*gid.value.end()).into());
         let is = flow.is(Field::Meta(MetaKey::SKGID), range)?
             || flow.always(format!(
-                "who sends is in a group from {} to {}",
+                "the sender is in a group from {} to {}",
                 gid.value.start(),
                 gid.value.end()
             ))?;
@@ -59,7 +59,7 @@ pub(super) fn cgroup(flow: &mut Flow, cgroup: &Cgroup) -> Result<bool, Open> {
             Ok(is != class.invert)
         }
         Cgroup::Path(path) => {
-            let is = flow.always(format!("who sends is in the control group {}", path.value))?;
+            let is = flow.always(format!("the sender is in the control group {}", path.value))?;
             Ok(is != path.invert)
         }
     }
@@ -85,14 +85,14 @@ pub(super) fn socket(flow: &mut Flow, socket: Socket) -> Result<bool, Open> {
     Ok(true)
 }
 
-/// Without a socket that listens there the packet is dropped.
+/// Drops the packet if no socket listens.
 pub(super) fn tproxy(flow: &mut Flow, tproxy: &Tproxy) -> Result<Effect, Open> {
     let port = match tproxy.port {
         0 => named(flow, Field::DestinationPort),
         port => format!("port {port}"),
     };
     let listens = flow.always(format!(
-        "a transparent socket takes the packet at {} {port}",
+        "a transparent socket accepts the packet at {} {port}",
         tproxy.address
     ))?;
     if !listens {
@@ -109,7 +109,7 @@ pub(super) fn tproxy(flow: &mut Flow, tproxy: &Tproxy) -> Result<Effect, Open> {
     Ok(Effect::Accept)
 }
 
-/// It answers the first packet itself, and the one that answers that again.
+/// SYNPROXY answers the first packet, and takes the reply to its answer.
 pub(super) fn synproxy(flow: &mut Flow) -> Result<Effect, Open> {
     if flow.header(PayloadBase::TRANSPORT, 13, 1)?.is_none() {
         return Ok(Effect::Drop);
@@ -119,7 +119,7 @@ pub(super) fn synproxy(flow: &mut Flow) -> Result<Effect, Open> {
         return Ok(Effect::Stolen("answered by SYNPROXY".to_owned()));
     }
     if flow.is(Field::TcpFlags, flags(SYN | ACK | FIN | RST, ACK))? {
-        return Ok(match flow.always("it answers what SYNPROXY has sent")? {
+        return Ok(match flow.always("it answers a packet from SYNPROXY")? {
             true => Effect::Stolen("SYNPROXY opens its connection".to_owned()),
             false => Effect::Drop,
         });

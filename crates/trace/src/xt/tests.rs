@@ -1,4 +1,4 @@
-//! Each extension of the registries is evaluated, and as the kernel does.
+//! Evaluates all registered extensions and compares results with the kernel's behavior.
 
 use std::fs;
 use std::path::Path;
@@ -12,9 +12,9 @@ use chainwright::iptables::{Rule, Target as RuleTarget};
 use chainwright::nft::expr::MetaKey;
 use chainwright::xt::{Family, Match, Target};
 
-/// Of which no packet can be told what they say.
+/// Extensions that cannot be evaluated.
 const UNKNOWN: [&str; 2] = ["bpf", "CLUSTERIP"];
-/// As many branches of one match are followed.
+/// Maximum number of branches for one match.
 const BRANCHES: usize = 300;
 
 fn flow(family: Family, hook: Hook) -> Flow {
@@ -29,14 +29,14 @@ fn flow(family: Family, hook: Hook) -> Flow {
     Flow::new(family, hook, Arc::new(place))
 }
 
-/// A packet that connection tracking has seen.
+/// Creates a packet that connection tracking has seen.
 fn tracked(family: Family, hook: Hook) -> Flow {
     let mut flow = flow(family, hook);
     flow.track();
     flow
 }
 
-/// What comes of something in each way in which what is not known can be; the reason where it cannot be said.
+/// Evaluates all branches; returns their results, or the reasons why they are unknown.
 fn outcomes<T>(
     flow: Flow,
     evaluate: impl Fn(&mut Flow) -> Result<T, Open>,
@@ -64,7 +64,7 @@ fn outcomes<T>(
     all
 }
 
-/// Rules with what the test lines have not, because few kernels do.
+/// Rules with extensions that the test lines lack, because few kernels have them.
 const RARE: [&str; 6] = [
     "-m ipvs --ipvs",
     "-m ipvs ! --ipvs",
@@ -74,7 +74,7 @@ const RARE: [&str; 6] = [
     "-j CLUSTERIP --new --hashmode sourceip --clustermac 01:02:03:04:05:06 --total-nodes 2 --local-node 1",
 ];
 
-/// The rules of the test lines, of a family.
+/// Returns the rules of the test lines for a family.
 fn rules(family: Family) -> Vec<Rule> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/rules");
     let rare = RARE.iter();
@@ -102,7 +102,7 @@ fn each_match_says_yes_of_some_packet_and_no_of_another() {
                     let all = outcomes(tracked(family, hook), |flow| matches(extension, flow));
                     let unknown = all.iter().any(|one| one.is_err());
                     let is_opaque = matches!(extension, Match::Opaque(_));
-                    // Where something stands behind a header of unknown length, or of a bridge, cannot be said.
+                    // Data behind a header of unknown length or on a bridge cannot be evaluated.
                     let may =
                         is_opaque || UNKNOWN.contains(&own) || matches!(own, "u32" | "physdev");
                     assert!(may || !unknown, "{family} {own}: {all:?}");
@@ -141,7 +141,7 @@ fn each_target_does_something() {
                     let effect = target(extension, flow)?;
                     Ok((effect, flow.doing.clone()))
                 };
-                // Some work before connections are tracked, some behind that.
+                // Some targets act before connection tracking, others after it.
                 let mut all = outcomes(flow(family, hook), evaluate);
                 all.extend(outcomes(tracked(family, hook), evaluate));
                 let own = extension.name();
@@ -167,7 +167,7 @@ fn each_target_does_something() {
     }
 }
 
-/// A packet from 10.1.0.2 to 10.3.0.1 of which much is known.
+/// Creates a packet from 10.1.0.2 to 10.3.0.1 with much known data.
 fn known() -> Flow {
     let mut flow = flow(Family::Ipv4, Hook::Output);
     for (field, value) in [
@@ -231,7 +231,7 @@ fn what_is_known_decides() {
         ("-m pkttype ! --pkt-type multicast", true),
         ("-m u32 --u32 \"6&0xFF=6&&0>>22&0x3C@0=0x4E200050\"", true),
         ("-m u32 --u32 \"57=0\"", false),
-        // What is read first moves the start, from which the next place is counted anew.
+        // `@` moves the base by the value read; the next offset is relative to it.
         ("-m u32 --u32 \"8>>28@8>>24=10\"", true),
         ("-m statistic --mode random --probability 1", true),
         ("-m statistic --mode random ! --probability 1", false),
@@ -253,7 +253,7 @@ fn what_is_known_decides() {
     }
 }
 
-/// What a target makes of a field.
+/// Returns the value of a field after a target.
 fn made(words: &str, field: Field) -> Option<u128> {
     let rule = Rule::parse(Family::Ipv4, words).unwrap();
     let RuleTarget::Extension(extension) = &rule.target else {
@@ -338,12 +338,12 @@ fn what_a_rule_puts_into_a_list_is_there() {
     let mut one = |rule: &Rule| matches(&rule.matches[0], &mut flow).unwrap();
     assert!(one(&set) && one(&check));
     assert!(one(&remove) && !one(&check));
-    // Another list is another question.
+    // A different list is a different question.
     let other = parse("-m recent --rcheck --name other");
     assert!(matches(&other.matches[0], &mut flow).is_err());
 }
 
-/// Two programs of BPF, of which neither can be evaluated, are two questions.
+/// Two different BPF programs, which cannot be evaluated, are two different questions.
 #[test]
 fn what_cannot_be_evaluated_is_told_apart() {
     let question = |words: &str| {

@@ -1,4 +1,4 @@
-//! `-m u32`: numbers of 32 bits at places in the packet.
+//! `-m u32`: 32-bit numbers in the packet.
 
 use super::super::field::Field;
 use super::super::flow::{Flow, Open};
@@ -6,7 +6,7 @@ use super::super::value::{Test, Value};
 use chainwright::nft::expr::PayloadBase;
 use chainwright::xt::matches::u32::{U32, U32Step, U32Test};
 
-/// All tests are true, or not all are. One that reads behind the packet's end is not.
+/// Whether all tests hold, or not all if inverted. A read behind the packet's end fails the test.
 pub(super) fn u32(flow: &mut Flow, tests: &U32) -> Result<bool, Open> {
     let mut all = true;
     for test in &tests.tests {
@@ -19,7 +19,7 @@ pub(super) fn u32(flow: &mut Flow, tests: &U32) -> Result<bool, Open> {
 }
 
 fn is_true(flow: &mut Flow, test: &U32Test) -> Result<bool, Open> {
-    // Where the numbers that follow are counted from.
+    // Base of the following offsets.
     let mut base = 0_u32;
     let Some(mut value) = number_at(flow, test.start)? else {
         return Ok(false);
@@ -38,7 +38,7 @@ fn is_true(flow: &mut Flow, test: &U32Test) -> Result<bool, Open> {
             U32Step::At(offset) => {
                 let Some(moved) = flow.known(&value) else {
                     return Err(Open::unknown(
-                        "u32 reads at a place that the packet says, and that is not known",
+                        "u32 reads at an unknown offset from the packet",
                     ));
                 };
                 let moved = base.checked_add(moved as u32);
@@ -64,7 +64,7 @@ fn is_true(flow: &mut Flow, test: &U32Test) -> Result<bool, Open> {
     flow.ask(&value, Test::Among(&ranges))
 }
 
-/// The number at a place behind the start of the network header; `None` behind the packet's end.
+/// Returns the number at an offset from the network header; `None` behind the packet's end.
 fn number_at(flow: &mut Flow, place: u32) -> Result<Option<Value>, Open> {
     let Some(end) = place.checked_add(4) else {
         return Ok(None);
@@ -77,11 +77,9 @@ fn number_at(flow: &mut Flow, place: u32) -> Result<Option<Value>, Open> {
     if end <= header {
         return flow.header(PayloadBase::NETWORK, place, 4);
     }
-    // Where options or extension headers stand, the transport header begins at a place that is not known.
+    // With options or extension headers, the start of the transport header is unknown.
     match flow.is(Field::HasOptions, Test::Is(0))? {
         true if place >= header => flow.header(PayloadBase::TRANSPORT, place - header, 4),
-        _ => Err(Open::unknown(
-            "u32 reads behind a header whose length is not known",
-        )),
+        _ => Err(Open::unknown("u32 reads after a header of unknown length")),
     }
 }

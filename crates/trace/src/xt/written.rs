@@ -1,4 +1,4 @@
-//! Targets that write into the packet, and what `REJECT` answers.
+//! Targets that change the packet, and the replies of `REJECT`.
 
 use std::net::Ipv6Addr;
 
@@ -56,12 +56,12 @@ pub(super) fn hops(flow: &mut Flow, change: HopsChange) -> Effect {
     };
     let value = match after {
         Some(after) => Value::known(after.into(), 8),
-        None => flow.fresh("the ttl that was changed", 8, vec![(0, 255)], false),
+        None => flow.fresh("the changed ttl", 8, vec![(0, 255)], false),
     };
     set(flow, Field::Ttl, value)
 }
 
-/// It never makes the option's value larger, and adds the option to packets that have none.
+/// Never increases the option's value, and adds the option to packets without it.
 pub(super) fn tcpmss(flow: &mut Flow, mss: &Tcpmss) -> Effect {
     let fields = [Field::OptionByte(MSS, 2), Field::OptionByte(MSS, 3)];
     let has = flow.number(Field::Has(MSS));
@@ -76,20 +76,20 @@ pub(super) fn tcpmss(flow: &mut Flow, mss: &Tcpmss) -> Effect {
     let value = match after {
         Some(after) => Value::known(after, 16),
         None => flow.fresh(
-            "the maximal segment size that was changed",
+            "the changed maximum segment size",
             16,
             vec![(0, 0xffff)],
             false,
         ),
     };
     flow.does(Action::Other(match mss {
-        Tcpmss::Set(wanted) => format!("its maximal segment size is {wanted} at most"),
+        Tcpmss::Set(wanted) => format!("its maximum segment size is at most {wanted}"),
         Tcpmss::ClampToPmtu => {
-            "its maximal segment size is what the route allows at most".to_owned()
+            "its maximum segment size is at most what the route allows".to_owned()
         }
     }));
     if has == Some(0) {
-        // The kernel adds it only to packets that open a connection and carry nothing.
+        // The kernel only adds it to packets that open a connection and have no payload.
         flow.forget(Field::Has(MSS));
     }
     flow.set(fields[0], value.part(8, 8));
@@ -107,13 +107,13 @@ pub(super) fn strip(flow: &mut Flow, strip: Tcpoptstrip) -> Effect {
         }
     }
     flow.does(Action::Other(format!(
-        "it loses the options {} of TCP",
+        "its TCP options {} are removed",
         names.join(",")
     )));
     Effect::Continue
 }
 
-/// Another prefix; a word behind it changes so that the sum stays what it was.
+/// Replaces the prefix. A word behind it changes, so that the checksum stays the same.
 pub(super) fn prefix(flow: &mut Flow, field: Field, translation: &PrefixTranslation) -> Effect {
     let (prefix, length) = translation.after;
     let length = u32::from(length).min(128);
@@ -126,7 +126,7 @@ pub(super) fn prefix(flow: &mut Flow, field: Field, translation: &PrefixTranslat
         Field::Source => "snpt",
         _ => "dnpt",
     };
-    let words = format!("the address that {how} makes");
+    let words = format!("the address computed by {how}");
     let value = flow.fresh(words, 128, vec![(first, last)], false);
     flow.does(Action::Translate {
         destination: field == Field::Destination,

@@ -1,4 +1,4 @@
-//! Connections that go silent: no byte comes any more, and nobody closes them.
+//! Connections that go silent: no data arrives, and neither side closes them.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,10 +13,10 @@ use tokio_rustls::rustls::{ServerConfig, crypto};
 
 use super::*;
 
-/// A certificate that signed itself, and its key: for this test alone.
+/// A self-signed certificate and its key, for this test only.
 const PEM: &[u8] = include_bytes!("server.pem");
 
-/// What a server speaks.
+/// The protocol that a server uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Speaks {
     Http1,
@@ -45,7 +45,7 @@ impl Speaks {
     }
 }
 
-/// Serves, and counts connections of HTTP/2.
+/// Serves, and counts HTTP/2 connections.
 async fn serve(
     listener: TcpListener,
     speaks: Speaks,
@@ -81,8 +81,8 @@ async fn serve(
     }
 }
 
-/// Passes bytes on between clients and a server. The first connections are mute; those that there are when `silent` changes are
-/// so from then on. None is closed.
+/// Forwards bytes between clients and a server. The first `mute` connections forward nothing, and neither do the
+/// connections that exist when `silent` changes, from then on. No connection is closed.
 async fn relay(listener: TcpListener, to: SocketAddr, silent: watch::Receiver<()>, mute: usize) {
     let mut connections = 0;
     while let Ok((mut client, _)) = listener.accept().await {
@@ -190,7 +190,7 @@ fn http2() {
     run(Speaks::TlsHttp2, 0);
 }
 
-/// So that not even the lists come.
+/// Not even the lists arrive.
 #[test]
 fn from_the_beginning() {
     for speaks in [Speaks::Http1, Speaks::TlsHttp1, Speaks::TlsHttp2] {
@@ -198,7 +198,7 @@ fn from_the_beginning() {
     }
 }
 
-/// Not to be noticed later than within a minute: kube-proxy's time.
+/// Silence must be noticed within a minute, as in kube-proxy.
 #[test]
 fn the_usual_times_are_below_a_minute() {
     let Silence {
@@ -208,7 +208,7 @@ fn the_usual_times_are_below_a_minute() {
         read,
     } = Silence::USUAL;
     let minute = Duration::from_secs(60);
-    // A server that lives ends a watch, or answers a ping, before its connection counts as dead.
+    // A live server ends a watch, or answers a ping, before its connection counts as dead.
     let watch = Duration::from_secs(watch.into());
     assert!(ping + pong < read && watch < read && read < minute);
 }

@@ -1,11 +1,11 @@
-//! Tables that a version does not take for iptables' own, and so does not show.
+//! Tables that a version considers not to be iptables' own, and therefore hides.
 
 use bstr::ByteSlice;
 
 use crate::iptables::forecast::Version;
 use crate::nft::expr::{self, Decoded, LimitType};
 
-/// Whether a version takes a table with this expression to be none of its own, and what it is.
+/// Returns why a version hides a table with this expression, if it does.
 pub(super) fn hides(
     expression: &expr::ExpressionRef<'_>,
     version: Version,
@@ -22,7 +22,7 @@ pub(super) fn hides(
                 Ok(Decoded::Limit(expr::Limit { limit_type: None | Some(LimitType::PACKETS), flags, .. }))
                     if flags.is_none_or(|flags| flags.is_empty())
             );
-            (!plain).then_some("a limit of another kind than iptables'")
+            (!plain).then_some("a limit that iptables does not support")
         }
         b"log" => {
             let grouped = matches!(

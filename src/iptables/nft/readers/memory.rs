@@ -1,8 +1,8 @@
-//! What a version remembers of the expressions that it has seen.
+//! A version's memory of the previous expressions.
 
 use crate::nft::expr::{MetaKey, PayloadBase, Register};
 
-/// Up to 16 bytes of a comparison, and how many it had. What is not there is 0.
+/// Up to 16 bytes of a comparison, and their number. The rest are 0.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Value {
     pub(super) bytes: [u8; 16],
@@ -21,14 +21,14 @@ impl Value {
         &self.bytes[..self.length]
     }
 
-    /// The first four bytes as a number.
+    /// Returns the first four bytes as a number.
     pub(super) fn number(&self) -> u32 {
         let [a, b, c, d, ..] = self.bytes;
         u32::from_ne_bytes([a, b, c, d])
     }
 }
 
-/// What a `payload` expression loads.
+/// The field that a `payload` expression loads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Payload {
     pub(super) base: Option<PayloadBase>,
@@ -36,7 +36,7 @@ pub(super) struct Payload {
     pub(super) length: u32,
 }
 
-/// What a register holds, as far as 1.8.9 and newer look.
+/// The content of a register, as far as 1.8.9 and newer track it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Held {
     Meta(MetaKey),
@@ -44,15 +44,15 @@ pub(super) enum Held {
     Constant(Value),
 }
 
-/// The registers of the versions from 1.8.9 on, and the memory of those before them, which know one register only.
+/// The registers of versions since 1.8.9, and the memory of older ones, which know only one register.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// With the mask that it was combined with.
+    /// Content, and the mask applied to it.
     registers: [Option<(Held, Option<Value>)>; 16],
     pub(super) last: Last,
 }
 
-/// What 1.8.7 and 1.8.8 remember.
+/// The memory of 1.8.7 and 1.8.8.
 #[derive(Debug, Default)]
 pub(super) struct Last {
     pub(super) register: Option<Register>,
@@ -63,12 +63,12 @@ pub(super) struct Last {
 }
 
 impl Memory {
-    /// What a register holds, and the mask that it was combined with.
+    /// Returns the content of a register, and the mask applied to it.
     pub(super) fn held(&self, register: Register) -> Option<(Held, Option<Value>)> {
         *self.registers.get(slot(register)?)?
     }
 
-    /// Takes in what puts something into a register.
+    /// Records a load into a register.
     pub(super) fn load(&mut self, register: Register, held: Held) {
         self.hold(register, held, None);
         let last = &mut self.last;
@@ -85,7 +85,7 @@ impl Memory {
         }
     }
 
-    /// Takes in that what a register holds is masked, into another one or the same.
+    /// Records a mask of a register's content, into another register or the same.
     pub(super) fn mask(&mut self, from: Register, to: Register, mask: Value) {
         if let Some((held, _)) = self.held(from) {
             self.hold(to, held, Some(mask));
@@ -103,7 +103,7 @@ impl Memory {
     }
 }
 
-/// A register's place among those of 4 bytes.
+/// A register's index in units of 4 bytes.
 fn slot(register: Register) -> Option<usize> {
     let long = [Register::R1, Register::R2, Register::R3, Register::R4];
     let short = |slot: usize| Register::word(slot as u32) == register;

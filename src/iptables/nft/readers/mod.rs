@@ -1,18 +1,18 @@
-//! How each version of iptables-nft reads a rule: not what it means, but what that version takes it for.
+//! How each version of iptables-nft reads a rule, right or wrong.
 //!
 //! | | 1.8.7 | 1.8.8 | 1.8.9 and newer |
 //! |---|---|---|---|
-//! | expressions that hide the table | all but those of the next line | likewise, and | likewise |
-//! | those that do not | `match`, `target`, `payload`, `meta`, `cmp`, `bitwise`, `counter`, `immediate`, `lookup`, plain `limit` | `range`, `log group` | likewise |
-//! | what a comparison is about | the last load, once | the last load of the header again and again | what is in its register |
-//! | transport header, `meta mark` | passed over | read | read |
-//! | time to live, `meta pkttype`, ICMP | passed over | passed over | read |
-//! | `meta mark set` | passed over | passed over | fails; from 1.8.10 on read |
-//! | anything else of `meta` or the network header | passed over | passed over | fails |
-//! | `lookup`: sets and maps | passed over | passed over | passed over |
+//! | expressions that hide the table | all but those of the next line | the same, and | the same |
+//! | those that do not | `match`, `target`, `payload`, `meta`, `cmp`, `bitwise`, `counter`, `immediate`, `lookup`, plain `limit` | `range`, `log group` | the same |
+//! | the field that a comparison compares | the last load, once | the last load of the header, repeatedly | the content of its register |
+//! | transport header, `meta mark` | ignored | read | read |
+//! | time to live, `meta pkttype`, ICMP | ignored | ignored | read |
+//! | `meta mark set` | ignored | ignored | fails; read since 1.8.10 |
+//! | other `meta` keys or network header fields | ignored | ignored | fails |
+//! | `lookup`: sets and maps | ignored | ignored | ignored |
 //!
-//! From 1.8.7, 1.8.9, 1.8.10, 1.8.11 and 1.8.13 this was taken by watching: `tests/data/encodings/read-*.txt` has
-//! what they read, and a test compares. 1.8.8 is put together from what is known of it.
+//! For 1.8.7, 1.8.9, 1.8.10, 1.8.11 and 1.8.13 this was observed: `tests/data/encodings/read-*.txt` has
+//! their readings, and a test compares them. The column for 1.8.8 is inferred.
 
 mod hidden;
 mod memory;
@@ -28,7 +28,7 @@ use crate::xt::{self, Family};
 use hidden::hides;
 use reader::Reader;
 
-/// What a version makes of a rule.
+/// How a version reads a rule.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(
     clippy::large_enum_variant,
@@ -39,18 +39,18 @@ pub(in crate::iptables) enum Read {
     As {
         /// The rule that its save prints.
         rule: Rule,
-        /// Whether it passed over a condition, or the target.
+        /// Whether it ignored a condition, or the target.
         lost: bool,
-        /// Whether it looks up the name of an interface where it reads, which is left out here.
+        /// Whether it looks up an interface's name on the reading system, which is left out here.
         looks_up: bool,
     },
     /// Nothing: its save ends there.
     Failed(&'static str),
-    /// Nothing: it does not show the table.
+    /// Nothing: it hides the table.
     Hidden(&'static str),
 }
 
-/// What a version reads.
+/// Reads a rule like a version.
 pub(in crate::iptables) fn read(encoded: &Encoded<'_>, version: Version) -> Read {
     let family = match encoded.family {
         nft::Family::IP6 => Family::Ipv6,
@@ -74,7 +74,7 @@ pub(in crate::iptables) fn read(encoded: &Encoded<'_>, version: Version) -> Read
     reader.finish()
 }
 
-/// The comment in a rule's user data: records of type, length and bytes, of which type 0 is a comment with its NUL.
+/// Decodes the comment in a rule's user data: records of type, length and bytes; type 0 is a comment with its NUL.
 fn comment(userdata: &[u8]) -> Option<Comment> {
     let mut rest = userdata;
     while let &[kind, length, ref more @ ..] = rest {

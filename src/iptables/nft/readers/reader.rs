@@ -1,4 +1,4 @@
-//! Expressions, taken in one after the other.
+//! Reads expressions one after the other.
 
 use std::mem::discriminant;
 
@@ -19,10 +19,10 @@ use crate::xt::matches::tcp::{Tcp, TcpFlags, TcpFlagsTest};
 use crate::xt::matches::udp::Udp;
 use crate::xt::{self, Family};
 
-/// Why a version gives up.
+/// Why a version fails.
 pub(super) type Failure = &'static str;
 
-/// What a version makes of the expressions so far.
+/// A version's state after the expressions so far.
 pub(super) struct Reader {
     family: Family,
     version: Version,
@@ -31,10 +31,10 @@ pub(super) struct Reader {
     source: Net,
     destination: Net,
     protocol: (u8, bool),
-    /// Whether something was passed over.
+    /// Whether an expression was ignored.
     lost: bool,
     looks_up: bool,
-    /// Where the match is that ports and flags are put into.
+    /// Index of the match for ports and flags.
     transport: Option<usize>,
 }
 
@@ -54,7 +54,7 @@ impl Reader {
         }
     }
 
-    /// Whether it follows each register.
+    /// Whether the version tracks each register.
     fn follows(&self) -> bool {
         self.version >= Version::V1_8_9
     }
@@ -195,9 +195,7 @@ impl Reader {
             return match self.memory.held(register) {
                 Some((Held::Meta(key), mask)) => self.meta(key, mask, op, value),
                 Some((Held::Payload(payload), mask)) => self.payload(payload, mask, op, value),
-                Some((Held::Constant(_), _)) | None => {
-                    Err("it compares a register in which nothing is")
-                }
+                Some((Held::Constant(_), _)) | None => Err("it compares an empty register"),
             };
         }
         let last = &mut self.memory.last;
@@ -208,7 +206,7 @@ impl Reader {
         let (meta, mask) = (last.meta.take(), last.mask);
         let payload = match self.version {
             Version::V1_8_7 => last.payload.take(),
-            // It stays, and what is compared next is taken to be it, too.
+            // The load is kept, and the next comparison refers to it, too.
             _ => last.payload,
         };
         if let Some(key) = meta {
@@ -221,7 +219,7 @@ impl Reader {
         Ok(())
     }
 
-    /// What a mask was for is done; the old versions would use it again.
+    /// Clears the mask after its use; the old versions would use it again.
     const fn used_mask(&mut self) {
         self.memory.last.mask = None;
     }
@@ -260,9 +258,9 @@ impl Reader {
                 let read = fields::packet_type(value.as_slice(), invert);
                 self.rule
                     .matches
-                    .push(read.ok_or("it compares with no type of packets")?);
+                    .push(read.ok_or("it compares with an unknown packet type")?);
             }
-            _ if self.follows() => return Err("it has no words for what `meta` loads"),
+            _ if self.follows() => return Err("it cannot express what `meta` loads"),
             _ => self.lost = true,
         }
         Ok(())
@@ -278,7 +276,7 @@ impl Reader {
         let everywhere = self.version == Version::V1_8_7;
         match payload.base {
             Some(PayloadBase::NETWORK) => self.network(payload, mask, op, value),
-            // It does not look at which header it is.
+            // These versions do not check which header it is.
             _ if everywhere => self.network(payload, mask, op, value),
             Some(PayloadBase::TRANSPORT) => {
                 self.transport(payload, mask, op, value);
@@ -303,7 +301,7 @@ impl Reader {
         let invert = op == CmpOp::NEQ;
         let width = header.address_length as usize;
         if offset == header.source || offset == header.destination {
-            // What is no equality is taken for one.
+            // Any comparison other than `neq` is read as equality.
             self.lost |= !matches!(op, CmpOp::EQ | CmpOp::NEQ);
             let net = match offset == header.source {
                 true => &mut self.source,
@@ -325,7 +323,7 @@ impl Reader {
             self.protocol = (value.bytes[0], self.protocol.1 || invert);
         } else if self.family == Family::Ipv6 && offset == NEXT_HEADER {
             self.protocol = (value.bytes[0], self.protocol.1 || invert);
-            // It goes on as if it were the next field.
+            // The version then continues as if it were the next field.
             if self.follows() {
                 self.hops(op, value)?;
             }
@@ -336,7 +334,7 @@ impl Reader {
         } else if offset == header.hops && self.follows() {
             self.hops(op, value)?;
         } else if self.follows() {
-            return Err("it has no words for this place of the header");
+            return Err("it cannot express this position in the header");
         } else {
             self.lost = true;
         }
@@ -347,11 +345,11 @@ impl Reader {
         let read = fields::hops(self.family, op, &value.bytes[..1]);
         self.rule
             .matches
-            .push(read.ok_or("it has no words for how hops are compared")?);
+            .push(read.ok_or("it cannot express this comparison of the hop limit")?);
         Ok(())
     }
 
-    /// Only of a transport header it is known whose, by the protocol that was compared before.
+    /// Reads a transport header only if the protocol compared before tells its type.
     fn transport(&mut self, payload: Payload, mask: Option<Value>, op: CmpOp, value: Value) {
         let [a, b, c, d, ..] = value.bytes;
         let (first, second) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
@@ -403,7 +401,7 @@ impl Reader {
         });
     }
 
-    /// Changes the ports of the one match that it keeps them in.
+    /// Changes the ports of the single match that holds them.
     fn both_ports(&mut self, change: impl FnOnce(&mut PortRange, &mut PortRange)) {
         let new = match i32::from(self.protocol.0) {
             libc::IPPROTO_TCP => Some(xt::Match::Tcp(Tcp::default())),
@@ -417,7 +415,7 @@ impl Reader {
         }
     }
 
-    /// The match that it keeps ports and flags in; this one, if it has none of its kind yet.
+    /// The match that holds ports and flags; this one, if there is none of its kind yet.
     fn kept(&mut self, new: xt::Match) -> Option<&mut xt::Match> {
         let matches = &mut self.rule.matches;
         let is_same = |at: &usize| {
@@ -442,7 +440,7 @@ impl Reader {
         let payload = if self.follows() {
             match self.memory.held(register) {
                 Some((Held::Payload(payload), _)) => Some(payload),
-                _ => return Err("it has no words for the range of anything but ports"),
+                _ => return Err("it can only express ranges of ports"),
             }
         } else {
             self.memory.last.payload
@@ -454,7 +452,7 @@ impl Reader {
         }) = payload
         else {
             if self.follows() {
-                return Err("it has no words for the range of anything but ports");
+                return Err("it can only express ranges of ports");
             }
             self.lost = true;
             return Ok(());
@@ -472,12 +470,12 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes in what sets something of the packet.
+    /// Reads a write to a packet's metadata.
     fn set_meta(&mut self, key: MetaKey, register: Register) -> Result<(), Failure> {
         let constant = if self.follows() {
             match self.memory.held(register) {
                 Some((Held::Constant(value), _)) => Some(value),
-                _ => return Err("it has no words for setting what is not a constant"),
+                _ => return Err("it can only set constants"),
             }
         } else {
             let constant = self.memory.last.constant.take();
@@ -494,13 +492,13 @@ impl Reader {
                     mask: u32::MAX,
                 }));
             }
-            _ if self.follows() => return Err("it has no words for what `meta` sets"),
+            _ if self.follows() => return Err("it cannot express what `meta` sets"),
             _ => self.lost = true,
         }
         Ok(())
     }
 
-    /// The rule that it prints.
+    /// Returns the rule that the version prints.
     pub(super) fn finish(mut self) -> Read {
         self.rule.source = address(self.family, &self.source);
         self.rule.destination = address(self.family, &self.destination);
@@ -526,5 +524,5 @@ impl Reader {
     }
 }
 
-/// Where the type of the next header is in IPv6's (RFC 8200, section 3).
+/// Offset of the next header's type in the IPv6 header (RFC 8200, section 3).
 const NEXT_HEADER: u32 = 6;

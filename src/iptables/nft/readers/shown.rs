@@ -1,4 +1,4 @@
-//! What a version prints of what it has read.
+//! How a version prints the parts of a rule.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use crate::iptables::{Address, Interface};
 use crate::xt::matches::{PortRange, SpiRange};
 use crate::xt::{self, Compared, Family};
 
-/// An address with what it is compared under. Negations stay, also when something else comes to stand there.
+/// An address and its mask. The negation is kept even if another address replaces this one.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Net {
     pub(super) address: [u8; 16],
@@ -16,7 +16,7 @@ pub(super) struct Net {
     pub(super) invert: bool,
 }
 
-/// The name as they print it.
+/// The interface name as the versions print it.
 pub(super) fn interface(value: &Value, invert: bool) -> Option<Interface> {
     let bytes = value.as_slice();
     if bytes.is_empty() {
@@ -25,7 +25,7 @@ pub(super) fn interface(value: &Value, invert: bool) -> Option<Interface> {
     let prefix = !bytes.ends_with(&[0]);
     let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     if bytes == NO_INTERFACE && !invert {
-        // Whether it is said so or as `! -i +`, there is no such interface.
+        // Written directly or as `! -i +`, it means that no interface matches.
         return Some(Interface {
             name: Default::default(),
             prefix: true,
@@ -39,7 +39,7 @@ pub(super) fn interface(value: &Value, invert: bool) -> Option<Interface> {
     })
 }
 
-/// The address as they print it.
+/// The address as the versions print it.
 pub(super) fn address(family: Family, net: &Net) -> Option<Address> {
     let ip = |bytes: [u8; 16]| match family {
         Family::Ipv4 => IpAddr::from([bytes[0], bytes[1], bytes[2], bytes[3]]),
@@ -49,7 +49,7 @@ pub(super) fn address(family: Family, net: &Net) -> Option<Address> {
     (!address.is_everything()).then_some(address)
 }
 
-/// Takes out the types of chunks for which there is no name: they are left out of the list.
+/// Removes the chunk types without a name: the versions omit them in the list.
 pub(super) fn forget_newer_chunks(one: &mut xt::Match) {
     if let xt::Match::Sctp(sctp) = one
         && let Some(chunks) = &mut sctp.chunks
@@ -59,10 +59,10 @@ pub(super) fn forget_newer_chunks(one: &mut xt::Match) {
     }
 }
 
-/// Types of SCTP's chunks that have names since 1.8.9: `I_DATA`, `RE_CONFIG`, `PAD`, `I_FORWARD_TSN`.
+/// SCTP chunk types that have names since 1.8.9: `I_DATA`, `RE_CONFIG`, `PAD`, `I_FORWARD_TSN`.
 const NEWER_CHUNKS: [u8; 4] = [64, 130, 132, 194];
 
-/// Takes out what up to 1.8.10 is not printed: what is negated and everything.
+/// Removes conditions that versions up to 1.8.10 do not print: the negation of everything.
 pub(super) fn forget_what_is_never(one: &mut xt::Match) {
     let forget = |ports: &mut PortRange| {
         if *ports == PortRange::ANY.not() {

@@ -1,4 +1,4 @@
-//! What an editor asks of a session, as operations.
+//! Implements the editor's operations for a session.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,7 +18,7 @@ impl Editor for Session<'_> {
 
     fn clear(&mut self, table: usize) -> Result<(), Error> {
         self.write_held()?;
-        // To be deleted, it must be there.
+        // Only an existing table can be deleted.
         self.add_table(table)?;
         let state = &mut self.tables[table];
         let object = nft::Table::new(state.family.into(), state.name.as_str());
@@ -45,7 +45,7 @@ impl Editor for Session<'_> {
             known.and_then(|chain| chain.exists) != Some(false) && !renamed.contains(name)
         });
         for name in &names {
-            // Nobody need ask the kernel again.
+            // Saves later requests to the kernel.
             self.chain(table, name.as_bstr()).exists = Some(true);
         }
         let known = self.tables[table].chains.iter();
@@ -118,7 +118,7 @@ impl Editor for Session<'_> {
 
     fn remove_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
         self.write_held()?;
-        // The kernel would take the rules away with the chain.
+        // The kernel would delete the rules with the chain.
         if !self.load(table, chain)?.is_empty() {
             return Err(Error::NotEmpty {
                 table: self.tables[table].name.clone(),
@@ -127,15 +127,15 @@ impl Editor for Session<'_> {
         }
         let is_builtin = hooked(&self.tables[table].name, chain).is_some();
         if is_builtin && self.chain(table, chain).added {
-            // What policy it has then is not known here.
+            // The policy that it will have is unknown here.
             return Err(Error::Unsupported {
-                what: "removing a built-in chain in the same change that changes it",
+                what: "removing a built-in chain in the same change that modifies it",
                 backend: crate::iptables::Backend::Nft,
             });
         }
         let object = self.object(table, chain);
         self.transaction.delete(&object)?;
-        // A built-in one comes back when something is put into it.
+        // A built-in chain comes back when something is added to it.
         let exists = (!is_builtin).then_some(false);
         *self.chain(table, chain) = ChainState::without_rules(exists);
         Ok(())
@@ -161,9 +161,9 @@ impl Editor for Session<'_> {
             .connection
             .chain(family, state.name.as_str(), &*old_name)?;
         let Some(handle) = found.map(|chain| chain.handle()) else {
-            // It was made by this very transaction, and the kernel renames by handles only.
+            // This transaction creates the chain, and the kernel renames only by handle.
             return Err(Error::Unsupported {
-                what: "renaming a chain in the same change that makes it",
+                what: "renaming a chain in the same change that creates it",
                 backend: crate::iptables::Backend::Nft,
             });
         };
@@ -175,7 +175,7 @@ impl Editor for Session<'_> {
         self.tables[table].renamed = true;
         let gone = ChainState::without_rules(Some(false));
         let state = std::mem::replace(self.chain(table, from), gone);
-        // What leads to it does so by its new name.
+        // References to the chain use its new name.
         for other in self.tables[table].chains.values_mut() {
             let Rules::Known(slots) = &mut other.rules else {
                 continue;
@@ -314,7 +314,7 @@ impl Editor for Session<'_> {
         let handle = self.named_at(table, chain, position)?.handle;
         let is_held = self.chain(table, chain).is_held();
         let Some(handle) = handle.filter(|_| !is_held) else {
-            // The kernel replaces by handles only, and this change makes the rule.
+            // The kernel replaces only by handle, and this change creates the rule.
             self.insert(table, chain, position, rule, counters)?;
             return self.remove(table, chain, position.saturating_add(1));
         };
@@ -332,7 +332,7 @@ impl Editor for Session<'_> {
     fn splice(&mut self, table: usize, chain: &BStr, splices: &[Splice<'_>]) -> Result<(), Error> {
         self.prepare(table, chain)?;
         self.load(table, chain)?;
-        // How many rules the kernel passes, looking for those that are named.
+        // How many rules the kernel steps over to find the referenced ones.
         let rules = self.rule_count(table, chain)?;
         let passed = splices.iter().map(|splice| {
             let out = splice.out.clone();
@@ -344,10 +344,10 @@ impl Editor for Session<'_> {
             self.hold(table, chain)?;
         }
         let is_held = self.chain(table, chain).is_held();
-        // All places are said by rules that stay: none has to be remembered for that.
+        // Positions refer only to kept rules, so new ones need no tracking.
         let known = std::mem::replace(&mut self.chain(table, chain).rules, Rules::Untracked);
         let Rules::Known(mut slots) = known else {
-            return Err(Error::Contended { attempts: 0 }); // cannot be: they were read
+            return Err(Error::Contended { attempts: 0 }); // impossible: they were read
         };
         for splice in splices.iter().rev() {
             let behind = slots.get(splice.out.end);
@@ -405,11 +405,11 @@ impl Editor for Session<'_> {
 
     fn zero(&mut self, table: usize, chain: &BStr, position: Option<usize>) -> Result<(), Error> {
         self.write_held()?;
-        // The kernel's rules are replaced by their handles, which must stay theirs.
+        // The kernel's rules are replaced by handle, so the handles must stay valid.
         self.chain(table, chain).passed = None;
         let slots = self.load(table, chain)?;
         let concerned = |at: usize| position.is_none_or(|position| position == at);
-        // Those of this change are written once more, without counters.
+        // New rules of this change are written again, without counters.
         let mut again = Vec::new();
         let mut kept = HashMap::new();
         for (at, slot) in slots.iter().enumerate().filter(|(at, _)| concerned(*at)) {
@@ -421,7 +421,7 @@ impl Editor for Session<'_> {
                     }
                     _ => {} // at 0
                 },
-                Slot::Held { .. } => {} // cannot be: they were written
+                Slot::Held { .. } => {} // impossible: they were written
             }
         }
         for (at, rule) in again {
@@ -436,8 +436,8 @@ impl Editor for Session<'_> {
 }
 
 impl Session<'_> {
-    /// Empties a chain in the transaction and holds its rules, those of the kernel as listed, with their counters;
-    /// [`write_held`](Self::write_held) writes them. Does nothing if some have sets or chains that come and go with them, or if
+    /// Empties a chain in the transaction and holds its rules, including the kernel's as listed, with their counters;
+    /// [`write_held`](Self::write_held) writes them. Does nothing if some rules have anonymous sets or chains, or if
     /// iptables cannot express some.
     pub(super) fn hold(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
         let state = self.chain(table, chain);
@@ -470,7 +470,7 @@ impl Session<'_> {
                 }
                 Slot::New { entry, .. } | Slot::Held { entry, .. } => {
                     let Ok(known) = &*entry else {
-                        continue; // cannot be: all can be written
+                        continue; // impossible: all can be written
                     };
                     let rule = self.encode(table, chain, &known.rule, known.counters)?;
                     (rule, entry)
@@ -493,7 +493,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Writes the rules that are held, before something that may depend on their being there.
+    /// Writes the held rules, before an operation that may depend on them.
     pub(super) fn write_held(&mut self) -> Result<(), Error> {
         self.note_lines();
         if !std::mem::take(&mut self.is_holding) {
@@ -528,8 +528,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The kernel's rules of a chain by their handles, to be written as they are, but for those that have sets or chains that
-    /// come and go with them.
+    /// The kernel's rules of a chain by handle, to be rewritten unchanged, except for rules with anonymous sets or
+    /// chains.
     fn listed_rules(
         &mut self,
         table: usize,
@@ -555,8 +555,8 @@ impl Session<'_> {
         Ok(rules)
     }
 
-    /// Sets the counters of the kernel's rules to 0, given their handles and places. They have other
-    /// handles then, and are new ones as far as this change is concerned.
+    /// Sets the counters of the kernel's rules to 0, given their handles and positions. They get new
+    /// handles, and count as new rules in this change.
     fn zero_kept(
         &mut self,
         table: usize,
@@ -590,7 +590,7 @@ impl Session<'_> {
         }
         let ChainState { rules, passed, .. } = self.chain(table, chain);
         if !zeroed.is_empty() {
-            *passed = None; // what else these rules have, no entry says
+            *passed = None; // the entry does not have all of these rules' content
         }
         match rules {
             _ if zeroed.is_empty() => {}
@@ -613,7 +613,7 @@ impl Session<'_> {
     }
 }
 
-/// Whether no set and no chain comes and goes with an expression.
+/// Whether the expression refers to no anonymous set or chain.
 fn stands_alone(expression: &ExpressionRef<'_>) -> bool {
     // The kernel names such sets `__set%d` or `__map%d`, and such chains `__chain%d`.
     let has_name = |name: Option<&BStr>| name.is_none_or(|name| !name.starts_with(b"__"));
@@ -631,7 +631,7 @@ fn stands_alone(expression: &ExpressionRef<'_>) -> bool {
     }
 }
 
-/// The rule with its counters at 0, all else as it is; `None` if they are.
+/// Returns the rule with its counters at 0, otherwise unchanged; `None` if they are 0 already.
 fn without_counts(rule: &nft::RuleRef<'_>) -> Option<nft::Rule<'static>> {
     let mut changed = nft::expr::Expressions::default();
     let mut counted = false;

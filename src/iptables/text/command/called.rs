@@ -1,4 +1,4 @@
-//! What a command line has beside a line of a text: which table, listing, and how.
+//! The parts of a command line that a line of a text does not have: the table, and listings.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use crate::iptables::text::options::{Main, implied_by};
 use crate::iptables::text::{ParseError, Word};
 use crate::xt::{self, Family, Names, value};
 
-/// How a program was called.
+/// The options of a program's command line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::iptables) struct Called {
     /// `-t`
     pub(in crate::iptables) table: Option<String>,
     /// `-L` or `-S`
     pub(in crate::iptables) listing: Option<Listing>,
-    /// `-Z` without a number beside one of these: counters are set to 0 once they are listed.
+    /// `-Z` without a number, together with a listing: resets the counters after printing them.
     pub(in crate::iptables) zero: bool,
     /// `-n`
     pub(in crate::iptables) numeric: bool,
@@ -32,7 +32,7 @@ pub(in crate::iptables) struct Called {
     pub(in crate::iptables) wait: Wait,
     /// `-h`
     pub(in crate::iptables) help: bool,
-    /// What `-h` prints of the extensions before it.
+    /// The help of `-h` for the extensions before it.
     pub(in crate::iptables) extensions: String,
     /// `-V`
     pub(in crate::iptables) version: bool,
@@ -52,17 +52,17 @@ pub(in crate::iptables) enum Wait {
     For(Duration),
 }
 
-/// What is to be listed of the chain, or of all.
+/// A listing of the chain, or of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::iptables) struct Listing {
-    /// As rules (`-S`), not in columns (`-L`).
+    /// Prints rules (`-S`) instead of columns (`-L`).
     pub(in crate::iptables) as_rules: bool,
-    /// Only the rule in this place, from 1.
+    /// Only the rule with this number, from 1.
     pub(in crate::iptables) number: Option<usize>,
 }
 
 impl Wait {
-    /// How long to try.
+    /// Returns how long to retry.
     pub(in crate::iptables) const fn patience(self) -> Retry {
         match self {
             Self::No => Retry::ONCE,
@@ -71,7 +71,7 @@ impl Wait {
         }
     }
 
-    /// Reads a number of seconds.
+    /// Parses a number of seconds.
     pub(in crate::iptables) fn parse(seconds: &BStr) -> Result<Self, &'static str> {
         let seconds = value::decimal(seconds).map_err(|_| "wait seconds not numeric")?;
         Ok(match seconds {
@@ -82,7 +82,7 @@ impl Wait {
 }
 
 impl Command {
-    /// Reads the words behind a program's name. If something is to be listed, the command changes nothing
+    /// Parses the words after a program's name. For a listing, the command changes nothing
     /// and has the chain.
     pub(in crate::iptables) fn called(
         family: Family,
@@ -104,12 +104,12 @@ impl Command {
 }
 
 impl Called {
-    /// Whether nothing of a rule or a change counts.
+    /// Whether the rule or change of the command is ignored.
     pub(super) const fn lists_instead(&self) -> bool {
         self.listing.is_some() || self.help || self.version
     }
 
-    /// Says what does not go together.
+    /// Rejects combinations that are not allowed.
     pub(super) fn check(
         &mut self,
         verb: Option<&Verb>,
@@ -125,13 +125,15 @@ impl Called {
         }
         match (self.listing, verb) {
             (Some(_), Some(Verb::Zero(number))) => {
-                // One rule's are set to 0 and nothing is listed.
+                // A single rule's counters are reset, and nothing is listed.
                 match number {
                     Some(_) => self.listing = None,
                     None => self.zero = true,
                 }
             }
-            (Some(_), Some(_)) => return fault("a command beside -L or -S".to_owned()),
+            (Some(_), Some(_)) => {
+                return fault("another command together with -L or -S".to_owned());
+            }
             (Some(_), None) if has_rule => return fault("-L and -S take no rule".to_owned()),
             _ => {}
         }
@@ -152,7 +154,7 @@ impl Called {
 }
 
 impl<'p, 'a> Parser<'p, 'a> {
-    /// An option of the command line alone.
+    /// Parses an option of the command line.
     pub(super) fn program(
         &mut self,
         main: Main,
@@ -194,7 +196,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             _ => String::new(),
         };
         let Some(called) = &mut self.called else {
-            return Err(fault("it is for the command line only"));
+            return Err(fault("it can only be used on the command line"));
         };
         match main {
             Main::List | Main::ListRules => {
@@ -203,7 +205,7 @@ impl<'p, 'a> Parser<'p, 'a> {
                     number,
                 };
                 if called.listing.replace(listing).is_some() {
-                    return Err(fault("it is listed once only"));
+                    return Err(fault("a table can only be listed once"));
                 }
             }
             Main::Table => {
@@ -232,7 +234,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         Ok(())
     }
 
-    /// What `-h` prints of the target, and of the matches or else of the match of the protocol.
+    /// Returns the help for the target, and for the matches or else the protocol's match.
     fn help_of_extensions(&self) -> String {
         let family = self.family;
         let (mut targets, mut matches) = (String::new(), String::new());
@@ -252,7 +254,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         targets + &matches
     }
 
-    /// Whether the next word can be a value: an option is none.
+    /// Whether the next word can be a value, that is, not an option.
     fn a_value_follows(&self) -> bool {
         let next = self.words.get(self.at);
         next.is_some_and(|next| !next.bytes.starts_with(b"-") && next.text() != "!")

@@ -1,4 +1,4 @@
-//! What the options that belong to no extension mean, and the rule that a command's options make.
+//! Interprets the options that belong to no extension, and builds a command's rule.
 
 use bstr::{BStr, ByteSlice};
 
@@ -14,7 +14,7 @@ use crate::iptables::text::{ParseError, Word};
 use crate::iptables::{Address, Counters, Protocol, Target};
 use crate::xt::{self, Context, Family, value};
 
-/// No line makes more rules than this: each pair of its addresses is one.
+/// The most rules of a line, one for each pair of addresses.
 const MOST_RULES: usize = 1 << 16;
 
 impl<'p, 'a> Parser<'p, 'a> {
@@ -45,7 +45,7 @@ impl<'p, 'a> Parser<'p, 'a> {
                 let option = word.text();
                 return Err(ParseError::new(
                     word.column,
-                    format!("`{option}` is given twice"),
+                    format!("duplicate option `{option}`"),
                 ));
             }
             self.seen |= bit;
@@ -74,11 +74,10 @@ impl<'p, 'a> Parser<'p, 'a> {
             Main::Ipv6 => self.for_other_family |= self.family != Family::Ipv6,
             Main::Fragment => {
                 if self.family != Family::Ipv4 {
-                    return Err(ParseError::new(
-                        word.column,
-                        "only IPv4 has fragments in its header",
-                    )
-                    .with_hint(Some("use -m frag".to_owned())));
+                    return Err(
+                        ParseError::new(word.column, "only IPv4 headers have fragments")
+                            .with_hint(Some("use -m frag".to_owned())),
+                    );
                 }
                 self.spec.rule.fragment = Some(!invert);
             }
@@ -127,7 +126,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             }
             Main::SetCounters => {
                 let (packets, column) = self.value(word, attached)?;
-                // Both in a word with a comma, or in two.
+                // Both in one word with a comma, or in two words.
                 let (packets, bytes, of_bytes) = match packets.split_once_str(",") {
                     Some((packets, bytes)) => {
                         let of_bytes = column + packets.len() + 1;
@@ -135,7 +134,10 @@ impl<'p, 'a> Parser<'p, 'a> {
                     }
                     None => {
                         let Some(bytes) = self.next() else {
-                            return Err(ParseError::new(word.column, "-c wants packets and bytes"));
+                            return Err(ParseError::new(
+                                word.column,
+                                "-c requires packets and bytes",
+                            ));
                         };
                         (packets, bytes.text(), bytes.column)
                     }
@@ -160,7 +162,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         if self.verb.is_some() {
             return Err(ParseError::new(
                 word.column,
-                "a line holds one command only",
+                "a line can only have one command",
             ));
         }
         let optional = matches!(main, Main::DeleteChain | Main::Flush | Main::Zero);
@@ -196,7 +198,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             Main::Replace => match self.place()? {
                 Some(number) => Verb::Replace(number),
                 None => {
-                    let message = "-R wants the number of the rule to be replaced";
+                    let message = "-R requires the number of the rule to replace";
                     return Err(ParseError::new(word.column, message));
                 }
             },
@@ -206,7 +208,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             Main::Zero => Verb::Zero(self.place()?),
             Main::Policy => {
                 let (policy, column) = self.value(word, None)?;
-                // Of a program's line it is known only later whether the chain can have a policy at all.
+                // For a program it turns out only later whether the chain can have a policy.
                 if self.called.is_none() && !matches!(policy.as_bytes(), b"ACCEPT" | b"DROP") {
                     let message = format!("`{policy}` is not a policy (ACCEPT or DROP)");
                     return Err(ParseError::new(column, message));
@@ -226,7 +228,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         Ok(())
     }
 
-    /// The number of a rule, if one follows.
+    /// Parses the number of a rule, if one follows.
     pub(super) fn place(&mut self) -> Result<Option<usize>, ParseError> {
         let Some(word) = self.words.get(self.at) else {
             return Ok(None);
@@ -238,7 +240,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         match value::number::<u32>(word.text()) {
             Ok(number) if number > 0 => Ok(Some(number as usize)),
             _ => {
-                let message = format!("`{}` is not the number of a rule, from 1", word.text());
+                let message = format!("`{}` is not a rule number (from 1)", word.text());
                 Err(ParseError::new(word.column, message))
             }
         }
@@ -274,7 +276,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         let first = all.next().transpose()?;
         let more = all.collect::<Result<Vec<_>, _>>()?;
         if invert && !more.is_empty() {
-            let message = "a negated option takes one address only: none of several cannot be said";
+            let message = "a negated option takes only one address";
             return Err(ParseError::new(column, message));
         }
         match main {
@@ -282,7 +284,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             _ => (self.spec.rule.destination, self.spec.more_destinations) = (first, more),
         }
         if self.spec.number() > MOST_RULES {
-            let message = "each pair of a source and a destination is a rule: one line makes at most \
+            let message = "each pair of a source and a destination is a rule: one line can create at most \
                            65536";
             return Err(ParseError::new(column, message));
         }
@@ -296,7 +298,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         invert: bool,
     ) -> Result<(), ParseError> {
         let Some(number) = self.names.protocol(given) else {
-            let message = format!("`{given}` is neither a protocol's number nor its name");
+            let message = format!("`{given}` is not a protocol number or name");
             let known = [
                 "tcp", "udp", "icmp", "icmpv6", "sctp", "esp", "udplite", "all",
             ];
@@ -311,8 +313,8 @@ impl<'p, 'a> Parser<'p, 'a> {
         Ok(())
     }
 
-    /// The data of an extension as bytes, if that is what follows its name: `--xt-revision NUMBER
-    /// --xt-data HEX`, as extensions without a typed value are printed.
+    /// Parses the data of an extension as bytes, if it follows the name: `--xt-revision NUMBER
+    /// --xt-data HEX`, the format for extensions without a typed value.
     pub(super) fn opaque(&mut self, name: &BStr) -> Result<Option<xt::Opaque>, ParseError> {
         let is_option =
             |at: usize, option: &str| self.words.get(at).is_some_and(|word| word.text() == option);
@@ -341,7 +343,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         column: usize,
     ) -> Result<(), ParseError> {
         if self.target.is_some() || !matches!(self.spec.rule.target, Target::None) {
-            return Err(ParseError::new(option, "a rule has one target only"));
+            return Err(ParseError::new(option, "a rule can only have one target"));
         }
         let family = self.family;
         if main == Main::Jump
@@ -374,7 +376,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         Ok(())
     }
 
-    /// Makes the rule whole, once all options are read.
+    /// Completes the rule after all options.
     pub(super) fn rule(&mut self) -> Result<(), ParseError> {
         let spec = &mut *self.spec;
         let protocol = spec.rule.protocol;

@@ -1,4 +1,4 @@
-//! Names that a command holds: of chains and interfaces; addresses.
+//! Names in commands: of chains and interfaces; addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,12 +9,12 @@ use crate::iptables::text::ParseError;
 use crate::iptables::{Address, Interface};
 use crate::xt::{Family, value};
 
-/// Longest name of a chain, in bytes (`XT_EXTENSION_MAXNAMELEN` with its NUL, as iptables has it).
+/// Longest name of a chain in iptables, in bytes (`XT_EXTENSION_MAXNAMELEN` includes the NUL).
 pub(super) const LONGEST_CHAIN_NAME: usize = 28;
 
-/// Whether a name has a byte that separates words.
+/// Whether a name contains white space.
 pub(super) fn has_blanks(name: &[u8]) -> bool {
-    // Nearly no name has a byte that is not above the blank; all bytes are looked at together.
+    // Few names have bytes up to the blank; the fold checks all bytes without branches.
     let low = name.iter().fold(false, |low, byte| low | (*byte <= b' '));
     low && name.iter().any(u8::is_ascii_whitespace)
 }
@@ -26,7 +26,7 @@ pub(in crate::iptables::text) fn chain_name(
     check_chain_name(name, column).map(|()| name.to_owned())
 }
 
-/// Says why no chain can be made that has the name, in iptables' words, if none can.
+/// Rejects a name that a new chain cannot have, with iptables' message.
 pub(super) fn check_chain_name(name: &BStr, column: usize) -> Result<(), ParseError> {
     let wrong = match name.as_bytes() {
         [] => "chain name may not clash with target name".to_owned(),
@@ -42,7 +42,7 @@ pub(super) fn check_chain_name(name: &BStr, column: usize) -> Result<(), ParseEr
     Err(ParseError::new(column, wrong))
 }
 
-/// The same of a chain that must be there.
+/// Rejects a name that an existing chain cannot have.
 pub(super) fn check_length(name: &BStr, column: usize) -> Result<(), ParseError> {
     if name.len() <= LONGEST_CHAIN_NAME {
         return Ok(());
@@ -51,7 +51,7 @@ pub(super) fn check_length(name: &BStr, column: usize) -> Result<(), ParseError>
     Err(ParseError::new(column, message))
 }
 
-/// The same of a chain that need not be named.
+/// Checks the name of an optional chain.
 pub(super) fn check_optional(name: &BStr, column: usize) -> Result<(), ParseError> {
     match name.first() {
         Some(b'!') => Err(ParseError::new(column, format!("Bad argument `{name}'"))),
@@ -59,7 +59,7 @@ pub(super) fn check_optional(name: &BStr, column: usize) -> Result<(), ParseErro
     }
 }
 
-/// Reads the name of a chain that a rule leads to.
+/// Parses the name of a rule's target chain.
 pub(super) fn target_name(name: &BStr, column: usize) -> Result<BString, ParseError> {
     let wrong = match name.as_bytes() {
         [] => "Invalid target name (too short)".to_owned(),
@@ -72,19 +72,17 @@ pub(super) fn target_name(name: &BStr, column: usize) -> Result<BString, ParseEr
     Err(ParseError::new(column, wrong))
 }
 
-/// Reads an interface's name, or the start of one before a `+`. A lone `+` that is not negated says
-/// nothing.
+/// Parses an interface's name, or a prefix before a `+`. A lone `+` that is not negated is no
+/// condition.
 pub(super) fn interface(name: &BStr, invert: bool) -> Result<Option<Interface>, String> {
     if name.is_empty() || name.len() > 15 {
         return Err(format!(
-            "`{name}` is not an interface's name: it has 1 to 15 bytes"
+            "`{name}` is not an interface name: it must have 1 to 15 bytes"
         ));
     }
-    // Attached to its option it can be typed; but nobody could write it so that it is read back.
+    // It can be attached to its option, but no output would parse as the same name.
     if is_option(name) {
-        return Err(format!(
-            "`{name}` is an option: no rule is about an interface of that name"
-        ));
+        return Err(format!("`{name}` is an option, not an interface name"));
     }
     Ok(match name.strip_suffix(b"+") {
         Some(b"") if !invert => None,
@@ -101,7 +99,7 @@ pub(super) fn interface(name: &BStr, invert: bool) -> Result<Option<Interface>, 
     })
 }
 
-/// The address of zeroes.
+/// The unspecified address.
 pub(super) const fn unspecified(family: Family) -> IpAddr {
     match family {
         Family::Ipv4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -109,7 +107,8 @@ pub(super) const fn unspecified(family: Family) -> IpAddr {
     }
 }
 
-/// Whether the value of `-s` or `-d` ends in a mask of zeroes: then it stands for every address, whatever is before the mask.
+/// Whether the value of `-s` or `-d` ends in a mask of zeroes: it then matches every address, whatever precedes the
+/// mask.
 pub(super) fn has_no_mask(value: &[u8], family: Family) -> bool {
     let Some((_, mask)) = value.rsplit_once_str("/") else {
         return false;
@@ -121,10 +120,10 @@ pub(super) fn has_no_mask(value: &[u8], family: Family) -> bool {
 }
 
 impl Address {
-    /// Reads `address`, `address/prefix` or `address/mask`.
+    /// Parses `address`, `address/prefix` or `address/mask`.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// A message.
     pub fn parse(family: Family, text: impl AsRef<[u8]>) -> Result<Self, String> {
         let (address, mask): (IpAddr, IpAddr) = value::network(text.as_ref().as_bstr(), family)?;
         Ok(Self::masked(address, mask, false))

@@ -1,5 +1,5 @@
-//! The words of a command, one after the other: which option each is, what belongs to it, and which extension
-//! the options of a rule are of.
+//! Parses the words of a command in order: finds each option, its value, and the extension
+//! to which it belongs.
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -41,7 +41,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         }
     }
 
-    /// Where its options stand.
+    /// The source of the options.
     pub(super) const fn place_of_options(&self) -> Place {
         match self.called {
             None => Place::Text,
@@ -49,7 +49,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         }
     }
 
-    /// What is to be done, and with which chain. The rule is where it was told to be.
+    /// Parses the verb and the chain. The rule goes to `spec`.
     pub(super) fn parse(&mut self) -> Result<(Verb, Option<BString>), ParseError> {
         self.options()?;
         if self.for_other_family {
@@ -57,7 +57,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             return Ok((Verb::Check, None));
         }
         let end = self.end();
-        // Counters go with a policy, too.
+        // A policy may have counters, too.
         let of_policy = match self.verb {
             Some((Verb::Policy(_), _)) => 1 << options::Main::SetCounters as u32,
             _ => 0,
@@ -92,29 +92,29 @@ impl<'p, 'a> Parser<'p, 'a> {
         let several = !self.spec.more_sources.is_empty() || !self.spec.more_destinations.is_empty();
         if several && matches!(verb, Verb::Replace(_)) {
             let message =
-                "-R puts one rule in the place of one: with one source and one destination";
+                "-R replaces one rule with one rule: it takes one source and one destination";
             return Err(ParseError::new(column, message));
         }
         Ok((verb, chain))
     }
 
-    /// No packet comes out of these built-in chains' places with such an interface: as the real tools,
-    /// no such rule is put there. One that is there can be taken away.
+    /// Rejects rules in built-in chains where no packet has such an interface, like
+    /// the real tools. Deleting such a rule is allowed.
     pub(super) fn check_interfaces(&self, chain: &[u8]) -> Result<(), ParseError> {
         let (column, how) = match (chain, self.interfaces) {
-            (b"OUTPUT" | b"POSTROUTING", [column, _]) => (column, "comes in by"),
-            (b"INPUT" | b"PREROUTING", [_, column]) => (column, "goes out by"),
+            (b"OUTPUT" | b"POSTROUTING", [column, _]) => (column, "comes in on"),
+            (b"INPUT" | b"PREROUTING", [_, column]) => (column, "goes out on"),
             _ => return Ok(()),
         };
         if column == 0 {
             return Ok(());
         }
         let chain = chain.as_bstr();
-        let message = format!("in {chain} it is not known which interface a packet {how}");
+        let message = format!("in {chain} it is unknown which interface a packet {how}");
         Err(ParseError::new(column, message))
     }
 
-    /// Behind the last word.
+    /// The column after the last word.
     pub(super) fn end(&self) -> usize {
         self.words
             .last()
@@ -125,7 +125,10 @@ impl<'p, 'a> Parser<'p, 'a> {
         while let Some(word) = self.next() {
             let (invert, word) = if word.text() == "!" {
                 let Some(option) = self.next() else {
-                    return Err(ParseError::new(word.column, "`!` stands before an option"));
+                    return Err(ParseError::new(
+                        word.column,
+                        "`!` must come before an option",
+                    ));
                 };
                 (true, option)
             } else {
@@ -179,12 +182,12 @@ impl<'p, 'a> Parser<'p, 'a> {
                 let shown = word.text();
                 let fault = ParseError::new(word.column, format!("`{shown}` is not an option"));
                 let hint = match bytes {
-                    b"!" => "there is a `!` too many",
-                    [b'-', ..] => "an option is a `-` and a letter, or `--` and a name",
+                    b"!" => "too many `!`",
+                    [b'-', ..] => "an option is `-` and a letter, or `--` and a name",
                     _ if self.words.iter().any(|word| word.bytes.contains(&b'\'')) => {
-                        "only double quotes hold several words together"
+                        "only double quotes can enclose several words"
                     }
-                    _ => "a value with blanks stands in double quotes",
+                    _ => "a value with spaces must be in double quotes",
                 };
                 Err(fault.with_hint(Some(hint.to_owned())))
             }
@@ -214,7 +217,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             Err((message, hint)) => {
                 let elsewhere = options::elsewhere(name).map(str::to_owned);
                 let hint = elsewhere.or_else(|| {
-                    // An option that may stand here, unless another is nearer.
+                    // An option that is allowed here, unless another is nearer.
                     let anywhere = options::nearest_anywhere(name);
                     hint.filter(|hint| anywhere.is_none_or(|n| hint.contains(&format!("--{n}?"))))
                         .or_else(|| owners(name, self.family))
@@ -242,7 +245,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         })
     }
 
-    /// The protocol's own match, if it is not there yet and has an option that starts so.
+    /// The protocol's own match, if it is not loaded yet and has an option with this prefix.
     pub(super) fn implied(&self, name: &[u8]) -> Option<(&'static Spec<xt::Match>, &'static str)> {
         let protocol = self
             .spec
@@ -282,7 +285,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         });
     }
 
-    /// An option of an extension.
+    /// Processes an option of an extension.
     pub(super) fn extension(
         &mut self,
         place: usize,
@@ -336,7 +339,7 @@ impl<'p, 'a> Parser<'p, 'a> {
         Ok(())
     }
 
-    /// The value of an option: attached to it, or the next word.
+    /// Returns the value of an option: attached to it, or the next word.
     pub(super) fn value(
         &mut self,
         word: &'p Word<'a>,
@@ -349,20 +352,26 @@ impl<'p, 'a> Parser<'p, 'a> {
         let Some(value) = self.next() else {
             return Err(ParseError::new(
                 word.column,
-                format!("`{option}` wants a value"),
+                format!("`{option}` requires a value"),
             ));
         };
         if self.wants_no_option && is_option(value.text()) {
-            let message = format!("`{option}` wants a value, but `{}` follows", value.text());
+            let message = format!(
+                "`{option}` requires a value, but `{}` follows",
+                value.text()
+            );
             return Err(ParseError::new(value.column, message));
         }
-        // A value may be a `!`, but before another word it was meant to negate.
+        // A value may be a `!`, but before another word it is a negation.
         let word_follows = || {
             let next = self.words.get(self.at);
             next.is_some_and(|next| !next.bytes.starts_with(b"-") && next.text() != "!")
         };
         if value.text() == "!" && word_follows() {
-            let fault = ParseError::new(value.column, "`!` stands before the option it negates");
+            let fault = ParseError::new(
+                value.column,
+                "`!` must come before the option that it negates",
+            );
             return Err(fault.with_hint(Some(format!("write `! {option}`"))));
         }
         Ok((value.text(), value.column))
@@ -370,7 +379,7 @@ impl<'p, 'a> Parser<'p, 'a> {
 }
 
 impl Loaded {
-    /// Says where the error of its options is.
+    /// Converts an error of its options to one with a position.
     pub(super) fn parse_error(
         &self,
         error: &OptionError,
@@ -389,7 +398,7 @@ impl Loaded {
     }
 }
 
-/// Whether it is one of the options that belong to no extension.
+/// Whether the word is an option that belongs to no extension.
 pub(super) fn is_option(word: &BStr) -> bool {
     match word.as_bytes() {
         [b'-', b'-', name @ ..] => {

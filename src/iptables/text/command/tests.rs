@@ -1,4 +1,4 @@
-//! Lines and what is said of them.
+//! Lines and their errors.
 
 use super::*;
 use crate::iptables::Target;
@@ -26,7 +26,7 @@ fn verbs() {
     assert_eq!(parse("-F").unwrap().chain, None);
     assert_eq!(parse("-X a").unwrap().chain, Some("a".into()));
     assert!(parse("-6 -A INPUT").unwrap().for_other_family);
-    // A chain goes before an extension of its name.
+    // A chain takes precedence over an extension of its name.
     let command = parse("-A INPUT -j MARK").unwrap();
     assert_eq!(command.spec.rule.target, Target::Jump("MARK".into()));
 }
@@ -36,7 +36,7 @@ fn no_rule_is_about_an_interface_that_is_named_like_an_option() {
     for (text, said) in [
         ("-o-j -j ACCEPT", "`-j` is an option"),
         ("--in-interface=--jump", "`--jump` is an option"),
-        ("-i -m", "`-i` wants a value, but `-m` follows"),
+        ("-i -m", "`-i` requires a value, but `-m` follows"),
     ] {
         let error = parse(&format!("-A FORWARD {text}")).unwrap_err();
         assert!(error.to_string().contains(said), "{error}");
@@ -97,25 +97,25 @@ fn faults_name_the_place_and_what_may_have_been_meant() {
         ("-A INPUT -s ! 1.1.1.1", 13, "write `! -s`"),
         ("-A INPUT -s host", 13, "host names are not looked up"),
         ("-A INPUT -p tpc", 13, "did you mean tcp?"),
-        ("-A INPUT -j ACCEPT -j DROP", 20, "one target only"),
-        ("-A INPUT -s 1.1.1.1 -s 2.2.2.2", 21, "given twice"),
-        ("-A INPUT -A OUTPUT", 10, "one command only"),
-        ("-A", 1, "wants a value"),
+        ("-A INPUT -j ACCEPT -j DROP", 20, "only have one target"),
+        ("-A INPUT -s 1.1.1.1 -s 2.2.2.2", 21, "duplicate option"),
+        ("-A INPUT -A OUTPUT", 10, "only have one command"),
+        ("-A", 1, "requires a value"),
         ("-s 1.1.1.1", 11, "no command"),
         ("-N x -j ACCEPT", 1, "takes no rule"),
         ("-A INPUT ! -j ACCEPT", 12, "cannot be negated"),
         ("-A INPUT stray", 10, "is not an option"),
         ("-A INPUT -y", 10, "unknown option `-y`"),
-        ("-A INPUT -o lo", 10, "which interface a packet goes out by"),
+        ("-A INPUT -o lo", 10, "which interface a packet goes out on"),
         (
             "-I POSTROUTING -o a -i lo",
             21,
-            "which interface a packet comes in by",
+            "which interface a packet comes in on",
         ),
         (
             "-A INPUT --s 1.1.1.1",
             10,
-            "is the start of --source and of --set-counters",
+            "is ambiguous: --source or --set-counters",
         ),
         ("-I INPUT 0", 10, "from 1"),
         (

@@ -1,9 +1,10 @@
-//! The bytes of rules, as nft sends them.
+//! Compares the encoded bytes of rules with nft's.
 
 use super::*;
 
-/// What nft 1.0.6 sends (x86-64, `strace -e trace=sendmsg -e write=all nft add rule …`) in
-/// `NFTA_RULE_EXPRESSIONS`, and the same rules as they are built.
+/// `NFTA_RULE_EXPRESSIONS` as sent by nft 1.0.6 (x86-64,
+/// `strace -e trace=sendmsg -e write=all nft add rule …`), and the same rules made by the
+/// builder.
 #[test]
 fn the_bytes_are_those_that_nft_sends() {
     use crate::nft::captured::hex;
@@ -12,7 +13,7 @@ fn the_bytes_are_those_that_nft_sends() {
     let same = |text: &str, rule: Result<Rule<'_>, BuildError>, sent: &str| {
         let rule = rule.unwrap();
         let built = rule.expressions.as_ref().unwrap();
-        // The padding at the end is the message's.
+        // The padding at the end belongs to the message.
         let mut sent = hex(sent);
         sent.resize(sent.len().next_multiple_of(4), 0);
         let hex = |bytes: &[u8]| crate::nft::Bytes::from(bytes).to_string();

@@ -1,4 +1,4 @@
-//! What monitors and tracers receive, replayed: whole, and with what may become of it on the way.
+//! Replays what monitors and tracers receive: complete, and with errors on the way.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use crate::nft::live::{Monitor, MonitorOptions, TracedItem, Tracer, TracerOption
 /// The port of a replayed socket.
 const REPLAYED: u32 = 0;
 
-/// A kernel that answers each question with what `answer` gives for its number, from 0.
+/// A kernel that answers each request with the result of `answer` for its number, from 0.
 struct Kernel {
     monitor: Monitor,
     queue: Queue,
@@ -39,7 +39,7 @@ impl Kernel {
         })
     }
 
-    /// One whose generation is 1, and at the second question this.
+    /// Opens a kernel with generation 1 that answers the second request with `generation`.
     #[track_caller]
     fn then(generation: u32) -> Self {
         let answers = [1, generation];
@@ -50,7 +50,7 @@ impl Kernel {
         self.queue.lock().unwrap().extend(replies);
     }
 
-    /// All that is told of what is queued.
+    /// Returns all items of the queue.
     #[track_caller]
     fn items(&mut self) -> Vec<Item> {
         let items = std::iter::from_fn(|| self.monitor.try_receive().unwrap());
@@ -62,23 +62,23 @@ impl Kernel {
     }
 }
 
-/// The answer to a question.
+/// The answer to a request.
 fn told(generation: u32) -> Reply {
     Reply::Datagram(end(REPLAYED, generation))
 }
 
-/// What Linux 6.18 sent of the generations 2 and 3, a datagram each.
+/// Datagrams of the generations 2 and 3 from Linux 6.18.
 fn recorded() -> [Vec<u8>; 3] {
     let renamed = hex(RENAMED);
     [hex(MADE), hex(MADE_BY), renamed]
 }
 
-/// A transaction that makes this generation, in one datagram.
+/// A transaction that creates this generation, in one datagram.
 fn transaction(generation: u32) -> Reply {
     Reply::Datagram([chain(ONE, generation, 9), end(ONE, generation)].concat())
 }
 
-/// What an item is of: the generations, and whether they were told.
+/// The generations of an item, and whether it is a change.
 fn of(item: &Item) -> (u32, u32, bool) {
     match item {
         Item::Change(change) => {
@@ -104,7 +104,7 @@ fn what_comes_whole_is_told() {
     assert_eq!(kernel.monitor.told(), Generation::recorded(1));
     assert!(kernel.items().is_empty());
     kernel.queue(recorded().map(Reply::Datagram));
-    // A signal comes between two of them, which is nobody's business.
+    // A signal between two datagrams has no effect.
     kernel.queue([Reply::Error(libc::EINTR), transaction(4)]);
     let items = kernel.items();
     let of: Vec<_> = items.iter().map(of).collect();
@@ -126,7 +126,7 @@ fn events_that_the_kernel_dropped_are_said_to_be_lost() {
         let [made, made_by, renamed] = recorded().map(Reply::Datagram);
         kernel.queue([made, made_by, Reply::Error(number), renamed, transaction(4)]);
         let items = kernel.items();
-        // What is queued when the kernel says so is before the gap or behind it: nobody knows.
+        // Messages queued at that moment may come before or after the gap.
         let of: Vec<_> = items.iter().map(of).collect();
         assert_eq!(of, [(1, 2, true), (2, 4, false)]);
         assert_eq!(cause(&items[1]), &Cause::Dropped(loss));
@@ -146,7 +146,7 @@ fn a_datagram_that_is_cut_is_a_loss() {
     assert_eq!(items.iter().map(of).collect::<Vec<_>>(), [(1, 2, false)]);
     let capacity = RECEIVE_BUFFER;
     assert_eq!(cause(&items[0]), &Cause::Cut { length, capacity });
-    // In the beginning nothing can be missing: it is only asked again.
+    // At the start nothing can be missing: the request is only repeated.
     let cut = Reply::Datagram(vec![0; RECEIVE_BUFFER + 1]);
     let kernel = Kernel::open(move |number| match number {
         0 => vec![cut.clone(), told(6)],
@@ -155,8 +155,8 @@ fn a_datagram_that_is_cut_is_a_loss() {
     assert_eq!(kernel.unwrap().monitor.told(), Generation::recorded(7));
 }
 
-/// Who has `CAP_NET_ADMIN` may send datagrams to a monitor's port, and to the group. Whatever they say, they are not
-/// the kernel's.
+/// A process with `CAP_NET_ADMIN` may send datagrams to a monitor's port and to the group. The monitor ignores them,
+/// because they are not from the kernel.
 #[test]
 fn what_others_send_is_not_told() {
     let forged = || {
@@ -197,7 +197,7 @@ fn what_others_send_is_not_told() {
 fn a_question_without_an_answer_is_an_error_after_some() {
     let unanswered = Kernel::open(|_| Vec::new());
     assert!(matches!(unanswered.err(), Some(Error::Lost(Loss::Absent))));
-    // It goes on when the kernel answers again; the loss is told then.
+    // It continues when the kernel answers again; then it reports the loss.
     let mut kernel = Kernel::open(|number| match number {
         0 => vec![told(1)],
         1..=4 => Vec::new(),
@@ -224,8 +224,8 @@ fn an_error_of_the_socket_loses_nothing() {
     assert_eq!(of, [(1, 2, true), (2, 3, true)]);
 }
 
-/// Whatever becomes of one datagram, what is told follows on what was told before, to the last generation; and what
-/// is told as a change is what was committed.
+/// Whatever happens to one datagram, the reported generations have no gap up to the last one, and each reported change
+/// was committed.
 #[test]
 fn what_is_told_has_no_gaps() {
     const LAST: u32 = 6;
@@ -262,7 +262,7 @@ fn what_is_told_has_no_gaps() {
                 assert_eq!(after, reached, "{name} at {place}: {item:?}");
                 reached = through;
             }
-            // A transaction without its event cannot be told from one that had none; all else is noticed.
+            // A transaction without its event looks like an empty one; every other loss is noticed.
             let silent = name == "missing" && place % 2 == 0;
             let noticed = kernel.questions() > 1;
             assert_eq!(noticed, !silent, "{name} at {place}");
@@ -272,7 +272,7 @@ fn what_is_told_has_no_gaps() {
     }
 }
 
-/// A tracer with this queued.
+/// Opens a tracer with these datagrams queued.
 fn tracer(replies: impl IntoIterator<Item = Reply>) -> Tracer {
     let replay = Replay::new(|_| Vec::new());
     replay.queue().lock().unwrap().extend(replies);

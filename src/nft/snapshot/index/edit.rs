@@ -1,37 +1,37 @@
-//! Changes to an index: objects that come one by one, are replaced, or go.
+//! Changes of an index: adds, replaces and removes single objects.
 
 use super::{ChainIndex, Index, Kind, Last, Names, TableIndex, chain_at, set_at, table_at};
 use crate::arena::{Arena, Position};
 use crate::netlink::Malformed;
 use crate::nft::{FlowtableRef, RuleRef, StatefulObjectRef};
 
-/// After so many removals the numbers that names have are counted anew.
+/// Number of removals after which the name map is rebuilt.
 const REMOVALS: usize = 64;
 
-/// Where a rule goes in its chain.
+/// The position of a rule in its chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::nft::snapshot) enum Place {
     First,
     Last,
-    /// As the one of this number.
+    /// At this index.
     At(usize),
-    /// Behind the rule with this handle.
+    /// After the rule with this handle.
     Behind(u64),
 }
 
 impl Names {
-    /// Takes out a name; whether all is to be counted anew.
+    /// Removes a name; returns whether the map has to be rebuilt.
     fn remove(&mut self, kind: Kind, name: &bstr::BStr) -> bool {
         use std::hash::BuildHasher;
         self.numbers.remove(&self.hash.hash_one((kind, name)));
         self.removed += 1;
-        // Of two names of one hash only one had a number.
+        // Of several names with the same hash only one is in the map.
         self.collided || self.removed > REMOVALS
     }
 }
 
 impl Index {
-    /// All that is known of places may be wrong.
+    /// Invalidates the remembered positions.
     fn moved(&mut self) {
         self.last = Last::default();
     }
@@ -47,22 +47,22 @@ impl Index {
         self.moved();
     }
 
-    /// Takes out a table and all that is in it.
+    /// Removes a table with its members.
     pub(in crate::nft::snapshot) fn remove_table(&mut self, table: usize) -> TableIndex {
-        // Names of chains and sets go by the numbers of tables.
+        // The names of chains and sets depend on the indices of tables.
         self.names.take();
         self.moved();
         self.tables.remove(table)
     }
 
-    /// Puts a table where it was.
+    /// Inserts a table at this index.
     pub(in crate::nft::snapshot) fn insert_table(&mut self, number: usize, table: TableIndex) {
         self.names.take();
         self.moved();
         self.tables.insert(number.min(self.tables.len()), table);
     }
 
-    /// Where a table with this handle goes: the kernel lists them in the order in which they were made.
+    /// Returns the index for a table with this handle: the kernel lists tables in the order of creation.
     pub(in crate::nft::snapshot) fn place_of_table(
         &self,
         arena: &Arena,
@@ -76,8 +76,8 @@ impl Index {
         Ok(self.tables.len())
     }
 
-    /// Whether a chain or rule that comes now has a higher handle than all that are there: then it is none of
-    /// them, which spares looking for it. The kernel counts the handles of a table up.
+    /// Whether a new chain or rule has a higher handle than all existing ones: then it need not be looked up. The
+    /// kernel assigns ascending handles in a table.
     pub(in crate::nft::snapshot) fn is_new(
         &mut self,
         arena: &Arena,
@@ -102,7 +102,7 @@ impl Index {
         Ok(handle > highest)
     }
 
-    /// Takes out a chain and its rules.
+    /// Removes a chain with its rules.
     pub(in crate::nft::snapshot) fn remove_chain(
         &mut self,
         arena: &Arena,
@@ -115,7 +115,7 @@ impl Index {
         Ok(removed)
     }
 
-    /// The number of the chain with this handle, which perhaps has this name.
+    /// Returns the index of the chain with this handle, which usually has this name.
     pub(in crate::nft::snapshot) fn chain_of_handle(
         &self,
         arena: &Arena,
@@ -129,13 +129,13 @@ impl Index {
         {
             return Ok(Some(number));
         }
-        // They stand in the order in which they were made.
+        // Chains are in the order of creation.
         by_handle(chains, handle, |chain| {
             Ok(chain_at(arena, chain.at)?.handle())
         })
     }
 
-    /// Takes out a set and its elements.
+    /// Removes a set with its elements.
     pub(in crate::nft::snapshot) fn remove_set(
         &mut self,
         arena: &Arena,
@@ -148,7 +148,7 @@ impl Index {
         Ok(removed)
     }
 
-    /// Puts a rule into a chain; `false` if the one that it goes behind is not there.
+    /// Inserts a rule into a chain; `false` if the preceding rule doesn't exist.
     pub(in crate::nft::snapshot) fn place_rule(
         &mut self,
         arena: &Arena,
@@ -172,7 +172,7 @@ impl Index {
         Ok(true)
     }
 
-    /// The number of the rule with this handle.
+    /// Returns the index of the rule with this handle.
     pub(in crate::nft::snapshot) fn rule_of_handle(
         &self,
         arena: &Arena,
@@ -186,7 +186,7 @@ impl Index {
         })
     }
 
-    /// Takes out a rule.
+    /// Removes a rule.
     pub(in crate::nft::snapshot) fn remove_rule(
         &mut self,
         table: usize,
@@ -197,7 +197,7 @@ impl Index {
         self.tables[table].chains[chain].rules.remove(rule)
     }
 
-    /// Where a stateful object of a table stands.
+    /// Returns the index of a stateful object in a table.
     pub(in crate::nft::snapshot) fn object_of(
         &self,
         arena: &Arena,
@@ -213,7 +213,7 @@ impl Index {
         Ok(None)
     }
 
-    /// Where a flowtable of a table stands.
+    /// Returns the index of a flowtable in a table.
     pub(in crate::nft::snapshot) fn flowtable_of(
         &self,
         arena: &Arena,
@@ -229,7 +229,7 @@ impl Index {
     }
 }
 
-/// The number of what has this handle. Mostly handles rise; where they do not, all are looked at.
+/// Returns the index of the item with this handle. Uses a binary search, and a linear one if handles don't ascend.
 fn by_handle<T>(
     list: &[T],
     handle: u64,

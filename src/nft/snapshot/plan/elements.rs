@@ -1,7 +1,7 @@
-//! What differs between the elements of a set and those that it is to have.
+//! Plans the changes of the elements of a set.
 //!
-//! Elements of a tree of intervals are compared by interval: its start and its end come and go together, and one that
-//! somebody left without the other by itself. What of a tree stays can be in the way of what comes (`tree.rs`).
+//! Elements of an interval tree are compared by interval: its start and its end are added and deleted together, and a
+//! bound without the other separately. Remaining elements of a tree can conflict with new ones (`tree.rs`).
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,7 +14,7 @@ use crate::nft::snapshot::compare::Compare;
 use crate::nft::snapshot::elements::is_tree;
 use crate::nft::snapshot::places::Places;
 
-/// What an element, or the two of an interval, is called.
+/// The identity of an element, or of the two of an interval.
 pub(super) type Name<'s> = (Option<&'s [u8]>, Option<&'s [u8]>, u32);
 
 /// An element, or the two of an interval.
@@ -31,19 +31,19 @@ impl<'s> Item<'s> {
     }
 }
 
-/// What is to be done to the elements of a set.
+/// The changes of the elements of a set.
 #[derive(Default)]
 pub(super) struct Elements<'c, 'd> {
-    /// Whether all elements go first.
+    /// Whether all elements are deleted first.
     pub(super) flushes: bool,
     pub(super) deleted: Vec<Attribute<'c>>,
     pub(super) added: Vec<Attribute<'d>>,
-    /// Whether starts without an end, or ends without a start, are there.
+    /// Whether the current set has starts without an end, or ends without a start.
     pub(super) has_halves: bool,
 }
 
 impl Elements<'_, '_> {
-    /// How many elements come, the two of an interval as one.
+    /// Returns the number of added elements; an interval counts once.
     pub(super) fn added_keys(&self) -> usize {
         let views = self
             .added
@@ -56,24 +56,24 @@ impl Elements<'_, '_> {
                 false => starts += 1,
             }
         }
-        // The end below all intervals counts for none.
+        // The end below all intervals doesn't count.
         usize::max(starts, (starts + ends) / 2)
     }
 }
 
-/// Which elements of two sets are compared.
+/// The elements of two sets to compare.
 #[derive(Clone, Copy)]
 pub(super) enum Compared<'t> {
     /// All.
     All,
-    /// All but those that are the same byte for byte: none is to be made anew if it is the same.
+    /// All except those that are equal byte for byte: no equal element has to be recreated.
     Others,
-    /// Those that have one of these keys; of the desired set it is known where they are. All others are the same.
+    /// Those with one of these keys, with the positions of the desired set. All others are equal.
     Keys(&'t BTreeSet<ElementKey<Box<[u8]>>>, &'t Places),
 }
 
-/// What is to be done so that a set has the elements of another. `keep` says that an element stays that
-/// the other lacks; `renewed`, that one is to be made anew even if it is the same.
+/// Computes the changes that give a set the elements of another. With `keep`, elements remain that the other lacks;
+/// `renewed` returns whether an element must be recreated even if it is the same.
 pub(super) fn changes<'c, 'd>(
     compare: Compare,
     current: &SnapshotSet<'c>,
@@ -96,7 +96,7 @@ pub(super) fn changes<'c, 'd>(
     };
     let flags = current.set().flags().unwrap_or_default();
     if is_tree(flags.bits()) {
-        // (No rule adds to a tree: there is nothing to keep.)
+        // (Rules cannot add to a tree: there is nothing to keep.)
         return tree::changes(current, desired, same);
     }
     let few = match compared {
@@ -108,7 +108,7 @@ pub(super) fn changes<'c, 'd>(
         (None, Compared::Others | Compared::Keys(..)) => differing(current, desired),
         _ => (items(current), items(desired)),
     };
-    // Nearly always nothing changed, and the order is the same.
+    // Usually nothing has changed, and the order is the same.
     let common = now
         .iter()
         .zip(&wanted)
@@ -152,8 +152,8 @@ fn item(element: Attribute<'_>) -> Item<'_> {
     }
 }
 
-/// The elements of two sets with these keys. `None` if it is not known where the current ones are: a set shows that
-/// once one of its elements has changed.
+/// Returns the elements of two sets with these keys. `None` if the positions of the current ones are unknown: a set
+/// indexes them once one of its elements has changed.
 fn with_keys<'c, 'd>(
     current: &SnapshotSet<'c>,
     desired: &SnapshotSet<'d>,
@@ -169,7 +169,7 @@ fn with_keys<'c, 'd>(
     Some(in_order(now, wanted))
 }
 
-/// By their names: they are sent in an order that depends on nothing else.
+/// Sorts elements by name, so that the order of operations is deterministic.
 fn in_order<'c, 'd>(
     mut now: Vec<Item<'c>>,
     mut wanted: Vec<Item<'d>>,
@@ -179,14 +179,14 @@ fn in_order<'c, 'd>(
     (now, wanted)
 }
 
-/// The elements of two sets without those that both have byte for byte: of sets with a million elements hardly any
-/// are left, and of nearly all nothing is looked at but their bytes, a message at a time.
+/// Returns the elements of two sets without those that are equal byte for byte: for sets with a million elements this
+/// compares mostly complete messages and leaves few elements.
 fn differing<'c, 'd>(
     current: &SnapshotSet<'c>,
     desired: &SnapshotSet<'d>,
 ) -> (Vec<Item<'c>>, Vec<Item<'d>>) {
     let mut lists: HashMap<&[u8], Attributes<'d>> = HashMap::new();
-    // Only in a file begin two with the same element.
+    // Two messages begin with the same element only in files.
     let mut others = Vec::new();
     for list in desired.lists() {
         match list.clone().next() {
@@ -201,7 +201,7 @@ fn differing<'c, 'd>(
         let Some(Ok(first)) = list.clone().next() else {
             continue;
         };
-        // In which order messages and elements stand depends on what changed before.
+        // The order of messages and elements depends on earlier changes.
         match lists.get(first.payload) {
             Some(other) if other.rest() == list.rest() => _ = lists.remove(first.payload),
             _ => rest.extend(list.map_while(Result::ok)),

@@ -1,27 +1,26 @@
-//! From one ruleset to another by the fewest operations: what is the same stays as it is, with its
-//! handle, its counters and its state.
+//! Plans the fewest operations that turn one ruleset into another: unchanged objects keep their handles, counters and
+//! state.
 //!
-//! Of a table, first all goes that is to go, then all comes that is to come:
+//! In a table, deletions precede additions:
 //!
-//! 1. rules, which refer to all else;
+//! 1. rules, which refer to all other objects;
 //! 2. elements, which refer to chains and objects;
 //! 3. sets, then chains, then flowtables and stateful objects;
-//! 4. stateful objects, flowtables, chains, sets, elements, rules that are new.
+//! 4. new stateful objects, flowtables, chains, sets, elements, rules.
 //!
-//! What the kernel cannot change (the hook of a base chain, the type of a set, a stateful object, a
-//! comment of any of them) is deleted and made anew, and so is what refers to it: rules, elements of
-//! maps. A reader sees none of that: it is one transaction.
+//! Properties that the kernel cannot change (the hook of a base chain, the type of a set, a stateful object, a comment
+//! of any of them) require that the object is recreated, and so are the rules and map elements that refer to it. Since
+//! this is one transaction, readers never see an intermediate state.
 //!
-//! | what | where |
+//! | part | file |
 //! |---|---|
 //! | rules of a chain | `rules.rs` |
 //! | elements of a set | `elements.rs` |
 //! | intervals of a tree | `tree.rs` |
-//! | where only some of it can differ | `touched.rs` |
-//! | where only some of it may be changed | `own.rs` |
+//! | comparison of only some objects | `touched.rs` |
+//! | changes of only some objects | `own.rs` |
 //!
-//! What stands here itself, the order of a table's objects and what depends on what, is long because each kind of
-//! object has its part in both.
+//! This file determines the order of a table's objects and their dependencies; each kind of object takes part in both.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -63,60 +62,60 @@ use own::Own;
 pub(in crate::nft) use touched::DesiredPlaces;
 use touched::Only;
 
-/// How a plan is made.
+/// Options of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct PlanOptions {
-    /// Whether tables that are there and not desired go. Otherwise they are left alone.
+    /// Whether to delete existing tables that are not desired. Otherwise they are ignored.
     pub remove_other_tables: bool,
-    /// Whether elements go that are not desired, of sets to which rules add some (`flags dynamic`).
-    /// Otherwise those stay, as the packets' doing.
+    /// Whether to delete elements that are not desired from sets to which rules add elements (`flags dynamic`).
+    /// Otherwise they are kept as state of the packet path.
     pub remove_dynamic_elements: bool,
-    /// Whether counters, quotas and the like that stand at another number are a difference.
+    /// Whether different values of counters, quotas and similar state are a difference.
     pub counters: bool,
-    /// Whose objects the plan is about: those that carry this tag, and no others. Without one it is about the desired
-    /// tables whole.
+    /// The tag of the objects that the plan may change. Without a tag it may change the desired tables completely.
     ///
-    /// - A table, chain or set that carries the tag is the caller's with all that is in it, as if there were no tag.
-    ///   Elements are their set's, whatever their comments say.
-    /// - In a table of somebody else's, chains, sets and stateful objects that carry the tag and are not desired go,
-    ///   and those that differ are changed; in a chain of somebody else's, rules that carry it. A rule that comes
-    ///   stands before the next of these that stays, or at the end.
-    /// - What does not carry it is never changed and never goes. What is desired without it is made if there is
-    ///   nothing of its name, a base chain to put rules into for instance, and is not compared if there is.
-    /// - What is desired with it and is there without it is somebody else's: [`WriteError::NotOwn`].
+    /// - A table, chain or set with the tag belongs to the caller with its contents, as if there were no tag. Elements
+    ///   belong to their set, whatever their comments are.
+    /// - In another owner's table, chains, sets and stateful objects with the tag are deleted if they are not desired,
+    ///   and changed if they differ; so are rules with the tag in another owner's chain. A new rule is inserted before
+    ///   the next tagged rule that remains, or at the end.
+    /// - Objects without the tag are never changed or deleted. A desired object without the tag is created if no object
+    ///   has its name, for example a base chain for rules, and is not compared otherwise.
+    /// - If an object is desired with the tag but exists without it, it belongs to someone else:
+    ///   [`WriteError::NotOwn`].
     ///
-    /// The kernel refuses (`EBUSY`) to delete what others' rules and elements refer to; nothing is done then.
+    /// The kernel refuses (`EBUSY`) to delete objects that others' rules and elements refer to; then nothing changes.
     pub owner_tag: Option<OwnerTag>,
-    /// How far it goes of what can be done without anything that is made [anew](Plan::replaced).
+    /// The last stage to plan, if no object has to be [recreated](Plan::replaced).
     #[doc(hidden)]
     pub stage: Stage,
 }
 
-/// How far a plan goes: each stage includes those before it. Who commits them one by one, each planned on what the one
-/// before left, has nothing go before all is there that takes its place.
+/// How far a plan goes: each stage includes the earlier ones. A caller that commits the stages in order, each planned
+/// from the result of the previous one, deletes nothing before its replacement exists.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Stage {
-    /// Sets and chains come that are not there, with all that is in them.
+    /// Adds missing sets and chains, with their contents.
     New,
-    /// So do rules and elements of those that are there; rules stand before those that are to go, and elements get other
-    /// data.
+    /// Also adds rules and elements to existing chains and sets; rules are inserted before those that will be deleted,
+    /// and elements get new data.
     Comes,
-    /// Elements go; those of intervals have gone already, as they may be in the way of what comes.
+    /// Also deletes elements; those of intervals are deleted earlier, as they may conflict with new ones.
     ElementsGo,
-    /// All goes that is to go.
+    /// Deletes everything that is not desired.
     #[default]
     All,
 }
 
-/// What is made anew though it is there before and after, as the kernel cannot change it.
+/// An object that exists before and after, but is recreated because the kernel cannot change it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Replaced {
-    /// What kind of object it is: `table`, `chain`, `set`, `object`, `flowtable`; `elements` of a set that stays, all of
-    /// which begin their timeouts anew; `rules` of a chain that stays, all of which get new handles because the kernel
-    /// would take longer for the changes one by one.
+    /// The kind of the object: `table`, `chain`, `set`, `object`, `flowtable`; `elements` for a set that remains, but
+    /// whose elements restart their timeouts; `rules` for a chain that remains, but whose rules get new handles because
+    /// separate changes would take the kernel longer.
     pub kind: &'static str,
     /// Its family.
     pub family: Family,
@@ -126,7 +125,7 @@ pub struct Replaced {
     pub name: BString,
 }
 
-/// `set ip nat services`
+/// Formats as `set ip nat services`.
 impl fmt::Display for Replaced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {}", self.kind, self.family, self.table)?;
@@ -137,36 +136,35 @@ impl fmt::Display for Replaced {
     }
 }
 
-/// The transaction that leads from one ruleset to another, and what it does.
+/// The transaction that turns one ruleset into another, with a description.
 ///
-/// It can be looked at, and tested, without a kernel; as `Display` it is its operations in words, a line
-/// each. Before them stands why chains are made anew that differ from the desired ones only by their place in the order
-/// of calling.
+/// It can be inspected and tested without a kernel. Its `Display` lists its operations, one per line, after the reasons
+/// for chains that are recreated only because of their position in the order of execution.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     transaction: Transaction,
-    /// Tables, chains, sets, stateful objects and flowtables that are made anew. What they held (elements that rules
-    /// added, connections) is lost; counters of rules that are in the chain before and after go on.
+    /// Recreated tables, chains, sets, stateful objects and flowtables. Their state (elements that rules added,
+    /// connections) is lost; counters of rules that are in the chain before and after continue.
     pub replaced: Vec<Replaced>,
-    /// Why some of these chains are made anew, though they are as desired: the kernel calls the newest first of the base
-    /// chains that have one priority at a hook.
+    /// The reasons for some of these chains that are recreated without a difference: the kernel runs the newest of the
+    /// base chains with the same priority at a hook first.
     reordered: Vec<(Replaced, Reason)>,
-    /// How many rules stay as they are, of the chains that are there before and after.
+    /// Number of unchanged rules in the chains that exist before and after.
     pub kept_rules: usize,
-    /// Tables that another process owns, and that stay as they are: family and name. Only who plans over a
-    /// [`Connection`](crate::nft::Connection::plan) is told.
+    /// Tables that another process owns and that are skipped: family and name. [`Snapshot::plan`] leaves it empty,
+    /// [`Connection::plan`](crate::nft::Connection::plan) fills it.
     pub owned_by_others: Vec<(Family, BString)>,
 }
 
 impl Plan {
-    /// Whether there is nothing to do.
+    /// Whether the plan has no operation.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.transaction.is_empty()
     }
 
-    /// The transaction, conditional on the generation of the snapshot that the plan starts from, if that
-    /// has one.
+    /// Returns the transaction, conditional on the generation of the snapshot that the plan starts from, if that has
+    /// one.
     #[must_use]
     pub const fn transaction(&self) -> &Transaction {
         &self.transaction
@@ -176,7 +174,7 @@ impl Plan {
         &mut self.transaction
     }
 
-    /// As [`transaction`](Self::transaction), to have more added to it.
+    /// Returns the transaction by value, to append to it.
     #[must_use]
     pub fn into_transaction(self) -> Transaction {
         self.transaction
@@ -186,7 +184,7 @@ impl Plan {
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (chain, reason) in &self.reordered {
-            writeln!(f, "make {chain} anew: it {reason}")?;
+            writeln!(f, "recreate {chain}: it {reason}")?;
         }
         for operation in self.transaction.described() {
             writeln!(f, "{operation}")?;
@@ -196,29 +194,28 @@ impl fmt::Display for Plan {
 }
 
 impl Snapshot {
-    /// What is to be done so that the tables of another snapshot are as that shows them, where now is what
-    /// this one shows: as few operations as possible.
+    /// Computes the fewest operations that make the tables match another snapshot, if the current ruleset is this one.
     ///
-    /// The comparison is that of `Snapshot::diff` (feature `diff`): without handles, counters and the rest of timeouts. A
-    /// rule that is the same on both sides is not touched; which of several do stay is decided by the
-    /// shortest list of changes, unless the kernel can write all rules of the chain in less time ([`Plan::replaced`]). The
-    /// names of anonymous sets and chains are the kernel's, and are not compared.
+    /// The comparison is that of `Snapshot::diff` (feature `diff`): without handles, counters and the remaining time of
+    /// timeouts. A rule that is the same on both sides is not touched; the shortest list of changes determines which of
+    /// several rules remain, unless the kernel can write all rules of the chain in less time ([`Plan::replaced`]). The
+    /// names of anonymous sets and chains, which the kernel assigns, are not compared.
     ///
-    /// Base chains that have one priority at a hook are called in the desired order afterwards, the newest first. The order
-    /// is known within a table, from its listing. Among tables it is not known; if a chain is made, those in tables that
-    /// are listed after its own are made after it.
+    /// Afterwards base chains with the same priority at a hook run in the desired order, the newest first. This order
+    /// is known only within a table, from its listing. If a chain is created, the chains in tables that are listed
+    /// after its own are created after it.
     ///
     /// # Errors
-    /// [`WriteError::NotOwn`] if somebody else has an object that is desired with the
-    /// [tag](PlanOptions::owner_tag). [`WriteError::LeftOut`] if the other snapshot lacks elements of such a table, or
-    /// this one some that are to be compared: of a set that both have, unless those that rules add are to stay
-    /// ([`remove_dynamic_elements`](PlanOptions::remove_dynamic_elements)) and none are desired; of an
-    /// anonymous set, any.
+    /// [`WriteError::NotOwn`] if an object that is desired with the [tag](PlanOptions::owner_tag) belongs to someone
+    /// else. [`WriteError::LeftOut`] if the other snapshot lacks elements of such a table, or this one lacks elements
+    /// for the comparison: those of a set in both snapshots, unless elements from rules are kept
+    /// ([`remove_dynamic_elements`](PlanOptions::remove_dynamic_elements)) and none are desired; and those of any
+    /// anonymous set.
     pub fn plan(&self, desired: &Self, options: PlanOptions) -> Result<Plan, WriteError> {
         self.plan_without(desired, options, &HashSet::new(), &mut Restored::default())
     }
 
-    /// As [`plan`](Self::plan), without some tables, which stay as they are.
+    /// As [`plan`](Self::plan), but skips some tables.
     pub(super) fn plan_without(
         &self,
         desired: &Self,
@@ -227,7 +224,7 @@ impl Snapshot {
         restored: &mut Restored,
     ) -> Result<Plan, WriteError> {
         if options.stage != Stage::All {
-            // What is made anew goes with what refers to it: then there are no stages.
+            // Recreated objects are deleted with everything that refers to them, so stages are impossible.
             let all = PlanOptions {
                 stage: Stage::All,
                 ..options
@@ -272,7 +269,7 @@ impl Snapshot {
         Ok(planner.finish(self))
     }
 
-    /// Whether no rule has anything that belongs to it alone: anonymous sets, chains.
+    /// Whether no rule has objects of its own: anonymous sets, bound chains.
     pub(in crate::nft) fn is_plain(&self) -> bool {
         self.tables().all(|table| Within::of(&table).is_empty())
     }
@@ -284,15 +281,15 @@ struct Planner<'p> {
     plan: Plan,
     ids: Ids,
     restored: &'p mut Restored,
-    /// What alone is not known to be as desired; all if there is none.
+    /// The objects that may differ; `None` if any may.
     only: Option<Only<'p>>,
-    /// Whether something depends on what is not looked at then.
+    /// Whether the plan depends on objects outside of `only`.
     depends: bool,
     /// The order of base chains.
     order: Order,
 }
 
-/// What goes because it is replaced, so that what refers to it cannot stay.
+/// The objects that are deleted for replacement: rules and elements that refer to them cannot remain.
 #[derive(Default)]
 struct Gone<'c>(HashSet<Mention<'c>>);
 
@@ -326,7 +323,7 @@ impl<'p> Planner<'p> {
         }
     }
 
-    /// The plan, which starts from this snapshot.
+    /// Returns the plan, which starts from this snapshot.
     fn finish(self, now: &Snapshot) -> Plan {
         let mut plan = self.plan;
         if let Some(generation) = now.generation() {
@@ -368,7 +365,7 @@ impl<'p> Planner<'p> {
         named.collect()
     }
 
-    /// What belongs to a table's rules alone.
+    /// Returns the objects that belong to a table's rules.
     fn within<'s>(&self, table: &SnapshotTable<'s>) -> Within<'s> {
         match self.only {
             None => Within::of(table),
@@ -376,7 +373,7 @@ impl<'p> Planner<'p> {
         }
     }
 
-    /// That all elements are there that are to be compared.
+    /// Checks that no elements are missing for the comparison.
     fn insist_comparable(
         &self,
         current: &SnapshotTable<'_>,
@@ -402,7 +399,7 @@ impl<'p> Planner<'p> {
         Ok(())
     }
 
-    /// Whether elements of a set stay that are not desired.
+    /// Whether elements of a set are kept even if they are not desired.
     fn keeps_elements(&self, set: &SetRef<'_>) -> bool {
         let flags = set.flags().unwrap_or_default();
         flags.contains(SetFlags::EVAL) && !self.options.remove_dynamic_elements
@@ -484,7 +481,7 @@ impl<'p> Planner<'p> {
             gone.0.insert(Mention::Chain(chain.chain().name()));
         }
         self.reorder(current, desired, &mut chains);
-        // Elements name chains and objects, of which it is known by now which are made anew.
+        // Elements refer to chains and objects; at this point it is known which of these are recreated.
         let mut changed = Vec::new();
         let replaced = sets.replace(|now, wanted| match self.elements(&gone, now, wanted) {
             Some(changes) => {
@@ -498,7 +495,7 @@ impl<'p> Planner<'p> {
             gone.0.insert(Mention::Set(set.set().name()));
         }
 
-        // What is made anew may be named anywhere.
+        // References to recreated objects may be anywhere.
         self.depends |= !gone.0.is_empty();
         if self.only.is_some() && self.depends {
             return Ok(());
@@ -508,7 +505,7 @@ impl<'p> Planner<'p> {
         if stage == Stage::New {
             changed.clear();
         }
-        // What goes.
+        // Deletions.
         let (within, wanted_within) = (self.within(current), self.within(desired));
         for chain in chains
             .removed
@@ -608,7 +605,7 @@ impl<'p> Planner<'p> {
             })?;
         }
 
-        // What comes.
+        // Additions.
         if flags != flags_now && stage > Stage::New {
             tx.operation(NFT_MSG_NEWTABLE, 0, now.family(), |writer| {
                 writer.string(NFTA_TABLE_NAME, now.name());
@@ -633,7 +630,7 @@ impl<'p> Planner<'p> {
         }
         for chain in &chains.added {
             const GIVEN: Kinds = Kinds::given(Chain::KNOWN);
-            // One that was there goes on counting.
+            // A recreated chain that is the same keeps its counters.
             let chain = chain.chain();
             let same = current.chain(chain.name()).map(|now| now.chain());
             let same = same.filter(|now| compare.chain(now) == compare.chain(&chain));
@@ -696,7 +693,7 @@ impl<'p> Planner<'p> {
         Ok(())
     }
 
-    /// Has base chains made anew that would be called in another order otherwise, and sorts those that are made.
+    /// Recreates base chains that would run in the wrong order, and sorts the chains to create.
     fn reorder<'c, 'd>(
         &mut self,
         current: &SnapshotTable<'c>,
@@ -713,7 +710,7 @@ impl<'p> Planner<'p> {
             .map(|(number, chain)| (chain.chain().name(), number))
             .collect();
         if self.only.is_some() {
-            // The chains that are not in `chains` are as desired, but perhaps not in their order.
+            // The chains that are not in `chains` are as desired, but their order may differ.
             let there = |name: &BStr| there.get(name).copied();
             let anew = self.order.of_table(base_chains(desired.chains()), there);
             self.depends |= are_made || !anew.is_empty();
@@ -756,7 +753,7 @@ impl<'p> Planner<'p> {
             .sort_by_key(|chain| numbers.get(chain.chain().name()).copied());
     }
 
-    /// What is to be done to the elements of a set; `None` if it can only be made anew.
+    /// Returns the changes of the elements of a set; `None` if the set has to be recreated.
     fn elements<'c, 'd>(
         &self,
         gone: &Gone<'_>,
@@ -786,16 +783,16 @@ impl<'p> Planner<'p> {
             }
             named
         });
-        // The kernel takes no change of a constant set that is in use; and what is deleted in a transaction
-        // counts until its end.
+        // The kernel refuses changes of a constant set in use, and it counts elements that a transaction deletes until
+        // its end.
         let is_changed = !(changes.deleted.is_empty() && changes.added.is_empty());
         let is_fixed = flags.contains(SetFlags::CONSTANT) && is_changed;
         let size = view.description().and_then(|description| description.size);
         let is_full = size.filter(|_| !changes.added.is_empty());
         let is_full = is_full.is_some_and(|size| {
             let (there, new) = match now.counted() {
-                // Kernels that tell it count intervals, not their ends.
-                // A half may have been dropped in that.
+                // Kernels that report a count count intervals, not their ends; a missing half may have been rounded
+                // off.
                 Some(count) => (
                     count + usize::from(changes.has_halves),
                     changes.added_keys(),
@@ -807,7 +804,7 @@ impl<'p> Planner<'p> {
         (!is_fixed && !is_full).then_some(changes)
     }
 
-    /// Makes a rule, and before it what belongs to it.
+    /// Creates a rule, after the objects that belong to it.
     fn rule(
         &mut self,
         within: &Within<'_>,
@@ -848,7 +845,7 @@ impl<'p> Planner<'p> {
             set.snapshot.write_elements_into(tx, set.index, target)?;
             numbers.sets.insert(view.name(), (pattern, id));
         }
-        // A bound chain takes no more rules when the one that jumps to it is there.
+        // A bound chain accepts no more rules after the rule that jumps to it.
         for chain in parts.chains.iter().rev() {
             for rule in chain.rules() {
                 write_rule(tx, &rule, &numbers, Place::End)?;
@@ -858,8 +855,8 @@ impl<'p> Planner<'p> {
     }
 }
 
-/// The flags that a table is to have. One that is owned without `persist` would go as soon as this
-/// process's socket is closed: nobody is to own it.
+/// Returns the desired flags of a table. With an owner but without `persist` the kernel would delete it when this
+/// process closes its socket: then the owner flag is removed.
 pub(super) fn wanted_flags(table: &TableRef<'_>) -> TableFlags {
     let listed = table.flags().unwrap_or_default();
     match listed.contains(TableFlags::PERSIST) {
@@ -868,8 +865,8 @@ pub(super) fn wanted_flags(table: &TableRef<'_>) -> TableFlags {
     }
 }
 
-/// Whether the kernel gives a table that has these flags those. It puts tables to sleep and wakes them,
-/// and lets somebody own a table that persists and is nobody's.
+/// Whether the kernel can make this change of a table's flags: it can set and clear the dormant flag, and add an owner
+/// to a persistent table that has none.
 fn can_become(now: TableFlags, wanted: TableFlags) -> bool {
     let change = now ^ wanted;
     change - TableFlags::DORMANT == TableFlags::empty()
@@ -891,7 +888,7 @@ fn named_chains<'s>(
     named.map(|chain| (chain.chain().name(), chain))
 }
 
-/// What the kernel is to make the name of an anonymous set of: `__set%d` where it was `__set17`.
+/// Returns the pattern for the kernel to name an anonymous set: `__set%d` for `__set17`.
 fn pattern_of(name: &BStr) -> BString {
     if !is_numbered(name) {
         return name.to_owned();

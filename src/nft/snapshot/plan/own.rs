@@ -1,4 +1,4 @@
-//! What a plan may change: everything, or what carries a tag.
+//! Restricts a plan to the objects with a tag.
 
 use bstr::BStr;
 
@@ -7,9 +7,9 @@ use crate::nft::snapshot::pairs::Pairs;
 use crate::nft::snapshot::{SnapshotChain, SnapshotSet};
 use crate::nft::{FlowtableRef, OwnerTag, StatefulObjectRef, TableRef};
 
-/// An object that is desired with an [`OwnerTag`] is there without it: it is somebody else's.
+/// An object that is desired with an [`OwnerTag`] exists without it: it belongs to someone else.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{object} is there and does not carry the tag {tag}: it is somebody else's")]
+#[error("{object} exists without the tag {tag}: it belongs to someone else")]
 pub struct NotOwn {
     /// The object: `chain ip nat PREROUTING`.
     pub object: String,
@@ -17,7 +17,7 @@ pub struct NotOwn {
     pub tag: OwnerTag,
 }
 
-/// What goes by a name in a table.
+/// A named member of a table.
 pub(super) trait Named {
     const KIND: &'static str;
 
@@ -25,15 +25,15 @@ pub(super) trait Named {
     fn comment(&self) -> Option<&BStr>;
 }
 
-/// What of a table is one's own.
+/// Determines the caller's own objects in a table.
 #[derive(Clone, Copy)]
 pub(super) struct Own {
-    /// What has this tag; all if there is none.
+    /// The tag of these objects; `None` if all are the caller's.
     tag: Option<OwnerTag>,
 }
 
 impl Own {
-    /// What is one's own in a table, as it is and as it is to be.
+    /// Determines the own objects of a table, given its current and desired state.
     pub(super) fn of(
         options: PlanOptions,
         now: &TableRef<'_>,
@@ -49,17 +49,17 @@ impl Own {
         Ok(own)
     }
 
-    /// Whether the whole table is.
+    /// Whether the complete table is the caller's.
     pub(super) const fn is_all(self) -> bool {
         self.tag.is_none()
     }
 
-    /// Whether what has this comment is.
+    /// Whether an object with this comment is the caller's.
     pub(super) fn has(self, comment: Option<&BStr>) -> bool {
         self.tag.is_none_or(|tag| tag.is_in(comment))
     }
 
-    /// That what is there and somebody else's is not desired as one's own.
+    /// Returns an error if someone else's object is desired as the caller's own.
     fn insist(
         self,
         wanted: Option<&BStr>,
@@ -74,8 +74,7 @@ impl Own {
         }
     }
 
-    /// Leaves in `pairs` what may be changed, and what is to be made. Gives out what is there, somebody else's and
-    /// desired, too.
+    /// Removes existing objects of others from `pairs`. Returns those of them that are desired.
     pub(super) fn narrow<C: Named, D: Named>(
         self,
         table: &TableRef<'_>,
@@ -96,7 +95,7 @@ impl Own {
 }
 
 impl Replaced {
-    /// An object of a table.
+    /// Creates the entry for a member of a table.
     pub(super) fn of<N: Named>(table: &TableRef<'_>, object: &N) -> Self {
         Self {
             kind: N::KIND,
@@ -162,7 +161,7 @@ impl Named for FlowtableRef<'_> {
         FlowtableRef::name(self)
     }
 
-    /// It has none.
+    /// Flowtables have no comment.
     fn comment(&self) -> Option<&BStr> {
         None
     }

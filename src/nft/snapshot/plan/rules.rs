@@ -1,6 +1,6 @@
-//! What differs between the rules of a chain and those that it is to have: the fewest deletions and
-//! insertions, with every other rule left where it is. Where these would take the kernel longer than to write all rules
-//! anew, all are written anew. A rule that is there before and after goes on counting in either case.
+//! Plans the changes of the rules of a chain: the fewest deletions and insertions, without touching the other rules. If
+//! these take the kernel longer than writing all rules again, all are written again. In either case a rule that exists
+//! before and after keeps its counters.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,53 +13,53 @@ use crate::nft::snapshot::within::Within;
 use crate::nft::snapshot::write::Place;
 use crate::sequence;
 
-/// What is to be done to the rules of a chain.
+/// The changes of the rules of a chain.
 #[derive(Default)]
 pub(super) struct Rules<'c, 'd> {
-    /// Whether all rules go at once.
+    /// Whether all rules are deleted at once.
     pub(super) flushes: bool,
-    /// Handles of the rules that go one by one.
+    /// Handles of the rules that are deleted separately.
     pub(super) deleted: Vec<u64>,
-    /// The rules that come, in the order in which they are to be sent.
+    /// The rules to add, in the order of their operations.
     pub(super) added: Vec<Added<'c, 'd>>,
-    /// How many stay.
+    /// Number of rules that remain.
     pub(super) kept: usize,
 }
 
-/// A rule that comes.
+/// A rule to add.
 #[derive(Clone, Copy)]
 pub(super) struct Added<'c, 'd> {
     pub(super) source: Source<'c, 'd>,
     pub(super) place: Place,
 }
 
-/// Where a rule is copied from.
+/// The source of a rule.
 #[derive(Clone, Copy)]
 pub(super) enum Source<'c, 'd> {
-    /// The same rule is there now, with its counters.
+    /// The same rule exists now, with its counters.
     Now(RuleRef<'c>),
     Desired(RuleRef<'d>),
 }
 
-/// Rules of one side, and what belongs to them.
+/// The rules of one side, and the objects that belong to them.
 #[derive(Clone, Copy)]
 pub(super) struct Side<'r, 's> {
     pub(super) rules: &'r [RuleRef<'s>],
     pub(super) within: &'r Within<'s>,
 }
 
-/// How rules go that are not desired.
+/// How undesired rules are deleted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Goes {
-    /// All rules of the chain are in `current`, and may go at once.
+    /// All at once: `current` has all rules of the chain.
     AtOnce,
     OneByOne,
-    /// None does: what comes stands before them.
+    /// Not at all: new rules are inserted before them.
     Nothing,
 }
 
-/// What is to be done so that a chain has the desired rules. `renewed` says that a rule is to be made anew even if it is
-/// the same.
+/// Computes the changes that give a chain the desired rules. `renewed` returns whether a rule must be recreated even if
+/// it is the same.
 pub(super) fn changes<'c, 'd>(
     compare: Compare,
     current: Side<'_, 'c>,
@@ -95,7 +95,7 @@ pub(super) fn changes<'c, 'd>(
     if middle.is_empty() && wanted.is_empty() {
         return changes;
     }
-    // What comes before what stays goes in before it, in order; what comes last to the end.
+    // New rules are inserted before the next remaining rule, in order; without one, at the end.
     let place = |stays: Option<&RuleRef<'_>>| match stays {
         Some(rule) => Place::Before(rule.handle()),
         None => Place::End,
@@ -113,7 +113,7 @@ pub(super) fn changes<'c, 'd>(
     );
     let stays_as: Vec<usize> = (middle.iter().zip(&numbers.now))
         .map(|(rule, number)| match renewed(rule) {
-            true => usize::MAX, // no rule that is wanted has it
+            true => usize::MAX, // matches no desired rule
             false => *number,
         })
         .collect();
@@ -124,11 +124,11 @@ pub(super) fn changes<'c, 'd>(
             gone[operation.old_range()].fill(true);
         }
     }
-    // From the last to the first: so the rule that stays behind each is known.
+    // In reverse order, so that the next remaining rule is known.
     let mut stays = behind.first();
     let mut stays_at = first + middle.len();
     let mut added = Vec::new();
-    // How many rules the kernel passes to find those that are named.
+    // Number of rules that the kernel iterates over to find the referenced ones.
     let mut passed = 0_usize;
     for operation in operations.iter().rev() {
         let (old, new) = (operation.old_range(), operation.new_range());
@@ -170,7 +170,7 @@ pub(super) fn changes<'c, 'd>(
             ..Rules::default()
         };
     }
-    // A rule that goes and comes is moved.
+    // A rule that is deleted and added is moved.
     let sources = numbers.sources(middle, wanted, |at| gone[at]);
     let added = added.into_iter().map(|(number, place)| Added {
         source: sources[number],
@@ -180,7 +180,7 @@ pub(super) fn changes<'c, 'd>(
     changes
 }
 
-/// The rules of a chain that is made anew.
+/// Returns the rules of a recreated chain.
 pub(super) fn anew<'c, 'd>(
     compare: Compare,
     current: Side<'_, 'c>,
@@ -202,7 +202,7 @@ pub(super) fn anew<'c, 'd>(
     added.collect()
 }
 
-/// Numbers that are the same where the rules are.
+/// Numbers of rules: equal rules have equal numbers.
 struct Numbers {
     now: Vec<usize>,
     wanted: Vec<usize>,
@@ -228,8 +228,8 @@ impl Numbers {
         }
     }
 
-    /// Where each of the desired rules is copied from: from the same one now, of those that `is_free` admits, each of
-    /// which is copied once.
+    /// Returns the source of each desired rule: an equal current rule that `is_free` accepts, each of which is used
+    /// once.
     fn sources<'c, 'd>(
         &self,
         now: &[RuleRef<'c>],

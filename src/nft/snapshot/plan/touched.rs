@@ -1,4 +1,4 @@
-//! A plan where only some chains, sets and elements can differ from what is desired.
+//! Plans if only some chains, sets and elements can differ.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ use crate::nft::snapshot::places::Places;
 use crate::nft::snapshot::{Restored, Snapshot, SnapshotTable, WriteError};
 use crate::nft::watch::{MemberKey, SetTouch, Touches};
 
-/// Where the elements of desired sets are; nothing where keys do not tell them apart.
+/// The positions of the elements of desired sets; `None` for a set with duplicate keys.
 pub(in crate::nft) type DesiredPlaces = HashMap<MemberKey, Option<Places>>;
 
-/// What alone is not known to be as desired.
+/// The objects that may differ from the desired ones.
 #[derive(Clone, Copy)]
 pub(super) struct Only<'p> {
     pub(super) touched: &'p Touches,
@@ -23,8 +23,8 @@ pub(super) struct Only<'p> {
 }
 
 impl Snapshot {
-    /// As [`plan`](Self::plan) where all but what was touched is known to be as desired, in tables that both have;
-    /// `None` where that depends on more.
+    /// As [`plan`](Self::plan) if everything but the touched objects is as desired, in tables that exist on both sides;
+    /// `None` if the plan depends on other objects.
     pub(in crate::nft) fn plan_touched(
         &self,
         desired: &Self,
@@ -48,7 +48,7 @@ impl Snapshot {
         Ok((!planner.depends).then(|| planner.finish(self)))
     }
 
-    /// Finds out where the elements are of the sets of which some were touched, if that is not known.
+    /// Indexes the elements of sets in which some were touched, if not done yet.
     fn find_places(&self, touched: &Touches, places: &mut DesiredPlaces) {
         for (key, touch) in &touched.sets {
             if matches!(touch, SetTouch::Whole) || places.contains_key(key) {
@@ -56,7 +56,7 @@ impl Snapshot {
             }
             let (family, table, name) = key;
             let set = self.table(*family, table).and_then(|table| table.set(name));
-            // Of an interval in a tree both elements are needed, wherever its other one is.
+            // In a tree both elements of an interval are needed, wherever the other one is.
             let found = set.filter(|set| !is_tree(set.set().flags().unwrap_or_default().bits()));
             if let Some(set) = found {
                 places.insert(key.clone(), Places::of(&set));
@@ -66,7 +66,7 @@ impl Snapshot {
 }
 
 impl<'p> Only<'p> {
-    /// The names of those of these members of tables that are in this one.
+    /// Returns the names of those of these members that are in this table.
     pub(super) fn names_in<'s, I: Iterator<Item = &'p MemberKey>>(
         members: I,
         table: &SnapshotTable<'s>,
@@ -77,7 +77,7 @@ impl<'p> Only<'p> {
         own.map(|(_, _, name)| name)
     }
 
-    /// Which elements of a set alone need not be as desired, if that is known.
+    /// Returns which elements of a set may differ, if known.
     pub(super) fn elements(&self, set: &SetRef<'_>) -> Option<Compared<'p>> {
         let key = (set.family(), set.table().to_owned(), set.name().to_owned());
         match (self.touched.sets.get(&key)?, self.places.get(&key)?) {

@@ -1,24 +1,24 @@
-//! What differs between two trees of intervals, and in which order the kernel takes it.
+//! Plans the changes of an interval tree, and their order.
 //!
-//! An interval is two elements, its bounds. A *half* is one without the other: a start that no end follows, or an end
-//! that no start precedes. A *lone end* is an end of those that may belong to a start that has timed out.
+//! An interval consists of two elements, its bounds. A *half* is one without the other: a start without a following
+//! end, or an end without a preceding start. A *lone end* is an end whose start may have timed out.
 //!
-//! Somebody may have deleted the start or the end of an interval alone, so that in what is there and in what is desired
-//! starts, and ends, may stand in a row. The kernel looks at a new element's neighbours, of those that are not deleted:
+//! Somebody may have deleted only the start or the end of an interval, so that the current and the desired set may have
+//! consecutive starts or ends. The kernel checks the neighbours of a new element, ignoring deleted ones:
 //!
-//! - Directly above a start it takes no start. Desired ones in a row are added from the highest; those of them below
-//!   such a one that are there already are deleted, and come after it.
-//! - Directly above or below an end it takes no end. A desired end above another one ends nothing; it stays where it
-//!   is there, unless the one that it is above has to come, and is not added.
+//! - It refuses a start directly above another start. Desired consecutive starts are added from the highest; those of
+//!   them below a new one that already exist are deleted, and added after it.
+//! - It refuses an end directly above or below another end. A desired end above another one ends nothing; it remains if
+//!   it exists, unless the one below it has to be added, and is never added.
 //!
-//! Newer kernels (6.18 with its corrections) remember which start was deleted last, and take no other interval's end
-//! then (`ENOENT`), and some of them no new one above all others (`EEXIST`). So intervals go first, which also makes
-//! them forget what somebody else's transaction of the same tick left, then ends without a start, then starts without
-//! an end.
+//! Newer kernels (6.18 with its corrections) remember the last deleted start, and then refuse another interval's end
+//! (`ENOENT`), and some of them a new end above all others (`EEXIST`). Therefore intervals are deleted first, which
+//! also clears the state of another transaction in the same tick, then ends without a start, then starts without an
+//! end.
 //!
-//! Where elements time out, an end without a start is not looked at, as its start may be one that has timed out, with
-//! which the kernel collects it, and, were it not there any more, another one. If it is in the way of what comes, the
-//! set is flushed, and filled anew.
+//! If elements time out, an end without a start is not compared, because its start may have timed out. The kernel
+//! collects it with that start; if the end were deleted, it would collect another one instead. If it conflicts with a
+//! new element, the set is flushed and filled again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -26,7 +26,7 @@ use super::elements::{Elements, Item, Name};
 use crate::nft::snapshot::SnapshotSet;
 use crate::nft::snapshot::elements::{Bound, order_bounds};
 
-/// What an item is.
+/// The kind of an item.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     CatchAll,
@@ -46,10 +46,10 @@ impl Item<'_> {
     }
 }
 
-/// The last part of the names of ends.
+/// The last field of the names of ends.
 const END: u32 = 0;
 
-/// What is to be done so that a tree has the intervals of another.
+/// Computes the changes that give a tree the intervals of another.
 pub(super) fn changes<'c, 'd>(
     current: &SnapshotSet<'c>,
     desired: &SnapshotSet<'d>,
@@ -61,7 +61,7 @@ pub(super) fn changes<'c, 'd>(
     between(&items(now), &lone_ends, &items(wanted), same)
 }
 
-/// The intervals of a tree, from the lowest.
+/// Returns the intervals of a tree, from the lowest.
 fn items(bounds: Vec<Bound<'_>>) -> Vec<Item<'_>> {
     let mut items: Vec<Item<'_>> = Vec::with_capacity(bounds.len() / 2 + 1);
     let mut open = false;
@@ -83,14 +83,14 @@ fn items(bounds: Vec<Bound<'_>>) -> Vec<Item<'_>> {
     items
 }
 
-/// What is to be done so that a tree of these intervals, beside which there are some ends, becomes one of those.
+/// Computes the changes from these intervals and lone ends to the desired intervals.
 fn between<'c, 'd>(
     now: &[Item<'c>],
     lone_ends: &[Bound<'c>],
     wanted: &[Item<'d>],
     same: impl Fn(&Item<'_>, &Item<'_>) -> bool,
 ) -> Elements<'c, 'd> {
-    // Nearly always nothing changed; and above an interval that stays nothing depends on what is below it.
+    // Usually nothing has changed; and nothing above a remaining interval depends on elements below it.
     let below = now.iter().zip(wanted);
     let mut common = below
         .take_while(|(now, wanted)| now.name == wanted.name && same(now, wanted))
@@ -98,7 +98,7 @@ fn between<'c, 'd>(
     while common > 0 && wanted[common - 1].kind() != Kind::Interval && common < wanted.len() {
         common -= 1;
     }
-    // (The end below all intervals counts for none.)
+    // (The end below all intervals doesn't count.)
     let is_half = |item: &Item<'_>| match item.kind() {
         Kind::Start => true,
         Kind::End => item
@@ -120,12 +120,12 @@ fn between<'c, 'd>(
         })
         .collect();
     let kind = |at: usize| wanted[at].kind();
-    // Below a start that comes, of those in a row, none stays.
+    // Of consecutive starts, none below a new one remains.
     for at in (1..wanted.len()).rev() {
         let is_in_row = kind(at - 1) == Kind::Start;
         stays[at - 1] &= !is_in_row || stays[at];
     }
-    // An end above an end is not added; and none stays above one that comes.
+    // An end above another end is not added, and doesn't remain above a new one.
     let mut comes: Vec<bool> = stays.iter().map(|stays| !stays).collect();
     let mut lowest_stays = (common > 0).then_some(true);
     for at in 0..wanted.len() {
@@ -151,7 +151,7 @@ fn between<'c, 'd>(
     gone.sort_by_key(|item| item.kind());
     let flushes = are_in_the_way(lone_ends, wanted, &stays, &comes);
     let mut added: Vec<Bound<'d>> = match flushes {
-        // (Ends above ends are none of what times out.)
+        // (Sets with timeouts have no ends above other ends here.)
         true => all.iter().flat_map(bounds).collect(),
         false => {
             let coming = wanted.iter().zip(comes).filter(|(_, comes)| *comes);
@@ -168,8 +168,7 @@ fn between<'c, 'd>(
     }
 }
 
-/// Whether some ends are directly below or above one that comes, which then the kernel does not take, or end what they
-/// are not to end.
+/// Whether a lone end is directly below or above a new bound, which the kernel then refuses or pairs wrongly.
 fn are_in_the_way(
     lone_ends: &[Bound<'_>],
     wanted: &[Item<'_>],
@@ -179,7 +178,7 @@ fn are_in_the_way(
     if lone_ends.is_empty() {
         return false;
     }
-    // Of each whether it comes; `None` of ends that are in no interval.
+    // Maps bounds to whether they are new; lone ends to `None`.
     let mut all = BTreeMap::new();
     all.extend(lone_ends.iter().map(|end| (end.place(), None)));
     for (item, (stays, comes)) in wanted.iter().zip(stays.iter().zip(comes)) {
@@ -194,7 +193,7 @@ fn are_in_the_way(
         ((below, Some(_)), (_, None)) => below.0.is_some() && !is_end(below),
         _ => false,
     });
-    // What comes does so from the lowest: no start that comes is above it then, but an end that is there already.
+    // New bounds are added from the lowest: only existing ends can be above, no new starts.
     let there: BTreeSet<_> = lone_ends.iter().map(Bound::place).collect();
     let mut ends = all
         .iter()

@@ -1,10 +1,10 @@
-//! Data that tools wrote, and the options that they stand for.
+//! Data written by tools, and the corresponding options.
 
 use super::*;
 use crate::iptables::Rule;
 use crate::xt::Match;
 
-/// What iptables-nft 1.8.9 wrote for `! --ctstate RELATED,ESTABLISHED,DNAT` on x86-64 (from
+/// Data from iptables-nft 1.8.9 for `! --ctstate RELATED,ESTABLISHED,DNAT` on x86-64 (from
 /// `strace -xx`): 136 bytes of addresses, expiry times and, from byte 146, the flags.
 fn captured() -> Vec<u8> {
     let mut info = vec![0; 168];
@@ -44,7 +44,7 @@ fn the_alias_is_remembered_where_it_can_be_said() {
         "-m state --state NEW"
     );
     assert_eq!(new.write(Family::Ipv4).unwrap()[..164], info[..164]);
-    // With a translated source, or a protocol, `-m state` has no words for it.
+    // With a translated source, or a protocol, `-m state` cannot express it.
     for (at, bits) in [(150, 0x40), (146, 0x02)] {
         let mut more = info.clone();
         more[at] |= bits;
@@ -63,10 +63,10 @@ fn what_cannot_be_said_stays_opaque() {
     assert_eq!(read(&captured()[..163]), None);
     for (at, bytes) in [
         (146, [0, 0]),       // nothing is compared
-        (146, [0, 0x20]),    // but the alias
-        (146, [1, 0x40]),    // something unknown is compared
+        (146, [0, 0x20]),    // only the alias
+        (146, [1, 0x40]),    // an unknown field is compared
         (150, [0, 0]),       // with no state
-        (150, [0x10, 0]),    // with a state that there is not
+        (150, [0x10, 0]),    // with an unknown state
         (152, [0x10, 0]),    // with a status without a name
         (137, [0x01, 0x00]), // with a protocol beyond 255
     ] {
@@ -77,7 +77,7 @@ fn what_cannot_be_said_stays_opaque() {
     }
 }
 
-/// Bytes made from the header: kernels since 2.6.39 have revision 3.
+/// Bytes built from the header: kernels since 2.6.39 have revision 3.
 #[test]
 #[cfg(target_endian = "little")]
 fn reads_older_revisions() {
@@ -87,7 +87,7 @@ fn reads_older_revisions() {
     ]);
     info[138..140].copy_from_slice(&443_u16.to_be_bytes());
     info[146..150].copy_from_slice(&[0x45, 0x01, 0x00, 0x01]);
-    // Revision 1 has a byte each for state and status, revision 2 two.
+    // Revision 1 has one byte each for state and status, revision 2 has two.
     for (revision, masks) in [(1, [0x08, 0x04, 0, 0]), (2, [0x08, 0, 0x04, 0])] {
         info[150..154].copy_from_slice(&masks);
         let read = Conntrack::read(Family::Ipv4, revision, &info).unwrap();
@@ -101,8 +101,8 @@ fn reads_older_revisions() {
     assert_eq!(Conntrack::read(Family::Ipv4, 2, &info[..151]), None);
 }
 
-/// iptables 1.8.9 takes a mask with gaps for a whole one, and prints one port of a range that
-/// ends with 0.
+/// iptables 1.8.9 treats a mask with gaps as a full one, and prints a single port for a range
+/// that ends with 0.
 #[test]
 fn what_iptables_gets_wrong() {
     for options in ["--ctorigdst 10.0.2.0/255.0.255.0", "--ctrepldstport 1:0"] {
@@ -119,10 +119,10 @@ fn what_iptables_gets_wrong() {
 fn refusals() {
     for (options, fault) in [
         ("-m conntrack", "at least one option, such as --ctstate"),
-        ("-m conntrack --ctstate NEW,", "`` is none of INVALID, NEW"),
-        ("-m conntrack --ctstate NEWER", "`NEWER` is none of INVALID"),
-        ("-m conntrack --ctstatus X", "`X` is none of NONE, EXPECTED"),
-        ("-m conntrack --ctproto 256", "neither a protocol's number"),
+        ("-m conntrack --ctstate NEW,", "`` is not one of INVALID, NEW"),
+        ("-m conntrack --ctstate NEWER", "`NEWER` is not one of INVALID"),
+        ("-m conntrack --ctstatus X", "`X` is not one of NONE, EXPECTED"),
+        ("-m conntrack --ctproto 256", "not a protocol number"),
         (
             "-m conntrack --ctorigsrc 10.1/8",
             "`10.1` is not an IPv4 address",
@@ -131,11 +131,11 @@ fn refusals() {
             "-m conntrack --ctorigsrc 10.0.0.1/33",
             "neither a prefix length from 0 to 32 nor",
         ),
-        ("-m conntrack --ctdir ORIG", "`ORIG` is none of ORIGINAL"),
+        ("-m conntrack --ctdir ORIG", "`ORIG` is not one of ORIGINAL"),
         ("-m conntrack --ctexpire x", "`x` is not a number"),
         ("-m conntrack ! --ctdir REPLY", "cannot be negated"),
         ("-m state", "--state is required"),
-        ("-m state --state SNAT", "`SNAT` is none of INVALID, NEW"),
+        ("-m state --state SNAT", "`SNAT` is not one of INVALID, NEW"),
     ] {
         let said = Rule::parse(Family::Ipv4, options).unwrap_err().to_string();
         assert!(said.contains(fault), "{options}: {said}");

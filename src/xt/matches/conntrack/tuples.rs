@@ -1,4 +1,4 @@
-//! Addresses and ports of a connection, which are compared in each direction.
+//! Addresses and ports of a connection, compared separately in each direction.
 
 use std::net::IpAddr;
 
@@ -14,10 +14,10 @@ use crate::xt::matches::ports::PortRange;
 use crate::xt::value::{Parsed, address, from_octets, number_within, prefix_mask, width};
 use crate::xt::{Compared, Family, Mask, OptionError, Text, fit};
 
-/// An address and the bits of it that count.
+/// An address and its mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ConntrackAddress {
-    /// The address, as it was written: bits outside the mask may be set.
+    /// The address as given: bits outside the mask may be set.
     pub address: IpAddr,
     /// Its mask, of the same family.
     pub mask: Mask,
@@ -44,7 +44,7 @@ pub struct ConntrackTuples {
     pub reply_destination_port: Option<PortRange>,
 }
 
-/// Those bits of `match_flags` that stand for a part of [`ConntrackTuples`].
+/// The bits of `match_flags` for the fields of [`ConntrackTuples`].
 pub(super) const TUPLES: u16 = XT_CONNTRACK_ORIGSRC
     | XT_CONNTRACK_ORIGDST
     | XT_CONNTRACK_REPLSRC
@@ -177,7 +177,7 @@ impl ConntrackTuples {
     }
 }
 
-/// Reads an address, or one with a prefix length or a mask behind a slash.
+/// Parses an address, optionally with a prefix length or a mask after a slash.
 pub(super) fn host(value: &BStr, family: Family) -> Parsed<ConntrackAddress> {
     let most = width(family);
     let (text, mask) = match value.split_once_str("/") {

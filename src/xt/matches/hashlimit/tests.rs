@@ -1,4 +1,4 @@
-//! Data that tools wrote, and the options that they stand for.
+//! Data written by tools, and the corresponding options.
 
 use super::*;
 use crate::iptables::Rule;
@@ -40,7 +40,7 @@ fn reads_and_writes_what_iptables_wrote() {
 #[test]
 #[cfg(all(target_endian = "little", target_pointer_width = "64"))]
 fn older_revisions() {
-    // As the header lays them out.
+    // From the struct definitions in the header.
     let new = captured();
     let mut two = new[..256].to_vec();
     two.extend_from_slice(&new[256..292]);
@@ -118,7 +118,7 @@ fn refusals() {
             "--hashlimit-upto or --hashlimit-above is required",
         ),
         ("--hashlimit-upto 5", "--hashlimit-name is required"),
-        // 1.8.9 takes these as 4 bytes and as 10 packets in a second.
+        // 1.8.9 interprets these as 4 bytes and as 10 packets per second.
         (
             "--hashlimit 4gb/s --hashlimit-name x",
             "--hashlimit-upto: `4gb` is not a number like 20, 512b, 20kb or 3mb",
@@ -129,12 +129,12 @@ fn refusals() {
         ),
         (
             "--hashlimit 65536mb/s --hashlimit-name x",
-            "--hashlimit-upto: `65536mb/s` is more than can be said: 65535mb/s",
+            "--hashlimit-upto: `65536mb/s` is more than the maximum of 65535mb/s",
         ),
         // 1.8.9 divides by zero.
         (
             "--hashlimit 8b/s --hashlimit-burst 9 --hashlimit-name x",
-            "--hashlimit-burst: there is no burst for less than 16b/s",
+            "--hashlimit-burst: a rate below 16b/s cannot have a burst",
         ),
         (
             "--hashlimit 2kb/s --hashlimit-burst 1kb --hashlimit-name x",
@@ -146,7 +146,7 @@ fn refusals() {
         ),
         (
             "--hashlimit 5 --hashlimit-mode none --hashlimit-name x",
-            "--hashlimit-mode: `none` is none of srcip, srcport, dstip, dstport",
+            "--hashlimit-mode: `none` is not one of srcip, srcport, dstip, dstport",
         ),
         (
             "--hashlimit 5 --hashlimit-srcmask 33 --hashlimit-name x",
@@ -158,7 +158,7 @@ fn refusals() {
         ),
         (
             "--hashlimit 5 --hashlimit-name a/b",
-            "--hashlimit-name: a table's name is the name of a file in /proc",
+            "--hashlimit-name: a table name must be a valid name of a file in /proc",
         ),
     ] {
         let fault = Rule::parse(Family::Ipv4, format!("-m hashlimit {options}")).unwrap_err();

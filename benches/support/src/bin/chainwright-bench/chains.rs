@@ -40,7 +40,7 @@ pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
             black_box(chain.references());
             count += 1;
         })?;
-        // Beside the services' chains: four built-in ones, and two that all share.
+        // In addition to the services' chains: four built-in chains, and two shared ones.
         if count == chains / 2 * 2 + 6 {
             Ok(())
         } else {

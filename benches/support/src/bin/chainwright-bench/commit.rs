@@ -8,7 +8,7 @@ use chainwright_bench::{Contender, KubeProxy, alternate_prepared};
 use super::tools::{Tool, compare};
 use super::{Contestant, Error, Record};
 
-/// The ruleset of so many chains.
+/// Measures a ruleset with this number of chains.
 pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
     let ruleset = KubeProxy { chains };
     let record = Record {
@@ -16,11 +16,11 @@ pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
         rules: Some(ruleset.rules()),
         ..Record::new("commit a ruleset in one transaction", rounds)
     };
-    // Text of iptables is `bench restore`'s.
+    // `bench restore` measures iptables' text.
     whole(record, &|tx| ruleset.write(tx), &[])
 }
 
-/// What is written, in one transaction into an empty namespace, and the tools that do the same.
+/// Measures one transaction in an empty namespace, and the tools that do the same.
 pub(crate) fn whole(
     mut record: Record,
     write: &dyn Fn(&mut Transaction) -> Result<(), MessageError>,

@@ -16,7 +16,7 @@ fn record(measured: &'static str, map: Addresses, rounds: usize) -> Record {
     }
 }
 
-/// The map and all of its elements in one transaction, into an empty namespace.
+/// Adds the map and all of its elements in one transaction, in an empty namespace.
 pub(crate) fn add(elements: usize, rounds: usize) -> Result<Record, Error> {
     let map = Addresses { elements };
     let file = temporary(&map.to_nft())?;
@@ -28,7 +28,7 @@ pub(crate) fn add(elements: usize, rounds: usize) -> Result<Record, Error> {
     )
 }
 
-/// All elements, key and value of each.
+/// Lists all elements with their keys and values.
 pub(crate) fn list(elements: usize, rounds: usize) -> Result<Record, Error> {
     let map = Addresses { elements };
     let mut record = record("list all elements of a map", map, rounds);

@@ -1,4 +1,4 @@
-//! From a flush to the event that tells of it.
+//! The time from a flush to its event.
 
 use chainwright_bench::{KubeProxy, events};
 
@@ -11,6 +11,6 @@ pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
         chains: Some(chains),
         rules: Some(ruleset.rules()),
         contenders: contenders.into_iter().map(Contestant::from).collect(),
-        ..Record::new("from a flush to the event that tells of it", rounds)
+        ..Record::new("from a flush to its event", rounds)
     })
 }

@@ -8,14 +8,14 @@ use chainwright_testing::Sandbox;
 use super::tools::{Tool, run_once};
 use super::{Contestant, Error, Record, note, temporary};
 
-/// What is measured.
+/// The measured operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     Restore,
     Save,
 }
 
-/// Measures in both backends, or one, at one size, each in a namespace of its own.
+/// Measures at one size, in both backends or one, each in its own namespace.
 pub(crate) fn measure(
     what: What,
     backend: super::Backend,
@@ -46,7 +46,7 @@ pub(crate) fn measure(
             let mut records = Vec::new();
             for (number, mut comparison) in compared.into_iter().enumerate() {
                 let mut not_installed = Vec::new();
-                // What comes first is about the whole table.
+                // The first measurement is about the whole table.
                 if with_tools && number == 0 {
                     tools(what, which, services, &mut comparison, &mut not_installed)?;
                 }
@@ -59,7 +59,7 @@ pub(crate) fn measure(
     Ok(records)
 }
 
-/// Lets the real tool do the same once, over what is there.
+/// Lets the real tool do the same once, on the existing table.
 fn tools(
     what: What,
     backend: Backend,
@@ -84,7 +84,7 @@ fn tools(
         (What::Save, Backend::Legacy) => ("iptables-legacy-save", &table),
     };
     note(&format!(
-        "{} works once on {} rules: it can take minutes",
+        "{} processes {} rules once: this can take minutes",
         tool.0,
         services.rules()
     ));

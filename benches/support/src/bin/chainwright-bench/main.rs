@@ -1,4 +1,4 @@
-//! Measures the library against floors, and beside `nft` and iptables' tools.
+//! `chainwright bench`: benchmarks, compared with lower bounds.
 
 mod chains;
 mod commit;
@@ -22,12 +22,11 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-/// Measure against floors, in a private namespace
+/// Measures against lower bounds ("floors"), in a private namespace
 ///
-/// A floor is what the kernel alone takes: the same request with its replies thrown away, or the same bytes
-/// prepared beforehand. Measured are the library and, where they are installed, `nft` and iptables' tools. Rounds
-/// alternate. CPU times are medians, and include the kernel's work and a tool's start; a ratio is the median of
-/// the rounds' ratios.
+/// A floor is the kernel's share: the same request with its replies discarded, or the same bytes prepared beforehand.
+/// The benchmarks measure the library and, if installed, `nft` and iptables' tools. Rounds alternate. CPU times are
+/// medians, and include the kernel's work and the startup of a tool; a ratio is the median of the rounds' ratios.
 #[derive(Parser)]
 #[command(name = "chainwright-bench", version, max_term_width = 100)]
 struct Args {
@@ -41,7 +40,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum What {
-    /// List the chains of a ruleset like a kube-proxy's; by default 1,000, 10,000 and 50,000
+    /// List the chains of a ruleset like kube-proxy's; by default 1,000, 10,000 and 50,000
     Chains {
         #[command(flatten)]
         sizes: Sizes,
@@ -51,63 +50,61 @@ enum What {
         plot: Option<PathBuf>,
     },
 
-    /// Read a whole ruleset like a kube-proxy's; by default 10,000 chains with 25,000 rules
+    /// Read a whole ruleset like kube-proxy's; by default 10,000 chains with 25,000 rules
     ///
-    /// There are two floors, and the cheaper one is 1: a listing of the chains, then of the rules of
-    /// each chain; or one listing of all rules, which takes the kernel time that grows with the square
-    /// of their number and is left out above 20,000 chains.
+    /// There are two floors, and the cheaper one is 1: a listing of the chains, then of the rules of each chain; or one
+    /// listing of all rules, for which the kernel's time grows with the square of their number, and which is omitted
+    /// above 20,000 chains.
     Rules {
         #[command(flatten)]
         sizes: Sizes,
     },
 
-    /// Commit a ruleset like a kube-proxy's in one transaction; by default 10,000 chains with 25,000 rules
+    /// Commit a ruleset like kube-proxy's in one transaction; by default 10,000 chains with 25,000 rules
     ///
-    /// The floor is the same transaction's bytes, prepared beforehand and sent over a bare socket.
+    /// The floor is the same transaction as prepared bytes, sent over a bare socket.
     Commit {
         #[command(flatten)]
         sizes: Sizes,
     },
 
-    /// Flush a ruleset like a kube-proxy's, and be told of it; by default 20 and 1,000 chains
+    /// Flush a ruleset like kube-proxy's, and wait for the event; by default 20 and 1,000 chains
     ///
-    /// The floor is a bare socket that looks for the end of the transaction and throws all away.
+    /// The floor is a bare socket that waits for the end of the transaction and discards everything.
     Events {
         #[command(flatten)]
         sizes: Sizes,
     },
 
-    /// Have a mirror of a ruleset like a kube-proxy's make one changed rule what is desired, and look up its
-    /// chains; by default 10,000 chains with 25,000 rules
+    /// Let a mirror of a ruleset like kube-proxy's restore one changed rule, and look up its chains; by default 10,000
+    /// chains with 25,000 rules
     ///
-    /// The floor of a change, which the mirror takes in, plans against and commits, is the same transaction's
-    /// bytes, prepared beforehand; that of look-ups is a table of the names alone. The mirror's memory is
-    /// compared with the bytes of the ruleset's messages.
+    /// The floor of a change, which the mirror receives, plans against and commits, is the same transaction as prepared
+    /// bytes; that of look-ups is a table of only the names. The mirror's memory is compared with the size of the
+    /// ruleset's messages.
     Mirror {
         #[command(flatten)]
         sizes: Sizes,
     },
 
-    /// Restore the text of a kube-proxy's table, and add a rule to it; by default 10,000 services with
-    /// 80,000 rules
+    /// Restore the text of kube-proxy's table, and add a rule to it; by default 10,000 services with 80,000 rules
     ///
-    /// In nf_tables the floor is the same transaction's bytes, prepared beforehand; of a legacy table it
-    /// is the bare SET_REPLACE, and for one rule more a bare read before it.
+    /// In nf_tables the floor is the same transaction as prepared bytes; for a legacy table it is a bare SET_REPLACE,
+    /// preceded by a bare read for an added rule.
     Restore(Iptables),
 
-    /// Save a kube-proxy's table as text; by default 10,000 services with 80,000 rules
+    /// Save kube-proxy's table as text; by default 10,000 services with 80,000 rules
     ///
-    /// The floor is what the kernel takes to list it: in nf_tables the cheaper of two ways, as in `bench
-    /// rules`.
+    /// The floor is the kernel's listing: in nf_tables the cheaper of two ways, as in `bench rules`.
     Save(Iptables),
 
-    /// Bring the services of a cluster to the kernel as a kube-proxy does, in each of the library's layouts; by
-    /// default 10, 1,000, 10,000 and 100,000 services
+    /// Program the services of a cluster like kube-proxy, in each of the library's layouts; by default 10, 1,000,
+    /// 10,000 and 100,000 services
     ///
-    /// Measured are a cold start, one endpoint and one service more and fewer, a rolling restart of a deployment of
-    /// 100 endpoints, a restart of the agent, memory, and the first packet of a connection through a node. The
-    /// floor of a start is what the layout left in the kernel, as bytes; that of changes, for all layouts, the flat
-    /// layout's operations as bytes. `nft` and iptables' tools load the same rules once, if they are installed.
+    /// Measures a cold start, one more and one less endpoint and service, a rolling restart of a deployment of 100
+    /// endpoints, a restart of the agent, memory, and the first packet of a connection through a node. The floor of a
+    /// start is the layout's ruleset as bytes; that of changes, for all layouts, the flat layout's operations as bytes.
+    /// `nft` and iptables' tools load the same rules once, if they are installed.
     Services(services::Args),
 
     /// Add the elements of a map in one transaction, and list them; by default 100,000
@@ -125,7 +122,7 @@ enum Backend {
     Legacy,
 }
 
-/// What to measure iptables' text with.
+/// Options of the benchmarks of iptables' text.
 #[derive(clap::Args)]
 struct Iptables {
     #[command(flatten)]
@@ -135,15 +132,15 @@ struct Iptables {
     #[arg(long, value_enum, default_value_t = Backend::All)]
     backend: Backend,
 
-    /// Measure iptables' own tool, too, if it is installed: once, as it can take minutes
+    /// Also measure iptables' own tool, if it is installed: once, as it can take minutes
     #[arg(long)]
     tools: bool,
 }
 
-/// What to measure with.
+/// Sizes and rounds.
 #[derive(clap::Args)]
 struct Sizes {
-    /// How many chains, services or elements; several numbers are measured one after the other
+    /// Number of chains, services or elements; several numbers are measured one after the other
     #[arg(value_name = "N")]
     numbers: Vec<usize>,
 
@@ -156,16 +153,16 @@ struct Sizes {
     )]
     count: Vec<usize>,
 
-    /// How many rounds; by default fewer for larger sizes
+    /// Number of rounds; by default fewer for larger sizes
     #[arg(long)]
     rounds: Option<usize>,
 }
 
-/// The largest number of elements: their keys are 10.0.0.0/8.
+/// The maximum number of elements: their keys are in 10.0.0.0/8.
 const MOST_ELEMENTS: usize = 1 << 24;
 
 impl Sizes {
-    /// The sizes that were asked for, or these.
+    /// Returns the requested sizes, or the default.
     fn or<'s>(&'s self, usual: &'s [usize]) -> &'s [usize] {
         [&self.numbers, &self.count]
             .into_iter()
@@ -178,7 +175,7 @@ impl Sizes {
         let sizes = self.or(usual);
         match sizes.iter().find(|size| **size < 2) {
             Some(few) => Err(Error::from(format!(
-                "{few}: a ruleset has at least 2 chains, a service's and an endpoint's"
+                "{few}: a ruleset needs at least 2 chains, one for a service and one for an endpoint"
             ))),
             None => Ok(sizes),
         }
@@ -188,7 +185,7 @@ impl Sizes {
     fn services<'s>(&'s self, usual: &'s [usize]) -> Result<&'s [usize], Error> {
         let sizes = self.or(usual);
         match sizes.contains(&0) {
-            true => Err("0: there must be a service at least".into()),
+            true => Err("0: at least one service is required".into()),
             false => Ok(sizes),
         }
     }
@@ -199,13 +196,13 @@ impl Sizes {
         let fits = |size: &usize| (1..=MOST_ELEMENTS).contains(size);
         match sizes.iter().find(|size| !fits(size)) {
             Some(size) => Err(Error::from(format!(
-                "{size}: a map has from 1 to {MOST_ELEMENTS} elements here"
+                "{size}: a map must have 1 to {MOST_ELEMENTS} elements here"
             ))),
             None => Ok(sizes),
         }
     }
 
-    /// How many rounds at this size, where one of `work` takes as long as it may.
+    /// Returns the number of rounds at this size, so that `work` limits the total.
     fn rounds(&self, work: usize, size: usize, most: usize) -> usize {
         self.rounds.unwrap_or((work / size).clamp(3, most))
     }
@@ -236,10 +233,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// What was measured at one size.
+/// The results at one size.
 #[derive(Serialize)]
 struct Record {
-    /// What was done.
+    /// The measured operation.
     measured: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     chains: Option<usize>,
@@ -249,7 +246,7 @@ struct Record {
     elements: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     services: Option<usize>,
-    /// Of each service.
+    /// Endpoints of each service.
     #[serde(skip_serializing_if = "Option::is_none")]
     endpoints: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -259,15 +256,15 @@ struct Record {
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<Memory>,
     not_installed: Vec<&'static str>,
-    /// What was left out, and why.
+    /// Omissions, with reasons.
     notes: Vec<String>,
 }
 
-/// What is held of a ruleset, or of services.
+/// Memory of a ruleset, or of services.
 #[derive(Serialize)]
 struct Memory {
     bytes: usize,
-    /// As a multiple of the bytes that the kernel sends of it.
+    /// As a multiple of the size of the kernel's messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     ratio_to_ruleset: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -278,7 +275,7 @@ struct Memory {
 struct Contestant {
     name: String,
     cpu_ns: u128,
-    /// Of that in the kernel.
+    /// The kernel's share.
     kernel_ns: u128,
     wall_ns: u128,
     wall_p99_ns: u128,
@@ -298,7 +295,7 @@ impl From<Measured> for Contestant {
     }
 }
 
-/// A file with this text, for a tool to read; it goes when it is dropped.
+/// Writes a text to a temporary file for a tool; dropping the result deletes the file.
 fn temporary(text: &str) -> Result<NamedTempFile, Error> {
     let written = NamedTempFile::new().and_then(|mut file| {
         file.write_all(text.as_bytes())?;
@@ -307,7 +304,7 @@ fn temporary(text: &str) -> Result<NamedTempFile, Error> {
     written.map_err(|error| Error::from(format!("cannot write a temporary file: {error}")))
 }
 
-/// Measures something at one size, in so many rounds.
+/// Measures something at one size, with a number of rounds.
 type Measure = fn(usize, usize) -> Result<Record, Error>;
 
 fn run(args: &Args) -> Result<(), Error> {
@@ -364,7 +361,7 @@ fn run(args: &Args) -> Result<(), Error> {
             2_000_000,
             31,
         ),
-        // Done above.
+        // Handled above.
         What::Restore(_) | What::Save(_) | What::Services(_) => return Ok(()),
     };
     let plot = match &args.what {
@@ -386,14 +383,14 @@ fn run(args: &Args) -> Result<(), Error> {
     })
 }
 
-/// What a drawing is of.
+/// The subject of a drawing.
 #[derive(Debug, Clone, Copy)]
 enum Drawn {
     Chains,
     Services,
 }
 
-/// Shows what is measured, and draws it if that was asked for.
+/// Measures something, and draws it if requested.
 fn drawn(
     plot: Option<&Path>,
     what: Drawn,
@@ -433,7 +430,7 @@ fn text(what: iptables::What, args: &Iptables, json: bool) -> Result<(), Error> 
     Ok(())
 }
 
-/// Prints each record as soon as it is measured.
+/// Prints results as they arrive.
 struct Show {
     out: BufWriter<StdoutLock<'static>>,
     json: bool,
@@ -459,7 +456,7 @@ impl Show {
 }
 
 impl Record {
-    /// Nothing measured yet.
+    /// Creates an empty record.
     const fn new(measured: &'static str, rounds: usize) -> Self {
         Self {
             measured,
@@ -477,7 +474,7 @@ impl Record {
         }
     }
 
-    /// What was done, and to how much.
+    /// Returns the measured operation and its size.
     fn title(&self) -> String {
         let counted = [
             (self.chains, "chains"),

@@ -7,10 +7,10 @@ use chainwright_bench::mirror::{look_ups, one_rule};
 
 use super::{Contestant, Error, Memory, Record};
 
-/// How many look-ups a round has.
+/// Number of look-ups in a round.
 const LOOK_UPS: usize = 100_000;
 
-/// Somebody changes one rule, and it is made what is desired.
+/// Measures how a mirror restores a rule that another program changed.
 pub(crate) fn change(chains: usize, rounds: usize) -> Result<Record, Error> {
     let ruleset = KubeProxy { chains };
     let one = one_rule(ruleset, rounds)?;
@@ -19,14 +19,14 @@ pub(crate) fn change(chains: usize, rounds: usize) -> Result<Record, Error> {
         rules: Some(ruleset.rules()),
         contenders: one.contenders.into_iter().map(Contestant::from).collect(),
         notes: vec![format!(
-            "of that plan(): {:.1?} on the clock; the first one, which looks at everything: {:.1?}",
+            "of which plan(): {:.1?} wall time; the first one, which reads everything: {:.1?}",
             one.plan, one.first_plan
         )],
-        ..Record::new("make one changed rule what a mirror's plan desires", rounds)
+        ..Record::new("revert one changed rule by a mirror's plan", rounds)
     })
 }
 
-/// Memory, and look-ups of chains.
+/// Measures memory, and look-ups of chains.
 pub(crate) fn look_up(chains: usize, rounds: usize) -> Result<Record, Error> {
     let ruleset = KubeProxy { chains };
     let (family, table) = ruleset.table();
@@ -34,7 +34,7 @@ pub(crate) fn look_up(chains: usize, rounds: usize) -> Result<Record, Error> {
     let mirror = Mirror::open(Connection::open()?, &Scope::table(family, table))?;
     let snapshot = mirror.snapshot();
     let contenders = look_ups(snapshot, ruleset, LOOK_UPS, rounds)?;
-    // With the numbers that look-ups go by.
+    // Includes the indexes for look-ups.
     let (bytes, of) = (snapshot.memory(), snapshot.byte_length());
     Ok(Record {
         chains: Some(chains),

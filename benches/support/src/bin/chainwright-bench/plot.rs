@@ -1,21 +1,21 @@
-//! Times as a drawing.
+//! Charts of times.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::Record;
 
-/// One chart: a time over a number, both on logarithmic scales.
+/// A chart of times by size, on logarithmic scales.
 #[derive(Debug)]
 pub(crate) struct Chart {
     caption: String,
     x: &'static str,
     y: &'static str,
-    /// Whose, number and time.
+    /// Contender, size and time.
     points: Vec<(String, f64, f64)>,
 }
 
-/// CPU time over the number of chains.
+/// Returns charts of CPU time by number of chains.
 pub(crate) fn chains(records: &[Record]) -> Vec<Chart> {
     let points = records.iter().flat_map(|record| {
         let chains = record.chains.unwrap_or_default() as f64;
@@ -32,7 +32,7 @@ pub(crate) fn chains(records: &[Record]) -> Vec<Chart> {
     }]
 }
 
-/// Times over the number of services, a chart for each of some of what was measured.
+/// Returns charts of times by number of services, for some of the measurements.
 pub(crate) fn services(records: &[Record]) -> Vec<Chart> {
     let chart = |(measured, by_clock): (&'static str, bool)| {
         let of_it = records.iter().filter(|record| record.measured == measured);
@@ -72,7 +72,7 @@ fn milliseconds(nanoseconds: u128) -> f64 {
     (nanoseconds as f64 / 1e6).max(1e-3)
 }
 
-/// Draws the charts, two in a row.
+/// Draws the charts, two per row.
 pub(crate) fn draw(charts: &[Chart]) -> Result<String, Box<dyn std::error::Error>> {
     let columns = charts.len().clamp(1, 2);
     let rows = charts.len().div_ceil(columns).max(1);

@@ -1,4 +1,4 @@
-//! The whole ruleset, against what the kernel alone takes to list its rules.
+//! Reading the whole ruleset, compared with the kernel's listing of its rules.
 
 use std::hint::black_box;
 
@@ -15,9 +15,9 @@ const TOOLS: &[Tool<'_>] = &[
     ("iptables-nft-save", &["-t", "nat"]),
 ];
 
-/// Above so many chains the one dump is not measured: what it takes grows with their square.
+/// The one dump is not measured above this number of chains: its cost grows with the square of their number.
 const ONE_DUMP: usize = 20_000;
-/// Rounds in which it is found out which floor is the cheaper one.
+/// Number of rounds to find the cheaper floor.
 const TRIAL: usize = 3;
 
 const BY_CHAIN: &str = "floor: chains, then a dump a chain";
@@ -66,7 +66,7 @@ pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
         let trial = alternate(TRIAL, &mut both)?;
         let [first, second] = both;
         let [mut of_first, mut of_second] =
-            <[_; 2]>::try_from(trial).map_err(|_| "two contenders give two results")?;
+            <[_; 2]>::try_from(trial).map_err(|_| "two contenders return different results")?;
         if of_second.ratio < 1.0 {
             of_first.ratio = of_second.ratio.recip();
             floor = second;
@@ -78,7 +78,7 @@ pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
         }
     } else {
         notes.push(format!(
-            "{ONE}: left out above {ONE_DUMP} chains, as it grows with the square of the rules"
+            "{ONE}: left out above {ONE_DUMP} chains, because its time is quadratic in the rules"
         ));
     }
     let mut contenders: [Contender<'_, Error>; 2] = [floor, ("chainwright, snapshot", &mut ours)];

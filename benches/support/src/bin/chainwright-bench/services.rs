@@ -1,4 +1,4 @@
-//! Services brought to the kernel, in each layout.
+//! Programming services into the kernel, in each layout.
 
 use chainwright::iptables::text::SaveOptions;
 use chainwright::iptables::{Backend, Family, Iptables};
@@ -17,27 +17,27 @@ use tempfile::NamedTempFile;
 use super::tools::{Tool, run_once};
 use super::{Contestant, Error, Memory, Record, Show, Sizes, note, progress, temporary};
 
-/// The endpoints of a deployment that is restarted.
+/// Number of endpoints of a restarted deployment.
 const DEPLOYMENT: usize = 100;
-/// A process grows by pages, and by buffers of its own: of fewer endpoints memory says nothing.
+/// A process grows by pages, and by its own buffers: with fewer endpoints, the memory is not meaningful.
 const LEAST_FOR_MEMORY: usize = 1_000;
 const FIRST_PACKET: &str = "the first packet of a connection";
 
-/// What to measure of services.
+/// Options of the benchmark of services.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     sizes: Sizes,
 
-    /// How many endpoints each service has
+    /// Number of endpoints of each service
     #[arg(long, value_name = "M", default_value_t = 1)]
     endpoints: usize,
 
-    /// Only in this layout; may be given several times. Memory is measured in the first
+    /// Only this layout; may be given several times. Memory is measured in the first
     #[arg(long, value_enum)]
     layout: Vec<Which>,
 
-    /// In the layouts other than flat, only sizes up to this one: what a change costs there grows with what is there
+    /// In layouts other than flat, skip larger sizes: there the cost of a change grows with the number of services
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     others_at_most: usize,
 
@@ -46,16 +46,16 @@ pub(crate) struct Args {
     pub(crate) plot: Option<std::path::PathBuf>,
 }
 
-/// A layout, as it is named on the command line.
+/// A layout, with its name on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Which {
-    /// elements of maps and sets of data
+    /// elements in maps and sets of data
     Flat,
     /// kube-proxy's nftables mode
     Nftables,
     /// kube-proxy's iptables mode in nf_tables
     IptablesNft,
-    /// the same in the legacy x_tables
+    /// kube-proxy's iptables mode in the legacy x_tables
     IptablesLegacy,
 }
 
@@ -71,7 +71,7 @@ impl Which {
 }
 
 impl Args {
-    /// The layouts to measure that this kernel has, and a word of one that it has not.
+    /// Returns the layouts to measure that this kernel supports, and notes about the others.
     fn layouts(&self) -> Result<(Vec<Layout>, Vec<String>), Error> {
         let asked = match self.layout.is_empty() {
             true => Which::value_variants(),
@@ -89,18 +89,18 @@ impl Args {
         Ok((layouts, notes))
     }
 
-    /// Those of them that are measured at this size.
+    /// Returns the layouts that are measured at this size.
     fn at(&self, layouts: &[Layout], services: usize) -> Vec<Layout> {
         let fits = |l: &&Layout| **l == Layout::Flat || services <= self.others_at_most;
         layouts.iter().filter(fits).copied().collect()
     }
 }
 
-/// Measures all of it.
+/// Runs all measurements.
 pub(crate) fn measure(args: &Args, shown: &mut Show) -> Result<Vec<Record>, Error> {
     let sizes = args.sizes.services(&[10, 1_000, 10_000, 100_000])?;
     if args.endpoints == 0 {
-        return Err("a service has an endpoint at least".into());
+        return Err("a service needs at least one endpoint".into());
     }
     let (layouts, left_out) = args.layouts()?;
     for word in left_out {
@@ -151,8 +151,8 @@ impl Bench<'_> {
         }
     }
 
-    /// First, and kept until all was measured: no memory that was freed is taken again. That is so for one layout
-    /// alone, for others leave much behind.
+    /// Measures memory. This runs first, and keeps everything until the end, so that no freed memory is reused. It
+    /// measures only one layout, because others leave many allocations behind.
     fn memory(&mut self, sizes: &[usize]) -> Result<(), Error> {
         let first = self.layouts.first().copied();
         let mut kept = Vec::new();
@@ -174,7 +174,7 @@ impl Bench<'_> {
                         ),
                     }),
                     notes: vec![format!(
-                        "of that Services: {:.2} MB; by how much the process grew, in pages",
+                        "of which Services: {:.2} MB; growth of the process, in pages",
                         memory.services as f64 / 1e6
                     )],
                     ..Self::of("memory of services and proxy", cluster, 1)
@@ -185,7 +185,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Measures something in each layout by itself, in a new network namespace. How many rounds it has is told.
+    /// Measures something in each layout separately, in a new network namespace, and reports the number of rounds.
     fn in_each(
         &mut self,
         what: &str,
@@ -226,7 +226,7 @@ impl Bench<'_> {
         })
     }
 
-    /// One change, and many one after the other.
+    /// Measures single changes, and sequences of changes.
     fn changes(&mut self, cluster: Cluster) -> Result<(), Error> {
         let layouts = self.args.at(&self.layouts, cluster.services);
         if layouts.is_empty() {
@@ -253,7 +253,7 @@ impl Bench<'_> {
         self.add(Record {
             contenders: contestants(&measured),
             notes: vec![format!(
-                "{DEPLOYMENT} endpoints of one service, each replaced by another one, one after the other"
+                "{DEPLOYMENT} endpoints of one service, replaced one after another"
             )],
             ..Self::of("rolling restart of a deployment", cluster, rounds)
         })
@@ -269,7 +269,7 @@ impl Bench<'_> {
         })
     }
 
-    /// All sizes in one run, round by round.
+    /// Measures all sizes in one run, in alternating rounds.
     fn packets(&mut self, sizes: &[usize]) -> Result<(), Error> {
         let at = |services: usize| {
             let layouts = self.args.at(&self.layouts, services).into_iter();
@@ -283,7 +283,7 @@ impl Bench<'_> {
         progress(format!("first packets, {rounds} rounds"));
         let measured = first_packets(&ways, rounds)?;
         let floor = format!(
-            "ratios are of the time on the clock, and to {} with {} services",
+            "ratios are of wall time, relative to {} with {} services",
             name_of(floor.layout),
             floor.services
         );
@@ -310,12 +310,12 @@ fn contestants(measured: &[Measured]) -> Vec<Contestant> {
     measured.iter().cloned().map(Contestant::from).collect()
 }
 
-/// Lets the real tool load the same rules once, into the calling thread's network namespace, which has them.
+/// Lets the real tool load the same rules once, into the calling thread's network namespace, which contains them.
 fn tool(layout: Layout, floor: &Measured, record: &mut Record) -> Result<(), Error> {
     let (tool, text) = match layout {
         Layout::Flat => {
             record.notes.push(
-                "nft: the sets and maps of services alone, for its language does not say the rules"
+                "nft: only the sets and maps of services, because its language cannot express the rules"
                     .into(),
             );
             ("nft", listed(&Cluster::SETS.map(part_of))?)
@@ -342,7 +342,7 @@ fn tool(layout: Layout, floor: &Measured, record: &mut Record) -> Result<(), Err
     Ok(())
 }
 
-/// One of the sets and maps that grow with services of the flat layout.
+/// Returns a set or map of the flat layout that grows with services.
 const fn part_of(set: &str) -> Part<'_> {
     match set.as_bytes() {
         b"cluster-ips" => Part::Set(set.as_bytes()),
@@ -350,7 +350,7 @@ const fn part_of(set: &str) -> Part<'_> {
     }
 }
 
-/// Parts of the ruleset that is there, in nft's language.
+/// Lists parts of the present ruleset in nft's language.
 fn listed(parts: &[Part<'_>]) -> Result<NamedTempFile, Error> {
     let snapshot = Connection::open()?.snapshot(Scope::all())?;
     let options = Options::here();
@@ -358,14 +358,14 @@ fn listed(parts: &[Part<'_>]) -> Result<NamedTempFile, Error> {
     for part in parts {
         let listing = Listing::new(&snapshot, &options).part(*part);
         if listing.is_empty() {
-            return Err(Error::from(format!("there is no {part:?}")));
+            return Err(Error::from(format!("no {part:?} found")));
         }
         text += &listing.to_string();
     }
     temporary(&text)
 }
 
-/// What is there, as iptables-save prints it.
+/// Returns the present tables, as printed by iptables-save.
 fn saved(backend: Backend) -> Result<NamedTempFile, Error> {
     let mut text = Vec::new();
     let tables = Iptables::open(backend)?.read(Family::Ipv4, &[])?;
@@ -376,7 +376,7 @@ fn saved(backend: Backend) -> Result<NamedTempFile, Error> {
     temporary(&String::from_utf8_lossy(&text))
 }
 
-/// What is drawn: what was measured, over the number of services, and whether by the clock.
+/// The measurements that are drawn by number of services, and whether they use wall-clock time.
 pub(crate) const DRAWN: [(&str, bool); 4] = [
     ("cold start", false),
     ("one endpoint more", false),

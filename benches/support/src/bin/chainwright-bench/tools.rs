@@ -1,4 +1,4 @@
-//! Programs to compare with.
+//! The programs to compare with. chainwright starts programs only in `chainwright bench`, and only for this purpose.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use super::Error;
 /// A program and its arguments.
 pub(crate) type Tool<'a> = (&'static str, &'a [&'a str]);
 
-/// How many rounds the tools are measured for, at most: one takes them seconds.
+/// Maximum number of rounds for tools: each takes seconds.
 const ROUNDS: usize = 3;
 
-/// Measures the tools that are installed against the floor, in rounds of their own: a tool leaves the
-/// caches to whoever comes after it. The answer includes which tools are not installed.
+/// Compares the installed tools with the floor, in separate rounds, because a tool disturbs the caches for subsequent
+/// code. The result includes the tools that are not installed.
 pub(crate) fn compare(
     rounds: usize,
     prepare: &mut dyn FnMut() -> Result<(), Error>,
@@ -44,7 +44,7 @@ pub(crate) fn compare(
     Ok((measured, missing))
 }
 
-/// Runs a tool once, for one takes minutes, as a multiple of a floor that was measured before; `None` if it
+/// Runs a tool once, because it takes minutes, and relates its time to a floor that was measured before; `None` if it
 /// is not installed. The legacy tools lock `lock`, not the host's file.
 pub(crate) fn run_once(
     floor: &Measured,
@@ -60,7 +60,7 @@ pub(crate) fn run_once(
     .map(Some)
 }
 
-/// A tool and its arguments in a line; a file's path would say nothing.
+/// Formats a tool and its arguments on one line, without paths of files.
 fn name(tool: &str, arguments: &[&str]) -> String {
     let shown: Vec<_> = arguments
         .iter()
@@ -75,7 +75,7 @@ fn name(tool: &str, arguments: &[&str]) -> String {
     format!("{tool} {} (process)", shown.join(" "))
 }
 
-/// Where a tool is installed.
+/// Returns the path of an installed tool.
 fn find(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -84,7 +84,7 @@ fn find(tool: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Runs a tool to its end, its output thrown away.
+/// Runs a tool to its end, and discards its output.
 fn start(tool: &str, arguments: &[&str], lock: Option<&Path>) -> Result<(), Error> {
     let program = find(tool);
     let program = program.as_deref().map_or(OsStr::new(tool), Path::as_os_str);

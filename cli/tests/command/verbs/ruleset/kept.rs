@@ -228,7 +228,7 @@ fn a_table_is_kept_and_brought_back_by_itself() {
     assert_eq!(generation(&sandbox), before);
     for verb in ["backup", "rollback", "diff"] {
         let ran = run(&sandbox, &format!("{verb} {whole} --backend legacy")).expect(2);
-        assert!(ran.err.contains("is of nf_tables only"), "{}", ran.err);
+        assert!(ran.err.contains("only support nf_tables"), "{}", ran.err);
     }
     // Two files.
     let ran = run(&sandbox, &format!("diff {whole} {path}")).expect(1);
@@ -260,12 +260,12 @@ fn a_table_of_another_process_is_left_and_that_is_said() {
     assert!(ran.lines().contains(&"replace  inet t"), "{}", ran.out);
     assert_eq!(
         ran.err,
-        "chainwright: left as they are, because other processes own them: ip owned\n"
+        "chainwright: left unchanged, because other processes own them: ip owned\n"
     );
     // Its owner gone, so is the table: it comes back, and is nobody's.
     drop(owner);
     let ran = run(&sandbox, &format!("rollback {path}")).expect(0);
-    let back = "add      ip owned (it had an owner, and has none any more)";
+    let back = "add      ip owned (it had an owner, and no longer has one)";
     assert!(ran.lines().contains(&back), "{}", ran.out);
 }
 
@@ -309,8 +309,8 @@ fn files_that_are_none() {
     for (content, said) in [
         (&b"no backup at all"[..], "is not a chainwright backup"),
         (&kept[..kept.len() / 2], "is truncated"),
-        (&kept[..kept.len() - 1], "was altered or damaged"),
-        (&altered, "was altered or damaged"),
+        (&kept[..kept.len() - 1], "was modified or damaged"),
+        (&altered, "was modified or damaged"),
     ] {
         fs::write(&bad, content).unwrap();
         for verb in ["rollback", "rollback --dry-run", "diff"] {

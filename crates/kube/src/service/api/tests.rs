@@ -119,8 +119,8 @@ fn what_a_manifest_leaves_out_is_as_the_api_server_has_it() {
     );
 }
 
-/// The policy is of traffic from outside, the health check of a load balancer's: what cannot be had from there has
-/// neither.
+/// The policy applies to traffic from outside, and the health check to load balancers: a service that is not
+/// reachable from there has neither.
 #[test]
 fn local_policy_and_health_check_need_an_outside() {
     let of = |kind: &str, externals: Value| {
@@ -252,7 +252,7 @@ fn errors_of_services_name_object_and_field() {
     let nameless = service(changed(full(), "/metadata/name", Value::Null)).unwrap_err();
     assert_eq!(nameless.field(), "metadata.name");
     let error = service(changed(full(), "/spec/ports/0/port", json!(0))).unwrap_err();
-    let expected = "Service shop/web: spec.ports[0].port: 0 is no port";
+    let expected = "Service shop/web: spec.ports[0].port: invalid port 0";
     assert_eq!(error.to_string(), expected);
 }
 
@@ -409,6 +409,6 @@ fn a_nodes_zone_addresses_and_networks_are_read() {
     );
     let broken = changed(manifest, "/status/addresses/2/address", json!("10.0.0"));
     let error = Node::from_api(&read(broken)).unwrap_err();
-    let expected = "Node node1: status.addresses[2].address: \"10.0.0\" is no IP address";
+    let expected = "Node node1: status.addresses[2].address: invalid IP address \"10.0.0\"";
     assert_eq!(error.to_string(), expected);
 }

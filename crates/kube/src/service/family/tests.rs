@@ -6,11 +6,11 @@ use super::*;
 use chainwright::nft::{self, Chain, Transaction};
 use chainwright_testing::FakeKernel;
 
-/// What a kernel has, what it does not take, and which services it lost meanwhile.
+/// A fake kernel: its ports, what it refuses, and the services that it lost temporarily.
 #[derive(Debug, Default)]
 struct Kernel {
     ports: Ports,
-    /// By the number of a port.
+    /// By port number.
     refuses: HashSet<u16>,
     refuses_all: bool,
     asked: usize,
@@ -24,7 +24,7 @@ struct Fake {
     common: Common,
 }
 
-/// One of the kernel's refusals.
+/// A refusal of the kernel.
 fn refusal() -> Error {
     let mut nft = FakeKernel::new().connect().unwrap();
     let mut tx = Transaction::new();
@@ -57,7 +57,7 @@ impl FamilyLayout for Fake {
 
     fn change(&mut self, ports: &Ports, changes: &[PortChange]) -> Result<usize, Error> {
         let kernel = self.kernel.lock().unwrap();
-        // What is desired is what there is, and the changes.
+        // The desired state is the kernel's state plus the changes.
         let mut there = kernel.ports.clone();
         for change in changes {
             assert_eq!(there.get(&change.name), change.before.as_ref());
@@ -113,7 +113,7 @@ impl Tried {
         }
     }
 
-    /// A service whose port is this number.
+    /// Sets a service with this port number.
     fn set(&mut self, number: u16, port: u16) {
         let ip = [10, 96, 0, number as u8].into();
         let service = Service::new(name(number), [ip]);
@@ -140,7 +140,7 @@ impl Tried {
         self.family.aside().map(|aside| aside.service).collect()
     }
 
-    /// The services that the kernel has, with the numbers of their ports.
+    /// The services that the kernel has, with their port numbers.
     fn there(&self) -> BTreeMap<ObjectName, u16> {
         let kernel = self.kernel();
         let ports = kernel.ports.values();
@@ -171,13 +171,13 @@ fn what_changed_and_is_refused_is_set_aside_alone() {
     assert!(matches!(*done.set_aside[0].error, Error::Commit(_)));
     assert_eq!(tried.aside(), [name(33), name(100)]);
     let there = tried.there();
-    // One is as it was, and one is not there.
+    // One keeps its previous state, and one does not exist.
     assert_eq!((there[&name(33)], there.get(&name(100))), (80, None));
     assert!((20..50).all(|number| number == 33 || there[&name(number)] == 81));
     assert_eq!(there.len(), 100);
     assert!(tried.kernel().lost.is_empty());
 
-    // They are tried again when they change, and not before.
+    // They are retried when they change, and not before.
     tried.kernel().refuses.clear();
     tried.set(1, 82);
     assert_eq!(names(&tried.sync().unwrap()), []);
@@ -195,7 +195,7 @@ fn when_all_is_brought_nobody_else_is_disturbed() {
     let mut tried = Tried::new();
     (0..50).for_each(|number| tried.set(number, 80));
     tried.sync().unwrap();
-    // As a process that starts.
+    // Like a process that starts.
     tried.family = OfFamily::new(Family::Ipv4, Box::new(tried.fake.clone()), &tried.config);
     (50..100).for_each(|number| tried.set(number, 80));
     tried.set(70, 666);
@@ -208,7 +208,7 @@ fn when_all_is_brought_nobody_else_is_disturbed() {
     assert_eq!(tried.kernel().lost, [name(7)].into());
     assert!(tried.kernel().asked < 40, "{}", tried.kernel().asked);
 
-    // When all is looked at they are tried again; of one that was there what was there stays.
+    // A complete sync retries them; a service that existed keeps its previous state.
     tried.kernel().lost.clear();
     tried.set(8, 666);
     assert_eq!(names(&tried.sync().unwrap()), [name(8)]);
@@ -237,7 +237,7 @@ fn what_is_no_services_fault_is_an_error() {
     tried.set(1, 81);
     assert!(matches!(tried.sync(), Err(Error::Commit(_))));
     assert_eq!(tried.aside(), []);
-    // More than are looked for.
+    // More than the search tolerates.
     tried.kernel().refuses_all = false;
     tried.family.is_known = false;
     tried.sync().unwrap();

@@ -1,10 +1,10 @@
-//! How services stand in the kernel's tables.
+//! The layouts of services in the kernel's tables.
 //!
-//! | layout | as | a change costs |
+//! | layout | form | cost of a change |
 //! |---|---|---|
-//! | [flat](Layout::Flat) | elements of maps of data, under rules that stay | as much as the change |
-//! | [nftables](Layout::Nftables) | kube-proxy's: a chain a service, a verdict map | the kernel's look at all chains |
-//! | [iptables](Layout::Iptables) | kube-proxy's: a chain a service, a chain an endpoint | a reading of the table |
+//! | [flat](Layout::Flat) | elements of maps of data, with constant rules | proportional to the change |
+//! | [nftables](Layout::Nftables) | kube-proxy's: a chain per service, a verdict map | the kernel validates all chains |
+//! | [iptables](Layout::Iptables) | kube-proxy's: a chain per service, a chain per endpoint | reads the table |
 
 pub(super) mod flat;
 pub(super) mod iptables;
@@ -22,15 +22,15 @@ use chainwright::Error;
 use chainwright::iptables::{Backend, Family};
 use chainwright::nft::{Generation, Transaction};
 
-/// How services stand in the kernel's tables.
+/// How services are represented in the kernel's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Layout {
-    /// All that grows with services is an element of a map or set of data.
+    /// Everything that grows with services is an element of a map or set of data.
     Flat,
-    /// That of kube-proxy's nftables mode.
+    /// The layout of kube-proxy's nftables mode.
     Nftables,
-    /// That of kube-proxy's iptables mode, in one of the backends.
+    /// The layout of kube-proxy's iptables mode, in one of the backends.
     Iptables(Backend),
 }
 
@@ -44,33 +44,33 @@ impl Layout {
     ];
 }
 
-/// What is desired of one family, whole: every port of every service.
+/// The complete desired state of one family: every port of every service.
 pub(super) type Ports = Map<PortName, Arc<ServicePort>>;
 
 /// A port that changed.
 #[derive(Debug, Clone)]
 pub(super) struct PortChange {
     pub(super) name: PortName,
-    /// What it was when the kernel was last brought up to date; `None` if it was not there.
+    /// Its state when the kernel was last updated; `None` if it did not exist.
     pub(super) before: Option<Arc<ServicePort>>,
-    /// What it is to be; `None` if it is to be no more.
+    /// Its new state; `None` if it is removed.
     pub(super) after: Option<Arc<ServicePort>>,
 }
 
-/// How far a sync has come that takes several transactions, as the first one of many services may. What each of them
-/// committed is good for traffic.
+/// Progress of a sync that takes several transactions, as the first one of many services may. Each committed part
+/// already handles traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// The family: families follow one another.
+    /// The family: families are synced one after the other.
     pub family: Family,
-    /// How many parts are in the kernel: ports of services; in nftables' layout also the elements that lead to them, which
+    /// Number of parts in the kernel: service ports; in the nftables layout also the elements that lead to them, which
     /// come last.
     pub done: usize,
-    /// How many there are to be.
+    /// Total number of parts.
     pub all: usize,
 }
 
-/// Who wants to know of progress.
+/// The callback for progress.
 #[derive(Clone, Default)]
 pub(super) struct Observer(Option<Arc<dyn Fn(Progress) + Send + Sync>>);
 
@@ -93,13 +93,12 @@ impl fmt::Debug for Observer {
     }
 }
 
-/// The commits of one proxy, of all its families: where the generation moved by these alone, no table was changed by
-/// others.
+/// The commits of one proxy, of all its families: if only these moved the generation, no other program changed a table.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OwnCommits(Arc<Mutex<Option<[Generation; 2]>>>);
 
 impl OwnCommits {
-    /// A commit demanded the first generation and made the second.
+    /// Records a commit that required the first generation and created the second.
     pub(super) fn note(&self, before: Generation, made: Generation) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *known = match *known {
@@ -119,7 +118,7 @@ impl OwnCommits {
     }
 }
 
-/// Waits until the kernel has dealt with every packet that it is dealing with now.
+/// Waits until the kernel has finished every packet that it is processing now.
 fn wait_for_packets() {
     #[cfg(test)]
     WAITS.set(WAITS.get() + 1);
@@ -128,13 +127,13 @@ fn wait_for_packets() {
 
 #[cfg(test)]
 thread_local! {
-    /// How often it was waited.
+    /// Number of waits.
     static WAITS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// The transactions of one change of a table in which a packet makes several look-ups, each of which sees what is there by
-/// then. What leads somewhere comes no earlier than where it leads to, and what was led to goes in a later transaction: each
-/// but the first waits until the kernel has dealt with the packets that found what was there before.
+/// The transactions of one change of a table in which a packet makes several lookups, each of which sees the state of
+/// its moment. Elements are added no earlier than their targets, and targets are deleted in a later transaction. Before
+/// each transaction but the first, it waits until the kernel has finished the packets that found the previous state.
 #[derive(Debug)]
 pub(super) struct InOrder {
     waits: bool,
@@ -142,12 +141,12 @@ pub(super) struct InOrder {
 }
 
 impl InOrder {
-    /// `waits`: unless nothing is carried out.
+    /// `waits` is false if transactions are only checked.
     pub(super) const fn new(waits: bool) -> Self {
         Self { waits, made: 0 }
     }
 
-    /// Commits the next transaction, if there is anything in it.
+    /// Commits the next transaction, if it is not empty.
     pub(super) fn commit<E>(
         &mut self,
         tx: &mut Transaction,
@@ -159,7 +158,7 @@ impl InOrder {
         }
     }
 
-    /// The same of several transactions that need not wait for one another: `commit` returns how many.
+    /// Runs a step of several transactions that need not wait for one another; `commit` returns their number.
     pub(super) fn step<E>(&mut self, commit: impl FnOnce() -> Result<usize, E>) -> Result<(), E> {
         if self.waits && self.made > 0 {
             wait_for_packets();
@@ -168,20 +167,20 @@ impl InOrder {
         Ok(())
     }
 
-    /// How many there were.
+    /// Number of transactions.
     pub(super) const fn made(&self) -> usize {
         self.made
     }
 }
 
-/// What each layout is told.
+/// The inputs that all layouts share.
 #[derive(Debug, Clone)]
 pub(super) struct Common {
-    /// What is known of the node and the cluster.
+    /// The configuration of node and cluster.
     config: Arc<Config>,
-    /// Who is told how far it has come.
+    /// The observer of progress.
     observer: Observer,
-    /// What the proxy committed, this family and the others.
+    /// The proxy's commits, of this family and the others.
     commits: OwnCommits,
 }
 
@@ -197,38 +196,37 @@ impl Common {
 
 /// One family of one layout in one network namespace.
 pub(super) trait FamilyLayout: fmt::Debug + Send {
-    /// Makes what is in the kernel what is desired, whatever is there: the smallest change, without disturbing what
-    /// is right. Says how many transactions it took (0: all was there).
+    /// Brings the kernel to the desired state, whatever it contains, with the smallest change, without disturbing what
+    /// is correct. Returns the number of transactions (0 if nothing had to change).
     fn adopt(&mut self, ports: &Ports) -> Result<usize, Error>;
 
-    /// Brings changes to a kernel that is as the last [`adopt`](Self::adopt) or `change` left it; `ports` is what is
-    /// desired, the changes included. If that turns out not to be so, it is to adopt.
+    /// Applies changes to a kernel that is as the last [`adopt`](Self::adopt) or `change` left it; `ports` is the
+    /// desired state including the changes. If the kernel is not in that state, the implementation must adopt.
     fn change(&mut self, ports: &Ports, changes: &[PortChange]) -> Result<usize, Error>;
 
-    /// Has the kernel only look at what is brought to it from now on, or take it again; whether it can. After that
-    /// nothing is known of what is there: next is to adopt.
+    /// Makes the kernel only check transactions from now on, or accept them again. Returns whether that is supported.
+    /// Afterwards the kernel's state is unknown: the next call must be `adopt`.
     fn only_check(&mut self, yes: bool) -> bool;
 
-    /// What is known of the node and the cluster is this from now on. If more of it is another than the node's name and zone,
-    /// next is to adopt.
+    /// Replaces the configuration. If more than the node's name and zone differ, the next call must be `adopt`.
     fn set_config(&mut self, config: Arc<Config>) {
         self.common().config = config;
     }
 
-    /// Has this one told of progress while it adopts, where that takes several transactions.
+    /// Reports progress to the observer while `adopt` runs, if that takes several transactions.
     fn observe(&mut self, observer: Observer) {
         self.common().observer = observer;
     }
 
-    /// Has this one know of the commits of the proxy's other families, and those of this one.
+    /// Shares the record of commits with the proxy's other families.
     fn share(&mut self, commits: OwnCommits) {
         self.common().commits = commits;
     }
 
-    /// Removes all that the layout put into the kernel.
+    /// Removes everything that the layout wrote to the kernel.
     fn remove(&mut self) -> Result<(), Error>;
 
-    /// What it was told.
+    /// The shared inputs.
     fn common(&mut self) -> &mut Common;
 }
 
@@ -249,7 +247,7 @@ mod tests {
         for since in [6, 10, 0] {
             assert_eq!(commits.latest(at(since)), at(since));
         }
-        // Somebody made 10.
+        // Another program created 10.
         commits.note(at(10), at(11));
         for (since, latest) in [(8, 8), (9, 9), (10, 11), (11, 11)] {
             assert_eq!(commits.latest(at(since)), at(latest));

@@ -1,4 +1,4 @@
-//! Elements that several services may ask for: one external address and port of two services, one endpoint of ten.
+//! Elements that several services may request: one external address and port of two services, one endpoint of ten.
 
 use std::hash::Hash;
 
@@ -6,35 +6,35 @@ use indexmap::map::Entry;
 
 use crate::service::map::Map;
 
-/// Who asks for which elements, and with what value. Of several that ask for one the first in their order gets it;
-/// when that one goes, the next does.
+/// Tracks which owners request which elements, and with what value. If several request one element, the first in their
+/// order gets it; when that owner releases it, the next one gets it.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedElements<O, K, V> {
     claims: Map<K, Slot<O, V>>,
-    /// What the elements were that may have changed since the last look, each once, by where they are: none goes before
-    /// that.
+    /// The previous values of elements that may have changed since the last `take_changed`, each once, by index: no
+    /// element is removed before that call.
     before: Vec<(usize, Option<V>)>,
 }
 
 #[derive(Debug, Clone)]
 struct Slot<O, V> {
     claimed: Claimed<O, V>,
-    /// Whether what it was is noted.
+    /// Whether the previous value is recorded.
     is_noted: bool,
 }
 
-/// Nearly always there is one.
+/// Nearly always one owner.
 #[derive(Debug, Clone)]
 enum Claimed<O, V> {
-    /// Until the next look.
+    /// Until the next `take_changed`.
     None,
     One(O, V),
-    /// In the order of who asks. More than one.
+    /// In the order of owners. More than one.
     More(Vec<(O, V)>),
 }
 
 impl<O, V: Clone> Slot<O, V> {
-    /// Notes what it is, the first time.
+    /// Records the current value, the first time.
     fn note(&mut self, place: usize, before: &mut Vec<(usize, Option<V>)>) {
         if !self.is_noted {
             before.push((place, self.claimed.value().cloned()));
@@ -62,7 +62,7 @@ impl<O, K, V> Default for SharedElements<O, K, V> {
     }
 }
 
-/// What an element was and what it is: `None` where it is not there.
+/// An element's previous and new value: `None` if it does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Changed<K, V> {
     pub(crate) key: K,
@@ -71,7 +71,7 @@ pub(crate) struct Changed<K, V> {
 }
 
 impl<O: Ord + Clone, K: Hash + Eq + Clone, V: PartialEq + Clone> SharedElements<O, K, V> {
-    /// Asks for an element. Who asks again changes the value.
+    /// Requests an element. A repeated request changes the value.
     pub(crate) fn claim(&mut self, owner: O, key: K, value: V) {
         let claimed = match self.claims.entry(key) {
             Entry::Vacant(room) => {
@@ -104,7 +104,7 @@ impl<O: Ord + Clone, K: Hash + Eq + Clone, V: PartialEq + Clone> SharedElements<
         }
     }
 
-    /// Asks for an element no longer.
+    /// Withdraws a request for an element.
     pub(crate) fn release(&mut self, owner: &O, key: &K) {
         let Some((place, _, slot)) = self.claims.get_full_mut(key) else {
             return;
@@ -129,13 +129,13 @@ impl<O: Ord + Clone, K: Hash + Eq + Clone, V: PartialEq + Clone> SharedElements<
         claims.filter_map(|(key, slot)| Some((key, slot.claimed.value()?)))
     }
 
-    /// What came to be another since the last call.
+    /// Returns the elements that changed since the last call.
     pub(crate) fn take_changed(&mut self) -> Vec<Changed<K, V>> {
         let mut changed = Vec::with_capacity(self.before.len());
         let mut gone = Vec::new();
         for (place, before) in self.before.drain(..) {
             let Some((key, slot)) = self.claims.get_index_mut(place) else {
-                continue; // never: it is there until this look
+                continue; // never: it exists until this call
             };
             slot.is_noted = false;
             let (key, after) = (key.clone(), slot.claimed.value().cloned());
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(claims.take_changed(), []);
         claims.release(&"a", &80);
         assert_eq!(claims.take_changed(), changed(80, Some('a'), Some('c')));
-        // Released and asked for again is no change.
+        // A release followed by the same request is no change.
         claims.release(&"c", &80);
         claims.claim("c", 80, 'c');
         assert_eq!(claims.take_changed(), []);

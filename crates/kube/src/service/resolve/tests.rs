@@ -15,7 +15,7 @@ fn name() -> ObjectName {
     ObjectName::new("ns", "svc")
 }
 
-/// A service with one port, that is at a node port, too.
+/// A service with one port and a node port.
 fn service(internal: TrafficPolicy, external: TrafficPolicy) -> Service {
     let mut service = Service::new(name(), ["10.96.0.1".parse().unwrap()]);
     service.internal_traffic_policy = internal;
@@ -26,7 +26,7 @@ fn service(internal: TrafficPolicy, external: TrafficPolicy) -> Service {
     })
 }
 
-/// Of `10.0.0.N`, on this node if told so.
+/// Endpoint `10.0.0.N`, on this node if `is_here`.
 fn endpoint(n: u8, is_here: bool) -> Endpoint {
     Endpoint {
         node: Some(if is_here { HERE } else { "there" }.into()),
@@ -74,7 +74,7 @@ fn of(service: &Service, endpoints: &[Endpoint]) -> ServicePort {
     one(service, &[slice("s", endpoints.to_vec())], &config())
 }
 
-/// The last numbers of addresses.
+/// The last octets of addresses.
 fn numbers(backends: &[Backend]) -> Vec<u8> {
     let last = |b: &Backend| match b.address {
         SocketAddr::V4(address) => address.ip().octets()[3],
@@ -85,7 +85,7 @@ fn numbers(backends: &[Backend]) -> Vec<u8> {
 
 use TrafficPolicy::{Cluster, Local};
 
-/// What each pair of policies makes of one endpoint here and one elsewhere.
+/// The result of each pair of policies for one local endpoint and one elsewhere.
 #[test]
 fn policies_choose_endpoints() {
     let endpoints = [endpoint(1, true), endpoint(2, false)];
@@ -98,7 +98,7 @@ fn policies_choose_endpoints() {
         let port = of(&service(internal, external), &endpoints);
         assert_eq!(numbers(port.internal()), inside);
         assert_eq!(numbers(port.external()), outside);
-        // What pods send to an outer address goes anywhere.
+        // Traffic from pods to an external address may go anywhere.
         assert_eq!(numbers(&port.backends.cluster), [1, 2]);
         assert_eq!(numbers(&port.reachable()), [1, 2]);
         let refusals = (port.internal_refusal(), port.external_refusal());
@@ -122,7 +122,7 @@ fn without_an_outside_only_the_inner_policy_counts() {
     assert!(!port.uses_cluster() && port.uses_local());
     assert_eq!(port.backends.cluster, []);
     assert_eq!(numbers(&port.reachable()), [1]);
-    // Any outer address makes it one that uses both.
+    // Any external address makes the port use both.
     let mut service = service(Local, Cluster);
     service.ports[0].node_port = Some(0);
     assert!(!of(&service, &endpoints).is_external());
@@ -146,7 +146,7 @@ fn traffic_without_endpoints_is_rejected_and_at_the_wrong_node_dropped() {
             ..endpoint(1, true)
         };
         assert_eq!(refused(policies.0, policies.1, &[idle]), (reject, reject));
-        // One that ends, and serves no longer.
+        // One that terminates, and no longer serves.
         let gone = Endpoint {
             serving: false,
             ..ending(endpoint(1, true))
@@ -160,13 +160,13 @@ fn traffic_without_endpoints_is_rejected_and_at_the_wrong_node_dropped() {
     let ends = [ending(endpoint(2, false))];
     assert_eq!(refused(Local, Local, &ends), (drop, drop));
     assert_eq!(refused(Cluster, Local, &ends), (None, drop));
-    // Nothing may go anywhere: those elsewhere are seen all the same.
+    // No traffic may leave the node; endpoints elsewhere still count.
     let mut service = service(Local, Local);
     service.ports[0].node_port = None;
     assert_eq!(of(&service, &ends).internal_refusal(), drop);
 }
 
-/// Those that end are used where there is none that is ready, here and anywhere each for itself.
+/// Terminating endpoints are used if none is ready, separately for local and for all endpoints.
 #[test]
 fn endpoints_that_end_stand_in() {
     let port = |endpoints: &[Endpoint]| of(&service(Cluster, Local), endpoints);
@@ -180,7 +180,7 @@ fn endpoints_that_end_stand_in() {
     let none = port(&[ending(endpoint(1, true)), endpoint(2, true)]);
     assert_eq!(numbers(&none.backends.cluster), [2]);
     assert_eq!(numbers(&none.backends.local), [2]);
-    // Published though it is not ready: the API says that it is.
+    // Published although it is not ready: the API reports it as ready.
     let published = Endpoint {
         ready: true,
         ..ending(endpoint(3, true))
@@ -202,18 +202,18 @@ fn hints_choose_a_node_then_a_zone() {
     assert_eq!(chosen(&zones), [1, 3]);
     let nodes = [hinted(1, &["a"], &["there"]), hinted(2, &["b"], &[HERE])];
     assert_eq!(chosen(&nodes), [2]);
-    // No node's hint is for this one: the zones' are taken.
+    // No node hint is for this node: the zone hints count.
     let other = [
         hinted(1, &["a"], &["there"]),
         hinted(2, &["b"], &["yonder"]),
     ];
     assert_eq!(chosen(&other), [1]);
-    // One of them has no hint for nodes: none of those counts.
+    // One of them has no node hint, so node hints do not count.
     let partial = [hinted(1, &["a"], &[HERE]), hinted(2, &["b"], &[])];
     assert_eq!(chosen(&partial), [1]);
     let partial = [hinted(1, &["b"], &[HERE]), hinted(2, &["a"], &[])];
     assert_eq!(chosen(&partial), [2]);
-    // Nor those for zones, if one has none, or none is for this zone.
+    // Nor do zone hints, if one endpoint has none, or none is for this zone.
     assert_eq!(
         chosen(&[hinted(1, &["a"], &[]), hinted(2, &[], &[])]),
         [1, 2]
@@ -237,20 +237,20 @@ fn only_hints_of_ready_endpoints_count() {
     };
     let ready = [hinted(1, &["a"], &[]), hinted(2, &["b"], &[]), idle];
     assert_eq!(chosen(&ready, &config()), [1]);
-    // The one of this zone only ends: the others get the traffic.
+    // The only endpoint of this zone is terminating: the others get the traffic.
     let ends = [ending(hinted(1, &["a"], &[])), hinted(2, &["b"], &[])];
     assert_eq!(chosen(&ends, &config()), [2]);
-    // All end: hints say nothing.
+    // All terminate: hints are ignored.
     let ends = [
         ending(hinted(1, &["a"], &[])),
         ending(hinted(2, &["b"], &[])),
     ];
     assert_eq!(chosen(&ends, &config()), [1, 2]);
-    // A node of which nobody knows the zone.
+    // A node whose zone is unknown.
     assert_eq!(chosen(&ready[..2], &Config::new(HERE)), [1, 2]);
 }
 
-/// Traffic that is to stay here stays, whatever the hints say.
+/// Traffic that must stay on this node ignores hints.
 #[test]
 fn hints_say_nothing_of_local_traffic() {
     let hidden = Endpoint {
@@ -270,7 +270,7 @@ fn slices_are_joined_and_duplicates_are_one() {
     services.set_slice(slice("s2", vec![endpoint(10, false), endpoint(1, false)]));
     // It moves from one slice to the next and is in both for a while.
     services.set_slice(slice("s1", vec![endpoint(2, false), endpoint(1, true)]));
-    // Of another slice the same port has another number.
+    // In another slice the same port has another number.
     let mut renumbered = slice("s3", vec![endpoint(1, false)]);
     renumbered.ports[0].port = Some(8081);
     services.set_slice(renumbered);
@@ -360,7 +360,7 @@ fn families_are_apart() {
         (numbers(&v4.backends.cluster), numbers(&v6.backends.cluster)),
         (vec![1], vec![2])
     );
-    // A service of one family is nothing in the other.
+    // A service of one family has no ports in the other.
     service.cluster_ips.pop();
     assert_eq!(of(&service, Family::Ipv6), []);
     service.cluster_ips = vec![address("::")];
@@ -415,15 +415,15 @@ fn endpoints_of_udp_that_serve_are_known_whatever_policies_say() {
     );
     assert!(port.backends.serves("10.0.0.9:8080".parse().unwrap()));
     assert!(!port.backends.serves("10.0.0.3:8080".parse().unwrap()));
-    // Of other protocols nobody asks.
+    // Not needed for other protocols.
     service.ports[0].protocol = Protocol::Tcp;
     slice.ports[0].protocol = Protocol::Tcp;
     let port = one(&service, &[slice], &config());
     assert!(port.backends.any && port.backends.serving.is_empty());
 }
 
-/// A pod's address that is used again: of all pairs of endpoints with one address, in either order, in one slice and in
-/// two, what is resolved is what the one of them comes to by itself that kube-proxy keeps.
+/// A reused pod address: for all pairs of endpoints with one address, in either order, in one slice and in two, the
+/// result is that of the endpoint that kube-proxy keeps.
 #[test]
 fn of_two_with_one_address_the_one_that_does_not_end_is_kept() {
     let mut kinds = Vec::new();
@@ -442,7 +442,7 @@ fn of_two_with_one_address_the_one_that_does_not_end_is_kept() {
     let mut compared = 0;
     for (one_of, other) in kinds.iter().flat_map(|k| kinds.iter().map(move |o| (k, o))) {
         let is_local = |e: &Endpoint| e.node.as_deref() == Some(HERE);
-        // In this order: it does not end, it is ready, it serves, it runs here.
+        // In this order: it does not terminate, it is ready, it serves, it is local.
         let rank = |e: &Endpoint| (e.terminating, !e.ready, !e.serving, !is_local(e));
         let kept = if rank(other) < rank(one_of) {
             other
@@ -462,7 +462,7 @@ fn of_two_with_one_address_the_one_that_does_not_end_is_kept() {
         }
     }
     assert_eq!(compared, 16 * 16 * 2);
-    // The case that was seen: it ends, and its address is another's by now.
+    // The observed case: one terminates, and another endpoint already has its address.
     let both = [ending(endpoint(1, false)), endpoint(1, false)];
     let expected = [1];
     let resolved = of(&service(TrafficPolicy::Cluster), &both);

@@ -8,7 +8,7 @@ fn at(network: u8, last: u8, port: u16) -> SocketAddr {
     SocketAddr::new([10, network, 0, last].into(), port)
 }
 
-/// DNS at `10.96.0.10:53`, with these endpoints that serve.
+/// DNS at `10.96.0.10:53` with these serving endpoints.
 fn dns(endpoints: &[u8]) -> ServicePort {
     let name = PortName {
         service: ObjectName::new("kube-system", "kube-dns"),
@@ -34,7 +34,7 @@ fn none() -> StaleFlows {
     StaleFlows::none(Family::Ipv4, Arc::new(Config::new("node1")))
 }
 
-/// What changes one after the other make stale; of the port's first state it is known that all is well.
+/// Returns what consecutive changes make stale; the first state has no stale entries.
 fn after(states: &[Option<ServicePort>]) -> StaleFlows {
     let mut flows = none();
     for pair in states.windows(2) {
@@ -66,15 +66,15 @@ fn endpoints_that_are_gone_are_told() {
     assert_eq!(of(&[&[1, 2], &[1]]), Some(gone(&[2])));
     assert_eq!(of(&[&[1], &[1, 2]]), None);
     assert_eq!(of(&[&[1, 2, 3], &[1, 3], &[1, 4]]), Some(gone(&[2, 3])));
-    // One that came back is not gone.
+    // An endpoint that came back is not gone.
     assert_eq!(of(&[&[1, 2], &[1], &[1, 2]]), None);
     assert_eq!(of(&[&[1, 2, 3], &[1], &[1, 2]]), Some(gone(&[3])));
-    // Without endpoints there is nowhere better to go; of the first one it is not known what was before.
+    // Without endpoints there is no better destination; what preceded the first endpoint is unknown.
     assert_eq!(of(&[&[1], &[]]), None);
     assert_eq!(of(&[&[], &[1]]), Some(What::Astray));
     assert_eq!(of(&[&[1], &[], &[2]]), Some(What::Astray));
     assert_eq!(of(&[&[], &[1], &[2]]), Some(What::Astray));
-    // It does not grow: endpoints come and go, and nobody asks.
+    // Memory stays bounded while endpoints come and go and nobody takes the result.
     let states: Vec<_> = (0..=255).map(|last| Some(dns(&[last]))).collect();
     assert_eq!(
         what(&after(&states[..20])),
@@ -99,7 +99,7 @@ fn addresses_that_are_new_are_told_and_services_that_are_gone_are_not() {
         what(&after(&[Some(dns(&[1, 2])), Some(dns(&[1])), None])),
         None
     );
-    // Policies and the like do not matter.
+    // Policies and affinity do not matter.
     let mut other = dns(&[1]);
     other.internal_local = true;
     other.affinity = Some(std::time::Duration::from_secs(60));
@@ -132,7 +132,7 @@ fn later_ones_are_added() {
     assert!(flows.is_empty() && flows.filters().is_empty());
 }
 
-/// Whether the flows hold an entry from `10.9.0.1:4000` to `to`, answered from `from`.
+/// Whether the flows contain an entry from `10.9.0.1:4000` to `to` with replies from `from`.
 fn has(flows: &StaleFlows, to: SocketAddr, from: SocketAddr) -> bool {
     let client = (IpAddr::from([10, 9, 0, 1]), 4000);
     let mut entry = Entry::new(
@@ -184,10 +184,10 @@ fn an_entry_is_wrong_if_its_answers_come_from_elsewhere() {
         assert!(has(&flows, to, to), "{to}");
         assert!(!has(&flows, to, one), "{to}");
     }
-    // A server elsewhere that has the node port's number.
+    // A server elsewhere with the same port number as the node port.
     assert!(!has(&flows, elsewhere, elsewhere));
     assert!(!has(&flows, at(96, 10, 30053), two));
-    // Of known endpoints those alone.
+    // With known removed endpoints, only those count.
     let mut before = port.clone();
     before.backends = dns(&[1, 2]).backends;
     let flows = after(&[Some(before), Some(port)]);
@@ -204,7 +204,7 @@ fn the_kernel_is_asked_for_little() {
     let of = |before: &[u8], after_it: &[u8]| after(&[Some(dns(before)), Some(dns(after_it))]);
     assert_eq!(filters(&of(&[1, 2], &[1])), (1, 1));
     assert_eq!(filters(&of(&[1, 2, 3, 4, 5], &[1])), (4, 4));
-    // Five that are gone are looked for at the service's address.
+    // Five removed endpoints are sought by the service's address.
     assert_eq!(filters(&of(&[1, 2, 3, 4, 5, 6], &[1])), (1, 0));
     assert_eq!(filters(&of(&[], &[1])), (1, 0));
     let mut port = dns(&[1]);
@@ -213,7 +213,7 @@ fn the_kernel_is_asked_for_little() {
     assert_eq!(filters(&after(&[None, Some(port.clone())])), (3, 0));
     let mut before = port.clone();
     before.backends = dns(&[1, 2]).backends;
-    // Wherever it was sought, it went to this one.
+    // By the one removed endpoint, instead of by each address.
     assert_eq!(filters(&after(&[Some(before), Some(port.clone())])), (1, 0));
     port.external_ips = (1..9).map(|last| [203, 0, 113, last].into()).collect();
     assert_eq!(filters(&after(&[None, Some(port)])), (1, 0));

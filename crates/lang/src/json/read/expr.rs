@@ -1,4 +1,4 @@
-//! Expressions.
+//! Reads expressions.
 
 use super::Reader;
 use super::fields::Fields;
@@ -14,7 +14,7 @@ use crate::syntax::{Element, Expr, Operator, Place, Target, Verdict};
 use chainwright::nft::Family;
 use chainwright::nft::expr::{CtDirection, CtKey, ExthdrOp, RtKey};
 
-/// What an expression is called.
+/// Keys of expressions.
 const KNOWN: [&str; 35] = [
     "payload",
     "exthdr",
@@ -62,14 +62,14 @@ pub(super) fn operator(sign: &str) -> Option<Operator> {
 }
 
 impl Reader {
-    /// Any expression.
+    /// Reads an expression.
     pub(super) fn expr(self, node: &Node<'_>) -> Result<Expr, Fault> {
         match &node.kind {
             Kind::Text(text) => match text.strip_prefix('@') {
                 Some(name) => self.name_of(name, "a set", node.place).map(Expr::Reference),
                 None if text == "*" => Err(Fault::new(
                     node.place,
-                    "`*` stands for all other keys of a set: it is an element, and no value",
+                    "`*` is the catch-all element of a set, not a value",
                 )),
                 None => node.symbol("a value").map(Expr::Symbol),
             },
@@ -82,7 +82,7 @@ impl Reader {
         }
     }
 
-    /// Several flags.
+    /// Reads several flags.
     fn flags(self, node: &Node<'_>, entries: &[Node<'_>]) -> Result<Expr, Fault> {
         let mut flags = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -92,7 +92,7 @@ impl Reader {
             flags.push(self.expr(entry)?);
         }
         match (flags.pop(), flags.is_empty()) {
-            (None, _) => Err(Fault::new(node.place, "this list is empty")),
+            (None, _) => Err(Fault::new(node.place, "empty list")),
             (Some(one), true) => Ok(one),
             (Some(last), false) => {
                 flags.push(last);
@@ -101,20 +101,20 @@ impl Reader {
         }
     }
 
-    /// What is looked at.
+    /// Reads a selector.
     pub(super) fn left(self, node: &Node<'_>) -> Result<Expr, Fault> {
         let left = self.expr(node)?;
         match is_asked(&left) {
             true => Ok(left),
-            false => Err(Fault::new(
-                node.place,
-                "a constant stands where it is said what is looked at",
-            )
-            .expecting(["an expression like {\"payload\": …}, {\"meta\": …} or {\"ct\": …}"])),
+            false => Err(
+                Fault::new(node.place, "expected an expression, found a constant").expecting([
+                    "an expression like {\"payload\": …}, {\"meta\": …} or {\"ct\": …}",
+                ]),
+            ),
         }
     }
 
-    /// An object of one key, which says what it is.
+    /// Reads an object whose only key is the kind of expression.
     fn tagged(self, node: &Node<'_>) -> Result<Expr, Fault> {
         let (key, value) = node.tagged("expression")?;
         if let Some(verdict) = self.verdict(&key.text, value)? {
@@ -145,7 +145,10 @@ impl Reader {
             "concat" => {
                 let parts = value.list("expressions")?;
                 if parts.len() < 2 {
-                    return Err(Fault::new(value.place, "a concatenation has several parts"));
+                    return Err(Fault::new(
+                        value.place,
+                        "a concatenation needs at least two parts",
+                    ));
                 }
                 let parts = parts.iter().map(|part| self.expr(part));
                 Ok(Expr::Concat(parts.collect::<Result<_, _>>()?))
@@ -155,12 +158,12 @@ impl Reader {
                 let (asked, map) = self.key_and_map(value, "a map")?;
                 Ok(Expr::Map(Box::new(asked), Box::new(map)))
             }
-            "elem" => Err(Fault::new(key.place, "an element stands in a set alone")),
+            "elem" => Err(Fault::new(key.place, "an element is only allowed in a set")),
             "opaque" => Err(opaque(key.place)),
             sign => match operator(sign) {
                 Some(operator) => self.operation(operator, value),
                 None => {
-                    let message = format!("`{}` is no expression", shown(sign));
+                    let message = format!("unknown expression `{}`", shown(sign));
                     Err(Fault::new(key.place, message)
                         .expecting(KNOWN)
                         .nearest_to(sign))
@@ -173,7 +176,7 @@ impl Reader {
         self.expr(node).map(Box::new)
     }
 
-    /// Two operands; of more the first two are the first of the next.
+    /// Reads an operation with two or more operands, left-associative.
     fn operation(self, operator: Operator, node: &Node<'_>) -> Result<Expr, Fault> {
         let operands = node.list("two operands")?;
         let [first, others @ ..] = operands else {
@@ -192,11 +195,11 @@ impl Reader {
     fn prefix(self, node: &Node<'_>) -> Result<Expr, Fault> {
         let fields = Fields::new(node, "a prefix", &["addr", "len"])?;
         let bits = fields.need("len")?;
-        let bits = bits.number("the length of a prefix in bits")?;
+        let bits = bits.number("a prefix length")?;
         Ok(Expr::Prefix(self.boxed(fields.need("addr")?)?, bits))
     }
 
-    /// What is looked up, and the map.
+    /// Reads the key and the map of a lookup.
     pub(super) fn key_and_map(self, node: &Node<'_>, of: &str) -> Result<(Expr, Expr), Fault> {
         let fields = Fields::new(node, of, &["key", "data"])?;
         let key = self.left(fields.need("key")?)?;
@@ -213,19 +216,23 @@ impl Reader {
         Ok((key, map))
     }
 
-    /// A set that stands in a rule.
+    /// Reads an anonymous set.
     fn set(self, node: &Node<'_>) -> Result<Expr, Fault> {
         let mut elements = Vec::new();
         for entry in node.one_or_many() {
             self.element(entry, &mut |element| elements.push(element))?;
         }
         match elements.is_empty() {
-            true => Err(Fault::new(node.place, "a set in a rule has elements")),
+            true => Err(Fault::new(
+                node.place,
+                "an anonymous set needs at least one element",
+            )),
             false => Ok(Expr::Set(elements)),
         }
     }
 
-    /// An element of a set, or of a map a list of the key and what it has for that; a set in a set is its elements.
+    /// Reads an element. A map element is a list of key and data; the elements of a nested set are added to the outer
+    /// one.
     pub(super) fn element(
         self,
         node: &Node<'_>,
@@ -236,7 +243,7 @@ impl Reader {
                 let [key, data] = &pair[..] else {
                     return Err(Fault::new(
                         node.place,
-                        "an element is a value, or of a map a list of a key and what it has",
+                        "expected a value, or a list of a key and its data",
                     ));
                 };
                 let mut element = self.key(key)?;
@@ -261,7 +268,7 @@ impl Reader {
         }
     }
 
-    /// The key of an element, with what is kept with it.
+    /// Reads the key of an element, with its options and statements.
     pub(super) fn key(self, node: &Node<'_>) -> Result<Element, Fault> {
         let value = |node: &Node<'_>| match &node.kind {
             Kind::Text(text) if text == "*" => Ok(None),
@@ -287,7 +294,7 @@ impl Reader {
             Some(node) if node.number::<u64>("a time").is_ok_and(|time| time == NEVER) => {
                 Ok(Some(0))
             }
-            // A time of 0 says nothing.
+            // 0 means "not set".
             Some(node) => milliseconds(node).map(|time| Some(time).filter(|time| *time > 0)),
         };
         element.timeout = seconds("timeout")?;
@@ -303,13 +310,13 @@ impl Reader {
         Ok(element)
     }
 
-    /// What a map has for a key.
+    /// Reads the data of a map element.
     pub(super) fn data(self, node: &Node<'_>) -> Result<Expr, Fault> {
         match self.expr(node)? {
             Expr::Verdict(Verdict::Jump(Target::Rules(_)) | Verdict::Goto(Target::Rules(_))) => {
                 Err(Fault::new(
                     node.place,
-                    "a map leads to chains that have a name",
+                    "a verdict map can only jump to named chains",
                 ))
             }
             Expr::Reference(_) | Expr::Set(_) => Err(node.wrong(["a value", "a verdict"])),
@@ -317,7 +324,7 @@ impl Reader {
         }
     }
 
-    /// A verdict, if that is what the key is.
+    /// Reads a verdict, if the key is one.
     pub(super) fn verdict(self, key: &str, value: &Node<'_>) -> Result<Option<Verdict>, Fault> {
         let plain = match key {
             "accept" => Verdict::Accept,
@@ -335,7 +342,7 @@ impl Reader {
         }
     }
 
-    /// Where a jump leads to.
+    /// Reads the target of a jump or goto.
     fn target(self, node: &Node<'_>) -> Result<Target, Fault> {
         let fields = Fields::new(node, "a jump", &["target", "rules"])?;
         match (fields.get("target"), fields.get("rules")) {
@@ -347,32 +354,28 @@ impl Reader {
             (None, Some(rules)) => self.lines(rules).map(Target::Rules),
             (Some(_), Some(rules)) => Err(Fault::new(
                 rules.place,
-                "a jump leads to a chain or to rules, not to both",
+                "a jump has a chain or rules as target, not both",
             )),
             (None, None) => Err(fields.missing("target")),
         }
     }
 
     fn ct(self, node: &Node<'_>) -> Result<Expr, Fault> {
-        let fields = Fields::new(
-            node,
-            "an expression of a connection",
-            &["key", "dir", "family"],
-        )?;
-        let direction = fields.word("dir", "no direction", &["original", "reply"])?;
+        let fields = Fields::new(node, "a ct expression", &["key", "dir", "family"])?;
+        let direction = fields.word("dir", "direction", &["original", "reply"])?;
         let direction = direction.map(|word| match word {
             "original" => CtDirection::ORIGINAL,
             _ => CtDirection::REPLY,
         });
         let node = fields.need("key")?;
         let word = node.text("a key")?;
-        let version = fields.word("family", "no version of IP", &VERSIONS)?;
+        let version = fields.word("family", "IP version", &VERSIONS)?;
         let of_version = match (version, word.split_once(' ')) {
             (Some(version), _) => Some((version, word)),
             (None, Some((version, key))) => Some((version, key)),
             (None, None) => None,
         };
-        // Addresses with their version.
+        // Addresses with their IP version.
         let found = match of_version {
             Some(("ip", "saddr")) => Some(CtKey::SRC_IP),
             Some(("ip", "daddr")) => Some(CtKey::DST_IP),
@@ -384,34 +387,32 @@ impl Reader {
             return Ok(Expr::Ct(key, direction, None));
         }
         if let Some(family) = fields.get("family") {
-            let message = "this is not asked of a version of IP: saddr and daddr are";
+            let message = "this key has no IP version: only saddr and daddr have one";
             return Err(Fault::new(family.place, message));
         }
         let Some(key) = ct_key(word) else {
             let known = ct_names().map(|(name, _)| name);
-            return Err(node.unknown("nothing that is known of a connection", known));
+            return Err(node.unknown("ct key", known));
         };
         if needs_direction(key) && direction.is_none() {
-            let hint = "say which: \"dir\": \"original\" or \"reply\"";
+            let hint = "use \"dir\": \"original\" or \"dir\": \"reply\"";
             return Err(without_direction(&shown(word), node.place).with_hint(hint));
         }
         Ok(Expr::Ct(key, direction, version_in(self.family, key)))
     }
 
     fn rt(self, node: &Node<'_>) -> Result<Expr, Fault> {
-        let fields = Fields::new(node, "an expression of a route", &["key", "family"])?;
-        let version = fields.word("family", "no version of IP", &VERSIONS)?;
+        let fields = Fields::new(node, "an rt expression", &["key", "family"])?;
+        let version = fields.word("family", "IP version", &VERSIONS)?;
         let keys = ["classid", "nexthop", "mtu", "ipsec"];
-        let key = fields
-            .need("key")?
-            .word("nothing that is known of a route", &keys)?;
+        let key = fields.need("key")?.word("rt key", &keys)?;
         let key = match (key, version) {
             ("nexthop", Some("ip6")) => RtKey::NEXTHOP6,
             ("nexthop", None) if self.family == Family::IP6 => RtKey::NEXTHOP6,
             ("nexthop", _) => RtKey::NEXTHOP4,
             (_, Some(_)) => {
                 let place = fields.need("family")?.place;
-                return Err(Fault::new(place, "this is not asked of a version of IP"));
+                return Err(Fault::new(place, "this key has no IP version"));
             }
             ("classid", None) => RtKey::CLASSID,
             ("mtu", None) => RtKey::TCPMSS,
@@ -440,16 +441,16 @@ impl Reader {
     }
 }
 
-/// That nft has no words for it.
+/// Creates the error that nft's language cannot represent a value.
 pub(super) fn opaque(place: Place) -> Fault {
     Fault::new(
         place,
-        "this stands for what nft has no words for, which nothing can be made of",
+        "this marks something that nft's language cannot express: it cannot be recreated",
     )
-    .with_hint("copies of rulesets that have such rules are made with `backup`")
+    .with_hint("use `backup` to copy rulesets with such rules")
 }
 
-/// Whether something of a packet is looked at, and not only constants.
+/// Whether an expression contains a selector.
 fn is_asked(expr: &Expr) -> bool {
     match expr {
         Expr::Payload(_)
@@ -470,10 +471,10 @@ fn is_asked(expr: &Expr) -> bool {
     }
 }
 
-/// Seconds, in milliseconds.
+/// Reads seconds as milliseconds.
 pub(super) fn milliseconds(node: &Node<'_>) -> Result<u64, Fault> {
     let seconds: u64 = node.number("a number of seconds")?;
     seconds
         .checked_mul(1000)
-        .ok_or_else(|| Fault::new(node.place, "this is longer than can be counted"))
+        .ok_or_else(|| Fault::new(node.place, "time is too long"))
 }

@@ -1,25 +1,25 @@
-//! What an object of a document has for its keys.
+//! Typed access to the fields of JSON objects.
 
 use super::node::{Key, Kind, Node};
 use crate::parse::Fault;
 use crate::parse::error::shown;
 use crate::syntax::{Place, Symbol};
 
-/// The entries of an object, all of them of keys that are known.
+/// Fields of an object; all keys are known.
 pub(super) struct Fields<'n, 't> {
     entries: &'n [(Key<'t>, Node<'t>)],
     place: Place,
 }
 
 impl<'n, 't> Fields<'n, 't> {
-    /// Those of an object that may have these; `of` is what it is.
+    /// Checks the keys of an object; `of` describes it in errors.
     pub(super) fn new(node: &'n Node<'t>, of: &str, known: &[&str]) -> Result<Self, Fault> {
         let Kind::Object(entries) = &node.kind else {
             return Err(node.wrong([&*format!("{of} as an object")]));
         };
         for (key, _) in entries {
             if !known.contains(&&*key.text) {
-                let message = format!("`{}` does not stand in {of}", shown(&key.text));
+                let message = format!("unknown key `{}` in {of}", shown(&key.text));
                 return Err(Fault::new(key.place, message)
                     .expecting(known)
                     .nearest_to(&key.text));
@@ -31,7 +31,7 @@ impl<'n, 't> Fields<'n, 't> {
         })
     }
 
-    /// What it has for a key; null says nothing.
+    /// Returns the value of a key; null counts as missing.
     pub(super) fn get(&self, key: &str) -> Option<&'n Node<'t>> {
         let mut entries = self.entries.iter();
         let found = entries.find(|(known, _)| known.text == key);
@@ -44,16 +44,16 @@ impl<'n, 't> Fields<'n, 't> {
         self.get(key).is_some()
     }
 
-    /// What must be there.
+    /// Returns the value of a required key.
     pub(super) fn need(&self, key: &str) -> Result<&'n Node<'t>, Fault> {
         self.get(key).ok_or_else(|| self.missing(key))
     }
 
     pub(super) fn missing(&self, key: &str) -> Fault {
-        Fault::new(self.place, format!("`{key}` is missing"))
+        Fault::new(self.place, format!("missing `{key}`"))
     }
 
-    /// A number, if it is there; `what` is what it says.
+    /// Returns an optional number; `what` describes it in errors.
     pub(super) fn number<N: TryFrom<u64>>(
         &self,
         key: &str,
@@ -62,7 +62,7 @@ impl<'n, 't> Fields<'n, 't> {
         self.get(key).map(|node| node.number(what)).transpose()
     }
 
-    /// Whether something is so: not, if nothing is said.
+    /// Returns an optional boolean; false by default.
     pub(super) fn flag(&self, key: &str) -> Result<bool, Fault> {
         match self.get(key).map(|node| (&node.kind, node)) {
             None => Ok(false),
@@ -71,7 +71,7 @@ impl<'n, 't> Fields<'n, 't> {
         }
     }
 
-    /// One of these words, if it is there; `what` is said of any other.
+    /// Returns an optional word, one of `words`; `what` describes others in errors.
     pub(super) fn word<'w>(
         &self,
         key: &str,
@@ -81,7 +81,7 @@ impl<'n, 't> Fields<'n, 't> {
         self.get(key).map(|node| node.word(what, words)).transpose()
     }
 
-    /// Several of these words, or one without a list.
+    /// Returns a list of these words, or a single one without a list.
     pub(super) fn words<'w>(
         &self,
         key: &str,
@@ -94,23 +94,23 @@ impl<'n, 't> Fields<'n, 't> {
 }
 
 impl<'t> Node<'t> {
-    /// That it is something else than what belongs there.
+    /// Creates the error that the value has the wrong type.
     pub(super) fn wrong<W: AsRef<str>>(&self, expected: impl IntoIterator<Item = W>) -> Fault {
         let found = match &self.kind {
             Kind::Null => "null".to_owned(),
             Kind::Bool(flag) => flag.to_string(),
             Kind::Number(number) => number.to_string(),
             Kind::Negative(number) => format!("-{number}"),
-            Kind::OtherNumber => "this number".to_owned(),
+            Kind::OtherNumber => "number".to_owned(),
             Kind::Text(text) => format!("\"{}\"", shown(text)),
-            Kind::List(_) => "a list".to_owned(),
-            Kind::Object(_) => "an object".to_owned(),
+            Kind::List(_) => "list".to_owned(),
+            Kind::Object(_) => "object".to_owned(),
         };
-        let message = format!("{found} does not belong here");
+        let message = format!("unexpected {found}");
         Fault::new(self.place, message).expecting(expected)
     }
 
-    /// Characters; `what` is what they say.
+    /// Returns a string; `what` describes it in errors.
     pub(super) fn text(&self, what: &str) -> Result<&str, Fault> {
         match &self.kind {
             Kind::Text(text) => Ok(text),
@@ -118,12 +118,12 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// Characters that the kernel keeps: none that stand for bytes that JSON cannot hold.
+    /// Returns a string without the placeholder for bytes that JSON cannot represent.
     pub(super) fn kept(&self, what: &str) -> Result<&str, Fault> {
         let text = self.text(what)?;
         match text.contains(char::REPLACEMENT_CHARACTER) {
             true => {
-                let message = format!("{what} has bytes that JSON cannot hold");
+                let message = format!("{what} has bytes that JSON cannot represent");
                 Err(Fault::new(self.place, message))
             }
             false => Ok(text),
@@ -134,14 +134,14 @@ impl<'t> Node<'t> {
         match self.kind {
             Kind::Number(number) => N::try_from(number).map_err(|_| {
                 let largest = u128::MAX >> (128 - 8 * size_of::<N>());
-                let message = format!("{number} is too large: {what} is at most {largest}");
+                let message = format!("{number} is too large for {what}: the maximum is {largest}");
                 Fault::new(self.place, message)
             }),
             _ => Err(self.wrong([what])),
         }
     }
 
-    /// A number that nft writes as negative where it is more than it reads.
+    /// Reads a number that nft writes as negative above its signed range.
     pub(super) fn count(&self, what: &str) -> Result<u64, Fault> {
         match self.kind {
             Kind::Negative(number) => match 0_i64.checked_sub_unsigned(number) {
@@ -152,7 +152,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// The same of 32 bits.
+    /// Same with 32 bits.
     pub(super) fn small_count(&self, what: &str) -> Result<u32, Fault> {
         match self.kind {
             Kind::Negative(number) => {
@@ -173,7 +173,7 @@ impl<'t> Node<'t> {
         found.ok_or_else(|| self.unknown(what, words))
     }
 
-    /// That it is none of the words that stand here.
+    /// Creates the error that the value is not one of the known words.
     pub(super) fn unknown<W: AsRef<str>>(
         &self,
         what: &str,
@@ -182,12 +182,12 @@ impl<'t> Node<'t> {
         let Kind::Text(text) = &self.kind else {
             return self.wrong(known);
         };
-        Fault::new(self.place, format!("`{}` is {what}", shown(text)))
+        Fault::new(self.place, format!("unknown {what} `{}`", shown(text)))
             .expecting(known)
             .nearest_to(text)
     }
 
-    /// The entries of a list, or itself.
+    /// Returns the entries of a list, or the node itself.
     pub(super) fn one_or_many(&self) -> &[Self] {
         match &self.kind {
             Kind::List(entries) => entries,
@@ -195,7 +195,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// The entries of a list.
+    /// Returns the entries of a list.
     pub(super) fn list(&self, what: &str) -> Result<&[Self], Fault> {
         match &self.kind {
             Kind::List(entries) => Ok(entries),
@@ -203,18 +203,18 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// The one entry of an object.
+    /// Returns the only entry of an object.
     pub(super) fn tagged(&self, what: &str) -> Result<(&Key<'t>, &Self), Fault> {
         match &self.kind {
             Kind::Object(entries) => match &entries[..] {
                 [(key, value)] => Ok((key, value)),
                 [] => Err(Fault::new(
                     self.place,
-                    format!("this object is empty: it has one key, which says what {what} it is"),
+                    format!("empty object: expected one key that names the {what}"),
                 )),
                 [_, (second, _), ..] => Err(Fault::new(
                     second.place,
-                    format!("a second key: an object has one, which says what {what} it is"),
+                    format!("unexpected second key: expected one key that names the {what}"),
                 )),
             },
             _ => Err(self.wrong([&*format!("{what} as an object")])),
@@ -225,7 +225,7 @@ impl<'t> Node<'t> {
         matches!(self.kind, Kind::Null)
     }
 
-    /// Whether nothing more is said: null, or an object without keys.
+    /// Whether the value is null or an empty object.
     pub(super) const fn is_bare(&self) -> bool {
         match &self.kind {
             Kind::Null => true,
@@ -234,13 +234,13 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// A constant: what it stands for is known later.
+    /// Reads a constant, whose type is not known yet.
     pub(super) fn symbol(&self, what: &str) -> Result<Symbol, Fault> {
         let text = match &self.kind {
             Kind::Text(text) => (**text).into(),
             Kind::Number(number) => number.to_string().into(),
             Kind::Negative(number) => format!("-{number}").into(),
-            // As text has it.
+            // As in text.
             Kind::Bool(true) => "exists".into(),
             Kind::Bool(false) => "missing".into(),
             _ => return Err(self.wrong([what])),
@@ -254,7 +254,7 @@ impl<'t> Node<'t> {
 }
 
 impl Key<'_> {
-    /// From the key to the end of what it has.
+    /// Range from the key to the end of its value.
     pub(super) const fn place_with(&self, value: &Node<'_>) -> Place {
         Place {
             end: value.place.end,

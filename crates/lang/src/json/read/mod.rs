@@ -1,11 +1,11 @@
-//! From libnftables' JSON to the commands that the text reader makes of text.
+//! Reads libnftables' JSON to the same commands as the parser for text.
 //!
-//! | in | is |
+//! | module | purpose |
 //! |---|---|
-//! | `node` | JSON itself, with places |
-//! | `fields` | the keys of an object, none of which is passed over |
-//! | `object`, `statement`, `expr`, `stateful` | as in the writer |
-//! | `selector` | what can be looked at |
+//! | `node` | JSON with locations |
+//! | `fields` | checked access to the keys of an object |
+//! | `object`, `statement`, `expr`, `stateful` | counterparts of the writer's modules |
+//! | `selector` | selectors |
 
 mod expr;
 mod fields;
@@ -30,19 +30,19 @@ use crate::syntax::{Expr, Place, Statement, Target, Verdict};
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Family, SetFlags};
 
-/// The schema that is read.
+/// Supported schema version.
 const SCHEMA: u64 = 1;
 
-/// Reads what is in a table of this family.
+/// Reader for objects of this family.
 #[derive(Debug, Clone, Copy)]
 struct Reader {
     family: Family,
 }
 
-/// What a document says, and the document.
+/// Reads a document; also returns its source.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// The first error in the document.
 pub(crate) fn parse(source: Source) -> Result<(Vec<Command>, Sources), Error> {
     let mut sources = Sources::default();
     let read = |sources: &mut Sources| {
@@ -56,8 +56,8 @@ pub(crate) fn parse(source: Source) -> Result<(Vec<Command>, Sources), Error> {
     }
 }
 
-/// Where in a run of objects without a verb those of a kind stand: what others name comes before them, as in the block
-/// of a table.
+/// Position of an object among consecutive objects without a verb: as in a table block, after all objects that it may
+/// refer to.
 fn rank(object: &Object) -> usize {
     match object {
         Object::Table(_) => 0,
@@ -70,10 +70,10 @@ fn rank(object: &Object) -> usize {
     }
 }
 
-/// A set by its family, table and name.
+/// A set by family, table and name.
 type SetName = (Family, Vec<u8>, Vec<u8>);
 
-/// Marks the sets that rules change as dynamic, which the kernel wants and listings of nft up to 1.0.6 do not say.
+/// Marks the sets that rules update as dynamic. The kernel requires this, and nft up to 1.0.6 does not list it.
 fn mark_dynamic(commands: &mut [Command]) {
     fn collect<'s>(statements: impl Iterator<Item = &'s Statement>, names: &mut Vec<&'s str>) {
         for statement in statements {
@@ -116,10 +116,10 @@ fn mark_dynamic(commands: &mut [Command]) {
     }
 }
 
-/// How deep parts of a command may stand in one another: more than those of text, and no more than fits on any stack.
+/// Maximum nesting in a command: more than in text, and little enough for any stack.
 const DEEPEST: usize = 1024;
 
-/// How deep what is made of a node stands in itself: of an operation each operand is one more.
+/// Nesting depth of the result of a node; each operand of an operation adds one level.
 fn depth(node: &Node<'_>) -> usize {
     let deepest = |nodes: &[Node<'_>]| nodes.iter().map(depth).max().unwrap_or(0);
     match &node.kind {
@@ -141,7 +141,7 @@ fn document(node: &Node<'_>) -> Result<Vec<Command>, Fault> {
     let fields = Fields::new(node, "a document", &["nftables"])?;
     let entries = fields.need("nftables")?.list("commands and objects")?;
     let mut commands = Vec::with_capacity(entries.len());
-    // Objects without a verb, as listings have them: a set's elements stay behind it.
+    // Objects without a verb, as in listings; the elements of a set follow it.
     let mut listed: Vec<Vec<Command>> = Vec::new();
     let settle = |listed: &mut Vec<Vec<Command>>, commands: &mut Vec<Command>| {
         listed.sort_by_key(|each| each.first().map(|command| rank(&command.object)));
@@ -152,7 +152,7 @@ fn document(node: &Node<'_>) -> Result<Vec<Command>, Fault> {
     for entry in entries {
         let (key, value) = entry.tagged("command or object")?;
         if depth(value) > DEEPEST {
-            let message = format!("its parts stand in one another more than {DEEPEST} deep");
+            let message = format!("nested more than {DEEPEST} levels deep");
             return Err(Fault::new(key.place, message));
         }
         if key.text == "metainfo" {
@@ -188,16 +188,16 @@ fn no_command(key: &Key<'_>) -> Fault {
     }
     let verbs = VERBS.iter().map(|(word, _)| *word);
     let known = verbs.chain(objects()).chain(["metainfo"]);
-    let message = format!("`{}` is no command and no object", shown(&key.text));
+    let message = format!("unknown command or object `{}`", shown(&key.text));
     Fault::new(key.place, message)
         .expecting(known)
         .nearest_to(&key.text)
 }
 
-/// What wrote the document, of which the schema counts.
+/// Checks the metadata of the document; only the schema version matters.
 fn metainfo(node: &Node<'_>) -> Result<(), Fault> {
     let known = ["version", "release_name", "json_schema_version"];
-    let fields = Fields::new(node, "what is said of the document", &known)?;
+    let fields = Fields::new(node, "metainfo", &known)?;
     for key in ["version", "release_name"] {
         if let Some(node) = fields.get(key) {
             node.text("a name")?;
@@ -205,21 +205,21 @@ fn metainfo(node: &Node<'_>) -> Result<(), Fault> {
     }
     match fields.get("json_schema_version") {
         None => Ok(()),
-        Some(node) => match node.number::<u64>("the number of a schema")? {
+        Some(node) => match node.number::<u64>("a schema version")? {
             0..=SCHEMA => Ok(()),
             version => Err(Fault::new(
                 node.place,
                 format!(
-                    "documents of schema {version} are not known: {SCHEMA} is the newest that is"
+                    "unsupported schema version {version}: the newest supported one is {SCHEMA}"
                 ),
             )),
         },
     }
 }
 
-/// What a verb is about.
+/// Reads the operand of a verb.
 fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Fault> {
-    // What these are about is plain, and the crate `nftables` does not say it.
+    // The kind of object is implied, and the crate `nftables` omits it.
     let is_plain = match &node.kind {
         Json::Object(entries) => entries.iter().any(|(key, _)| key.text == "family"),
         _ => false,
@@ -253,7 +253,7 @@ fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Fault> {
         }
         let word = VERBS.iter().find(|(_, known)| *known == verb);
         let word = word.map_or("", |(word, _)| word);
-        let message = format!("`{}` is nothing for `{word}`", shown(&key.text));
+        let message = format!("`{word}` does not support `{}`", shown(&key.text));
         return Err(Fault::new(key.place, message)
             .expecting(known)
             .nearest_to(&key.text));
@@ -261,7 +261,7 @@ fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Fault> {
     if key.text == "ruleset" {
         let (family, table) = any_family(value)?;
         if table.is_some() {
-            let message = "a ruleset is that of a family or of all of them, not of a table";
+            let message = "a ruleset is for one or all families, not for a table";
             return Err(Fault::new(value.place, message));
         }
         let object = Object::Ruleset(family);
@@ -286,7 +286,7 @@ fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Fault> {
     }
 }
 
-/// Kinds of objects, of which all are listed or reset.
+/// Kinds of objects that can be listed or reset together.
 fn kinds() -> impl Iterator<Item = (&'static str, Kind)> {
     let of_connections = [
         ("ct helpers", Kind::Stateful(ObjectType::CT_HELPER)),
@@ -296,13 +296,13 @@ fn kinds() -> impl Iterator<Item = (&'static str, Kind)> {
     KINDS.into_iter().chain(of_connections)
 }
 
-/// A family or all of them, and perhaps a table.
+/// Reads an optional family and table.
 fn any_family(node: &Node<'_>) -> Result<(Family, Option<String>), Fault> {
     if node.is_null() {
         return Ok((Family::UNSPEC, None));
     }
-    let fields = Fields::new(node, "what is meant", &["family", "table"])?;
-    let word = fields.word("family", "no family", &FAMILIES)?;
+    let fields = Fields::new(node, "a scope", &["family", "table"])?;
+    let word = fields.word("family", "family", &FAMILIES)?;
     let family = word.and_then(Family::from_name).unwrap_or(Family::UNSPEC);
     let table = match fields.get("table") {
         None => None,

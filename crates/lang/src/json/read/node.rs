@@ -1,4 +1,4 @@
-//! JSON itself: a document as a tree, of which each part knows where it stands.
+//! JSON parser that keeps the location of each value.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -7,46 +7,45 @@ use crate::parse::Fault;
 use crate::parse::error::shown;
 use crate::syntax::Place;
 
-/// How deep lists and objects may stand in one another: a little more than 128 operations do, which is what a set of
-/// labels is at most.
+/// Maximum nesting of lists and objects: slightly more than for 128 operations, the maximum for a set of labels.
 const DEEPEST: usize = 320;
-/// Up to how many keys of an object are compared one by one.
+/// Maximum number of keys of an object that are compared pairwise.
 const FEW: usize = 16;
 
-/// A value, and its place.
+/// Value with its location.
 #[derive(Debug)]
 pub(in crate::json) struct Node<'t> {
     pub(in crate::json) kind: Kind<'t>,
     pub(in crate::json) place: Place,
 }
 
-/// What a value is.
+/// Kind of a value.
 #[derive(Debug)]
 pub(in crate::json) enum Kind<'t> {
     Null,
     Bool(bool),
     Number(u64),
-    /// A number below zero, without its sign.
+    /// Absolute value of a negative integer.
     Negative(u64),
-    /// A number that is no whole one, or too large.
+    /// Number that is not an integer, or too large.
     OtherNumber,
     Text(Cow<'t, str>),
     List(Vec<Node<'t>>),
-    /// Each key is there once.
+    /// Keys are unique.
     Object(Vec<(Key<'t>, Node<'t>)>),
 }
 
-/// The key of an entry, and its place.
+/// Key with its location.
 #[derive(Debug)]
 pub(in crate::json) struct Key<'t> {
     pub(in crate::json) text: Cow<'t, str>,
     pub(in crate::json) place: Place,
 }
 
-/// Reads a whole text, which is this one of the sources.
+/// Parses a text; `source` is its index.
 ///
 /// # Errors
-/// What is no JSON in it, first.
+/// The first JSON syntax error.
 pub(in crate::json) fn document(source: u32, text: &str) -> Result<Node<'_>, Fault> {
     let mut reader = Reader {
         source,
@@ -80,7 +79,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// From there to here. Texts are shorter than places count.
+    /// Range from `start` to the current position. Texts are shorter than 4 GiB.
     fn since(&self, start: usize) -> Place {
         Place {
             source: self.source,
@@ -89,7 +88,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// That what stands here does not belong here.
+    /// Creates the error that the current token is unexpected.
     fn unexpected<const N: usize>(&self, expected: [&str; N]) -> Fault {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let is_of_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '+' | '.');
@@ -103,8 +102,8 @@ impl<'t> Reader<'t> {
             ..self.since(self.at)
         };
         let message = match rest.get(..length) {
-            None | Some("") => "the text ends too early".to_owned(),
-            Some(word) => format!("`{}` does not belong here", shown(word)),
+            None | Some("") => "unexpected end of input".to_owned(),
+            Some(word) => format!("unexpected `{}`", shown(word)),
         };
         Fault::new(place, message).expecting(expected)
     }
@@ -141,8 +140,7 @@ impl<'t> Reader<'t> {
         what: fn(&mut Self) -> Result<Kind<'t>, Fault>,
     ) -> Result<Kind<'t>, Fault> {
         if self.depth >= DEEPEST {
-            let message =
-                format!("lists and objects stand in one another more than {DEEPEST} deep");
+            let message = format!("lists and objects are nested more than {DEEPEST} levels deep");
             let place = self.since(self.at);
             let end = place.end + 1; // the bracket
             return Err(Fault::new(Place { end, ..place }, message));
@@ -154,7 +152,7 @@ impl<'t> Reader<'t> {
         read
     }
 
-    /// Whether a list or an object ends here; if it does not, the next entry begins here.
+    /// Whether a list or object ends here; otherwise moves to the next entry.
     fn is_over(&mut self, is_first: bool, end: u8, end_name: &str) -> Result<bool, Fault> {
         self.blanks();
         match self.peek() {
@@ -198,7 +196,7 @@ impl<'t> Reader<'t> {
                 false => !seen.insert(text.clone()),
             };
             if is_twice {
-                let message = format!("`{}` is said twice", shown(&text));
+                let message = format!("duplicate `{}`", shown(&text));
                 return Err(Fault::new(place, message));
             }
             self.blanks();
@@ -225,7 +223,7 @@ impl<'t> Reader<'t> {
             None => (false, word),
         };
         let wrong = || {
-            let message = format!("`{}` is no number of JSON", shown(word));
+            let message = format!("invalid JSON number `{}`", shown(word));
             Fault::new(self.since(start), message)
         };
         let whole = digits.bytes().take_while(u8::is_ascii_digit).count();
@@ -239,7 +237,7 @@ impl<'t> Reader<'t> {
                 (Err(_), _) => Kind::OtherNumber,
             });
         }
-        // What Rust reads as one, but for words.
+        // Rust's number syntax, except words.
         let rest = &digits[whole..];
         let is_number = rest.starts_with(['.', 'e', 'E'])
             && !rest.starts_with(".e")
@@ -252,7 +250,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Characters in quotation marks.
+    /// Parses a string.
     fn string(&mut self) -> Result<Cow<'t, str>, Fault> {
         let begin = self.at;
         self.at += 1;
@@ -276,12 +274,12 @@ impl<'t> Reader<'t> {
                 Some(0..=0x1f) => {
                     let place = self.since(self.at);
                     let end = place.end + 1;
-                    let message = "a line does not end and a control character does not stand in quotation marks";
+                    let message = "unescaped control character in string";
                     return Err(Fault::new(Place { end, ..place }, message));
                 }
                 Some(_) => self.at += 1,
                 None => {
-                    let message = "these quotation marks have no second ones";
+                    let message = "unterminated string";
                     let place = Place {
                         end: begin as u32 + 1,
                         ..self.since(begin)
@@ -292,7 +290,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The character that stands for a backslash and what is behind it.
+    /// Parses an escape sequence.
     fn escaped(&mut self) -> Result<char, Fault> {
         let start = self.at;
         self.at += 1;
@@ -313,17 +311,14 @@ impl<'t> Reader<'t> {
         match character {
             Some('\0') => Err(Fault::new(
                 self.since(start),
-                "no text that the kernel takes has a NUL",
+                "string contains a NUL character",
             )),
             Some(character) => Ok(character),
-            None => Err(Fault::new(
-                self.since(start),
-                "this stands for no character",
-            )),
+            None => Err(Fault::new(self.since(start), "invalid escape sequence")),
         }
     }
 
-    /// The character of the digits behind `\u`, of which there may be two pairs.
+    /// Parses the digits of a `\u` escape, including surrogate pairs.
     fn of_number(&mut self) -> Option<char> {
         let first = self.four_digits()?;
         if !(0xd800..0xdc00).contains(&first) {

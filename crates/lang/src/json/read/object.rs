@@ -1,4 +1,4 @@
-//! Tables and what is in them.
+//! Reads tables and their objects.
 
 use super::Reader;
 use super::expr::milliseconds;
@@ -22,7 +22,7 @@ use chainwright::nft::{
     Milliseconds32, Name, Policy, Set, SetFlags, SetPolicy, Table, TableFlags,
 };
 
-/// Stateful objects by their words.
+/// Stateful objects by keyword.
 pub(super) fn stateful() -> impl Iterator<Item = (&'static str, ObjectType)> {
     let all = STATEFUL.into_iter().chain(CT_OBJECTS);
     all.map(|(_, object_type)| (object_name(object_type), object_type))
@@ -48,7 +48,7 @@ const SET: [&str; 16] = [
     "timeout",
     "gc-interval",
     "size",
-    "count", // how many elements there are, as nft 1.1.7 writes it
+    "count", // number of elements, written by nft 1.1.7
     "auto-merge",
     "comment",
     "stmt",
@@ -58,7 +58,7 @@ const FLOWTABLE: [&str; 8] = [
     "family", "table", "name", "handle", "hook", "prio", "dev", "flags",
 ];
 
-/// An object's family and table, and the reader of what is in it.
+/// Reads an object's family and table, and returns a reader for its contents.
 pub(super) fn in_table(fields: &Fields<'_, '_>) -> Result<(InTable, Reader), Fault> {
     let family = family(fields)?;
     let table = name(fields, "table", "a table")?;
@@ -66,34 +66,34 @@ pub(super) fn in_table(fields: &Fields<'_, '_>) -> Result<(InTable, Reader), Fau
 }
 
 pub(super) fn family(fields: &Fields<'_, '_>) -> Result<Family, Fault> {
-    let word = fields.need("family")?.word("no family", &FAMILIES)?;
+    let word = fields.need("family")?.word("family", &FAMILIES)?;
     Ok(Family::from_name(word).unwrap_or_default())
 }
 
-/// A name that must be there.
+/// Reads a required name.
 pub(super) fn name(fields: &Fields<'_, '_>, key: &str, of: &str) -> Result<Name<'static>, Fault> {
     let node = fields.need(key)?;
     let text = node.text(&format!("the name of {of}"))?;
     checked(text, of, node.place).map(|name| name.to_owned().into())
 }
 
-/// A name that the kernel takes.
+/// Checks that the kernel accepts a name.
 pub(super) fn checked<'n>(name: &'n str, of: &str, place: Place) -> Result<&'n str, Fault> {
     match name.len() {
         0 => Err(Fault::new(place, format!("the name of {of} is empty"))),
         _ if name.contains(char::REPLACEMENT_CHARACTER) => {
-            let message = format!("the name of {of} has bytes that JSON cannot hold");
+            let message = format!("the name of {of} has bytes that JSON cannot represent");
             Err(Fault::new(place, message))
         }
         1..=LONGEST_NAME => Ok(name),
         _ => {
-            let message = format!("a name has at most {LONGEST_NAME} bytes");
+            let message = format!("name is longer than {LONGEST_NAME} bytes");
             Err(Fault::new(place, message))
         }
     }
 }
 
-/// A handle in the place of a name, where there is none; what is flushed has a name.
+/// Reads a handle if there is no name; `flush` requires a name.
 pub(super) fn handle_instead(verb: Verb, fields: &Fields<'_, '_>) -> Result<Option<u64>, Fault> {
     if verb == Verb::Flush {
         fields.need("name")?;
@@ -104,7 +104,7 @@ pub(super) fn handle_instead(verb: Verb, fields: &Fields<'_, '_>) -> Result<Opti
     }
 }
 
-/// Whether a verb is about something that is there, by its name or its handle.
+/// Whether a verb refers to an existing object by name or handle.
 pub(super) const fn is_by_name(verb: Verb) -> bool {
     !matches!(
         verb,
@@ -112,7 +112,7 @@ pub(super) const fn is_by_name(verb: Verb) -> bool {
     )
 }
 
-/// A comment, put where it belongs.
+/// Adds a comment to an object.
 fn commented<T>(
     fields: &Fields<'_, '_>,
     object: T,
@@ -127,7 +127,7 @@ fn commented<T>(
     }
 }
 
-/// The names of devices.
+/// Reads device names.
 fn devices(node: &Node<'_>) -> Result<Devices<'static>, Fault> {
     let names = node.one_or_many().iter();
     let names: Vec<&str> = names
@@ -136,7 +136,7 @@ fn devices(node: &Node<'_>) -> Result<Devices<'static>, Fault> {
     Ok(named_devices(names.into_iter()))
 }
 
-/// What is done with an object of this kind; `None` if there is no such kind.
+/// Reads a command about an object of this kind; `None` if the kind is unknown.
 pub(super) fn commands(
     verb: Verb,
     kind: &str,
@@ -189,11 +189,7 @@ fn table(verb: Verb, node: &Node<'_>) -> Result<Table<'static>, Fault> {
         });
     }
     let mut table = Table::new(family, name(&fields, "name", "a table")?);
-    let words = fields.words(
-        "flags",
-        "no flag of a table",
-        &table::FLAGS.map(|(word, _)| word),
-    )?;
+    let words = fields.words("flags", "table flag", &table::FLAGS.map(|(word, _)| word))?;
     for word in words {
         let found = table::FLAGS.iter().find(|(known, _)| *known == word);
         let flag = found.map_or(TableFlags::default(), |(_, flag)| *flag);
@@ -212,19 +208,16 @@ fn chain(verb: Verb, node: &Node<'_>) -> Result<Object, Fault> {
     if verb != Verb::Rename
         && let Some(renamed) = fields.get("newname")
     {
-        return Err(Fault::new(
-            renamed.place,
-            "a chain gets another name by `rename`",
-        ));
+        return Err(Fault::new(renamed.place, "use `rename` to rename a chain"));
     }
     if is_by_name(verb) {
-        // A listing's chain is what it was, also if it is deleted.
+        // A chain from a listing is deleted as a whole.
         if let Some(devices) = fields.get("dev")
             && !fields.has("hook")
         {
-            let message = "devices are not deleted by themselves here";
+            let message = "JSON cannot delete single devices";
             return Err(Fault::new(devices.place, message)
-                .with_hint("in nft's text they are: delete chain … { devices = { … }; }"));
+                .with_hint("use nft's text syntax: delete chain … { devices = { … }; }"));
         }
         let handle = handle_instead(verb, &fields)?;
         let chain = Chain {
@@ -247,9 +240,9 @@ fn chain(verb: Verb, node: &Node<'_>) -> Result<Object, Fault> {
         .iter()
         .any(|key| fields.has(key))
     {
-        let kind = fields.need("type")?.word("no type of a chain", &TYPES)?;
+        let kind = fields.need("type")?.word("chain type", &TYPES)?;
         let node = fields.need("hook")?;
-        let word = node.word("no hook", &HOOKS)?;
+        let word = node.word("hook", &HOOKS)?;
         let mut hook = Hook {
             number: Some(hook_number(chain.family, word, node.place)?),
             priority: Some(priority(fields.need("prio")?, chain.family, word)?),
@@ -269,13 +262,13 @@ fn chain(verb: Verb, node: &Node<'_>) -> Result<Object, Fault> {
         chain.chain_type = Some(kind.to_owned().into());
         chain.hook = Some(hook);
     }
-    let policy = fields.word("policy", "no policy of a chain", &["accept", "drop"])?;
+    let policy = fields.word("policy", "chain policy", &["accept", "drop"])?;
     chain.policy = policy.map(|word| match word {
         "drop" => Policy::DROP,
         _ => Policy::ACCEPT,
     });
     if !fields
-        .words("flags", "no flag of a chain", &["offload"])?
+        .words("flags", "chain flag", &["offload"])?
         .is_empty()
     {
         chain.flags = Some(ChainFlags::HW_OFFLOAD);
@@ -288,7 +281,7 @@ fn chain(verb: Verb, node: &Node<'_>) -> Result<Object, Fault> {
     Ok(Object::Chain(chain))
 }
 
-/// A priority by its number or name.
+/// Reads a priority: a number or a name.
 fn priority(node: &Node<'_>, family: Family, hook: &str) -> Result<i32, Fault> {
     match node.kind {
         Kind::Number(_) | Kind::Negative(_) | Kind::Text(_) => {
@@ -303,19 +296,19 @@ fn rule(verb: Verb, node: &Node<'_>, is_said: bool) -> Result<Rule, Fault> {
     let (InTable { family, table }, reader) = in_table(&fields)?;
     let chain = name(&fields, "chain", "a chain")?;
     let position = match (fields.get("handle"), fields.get("index")) {
-        // A listing's handles are those that its rules had.
+        // Handles from listings are those of the original rules.
         (Some(handle), _) if !is_said => {
             handle.number::<u64>("a handle")?;
             Position::Any
         }
         (Some(_), Some(index)) => {
-            let message = "a rule stands at a handle or at an index, not at both";
+            let message = "a rule's position is a handle or an index, not both";
             return Err(Fault::new(index.place, message));
         }
         (Some(handle), None) => Position::Handle(handle.number("a handle")?),
         (None, Some(index)) => match verb {
             Verb::Replace => return Err(fields.missing("handle")),
-            _ => Position::Index(index.number("how far from the first")?),
+            _ => Position::Index(index.number("a rule index")?),
         },
         (None, None) => Position::Any,
     };
@@ -376,7 +369,7 @@ fn set(verb: Verb, node: &Node<'_>, is_map: bool, place: Place) -> Result<Vec<Co
         for entry in node.one_or_many() {
             reader.element(entry, &mut |element| elements.push(element))?;
         }
-        // Where the set says in which order that is kept with elements, they have it.
+        // Statements of elements are in the order of the set's declaration, if it has one.
         let order = |statement: &Statement| {
             let kind = std::mem::discriminant(statement);
             let mut said = declared.statements.iter();
@@ -403,12 +396,12 @@ fn set(verb: Verb, node: &Node<'_>, is_map: bool, place: Place) -> Result<Vec<Co
 }
 
 impl Reader {
-    /// What the name of something says, as characters.
+    /// Checks a name and returns it.
     pub(super) fn name_of(self, name: &str, of: &str, place: Place) -> Result<String, Fault> {
         checked(name, of, place).map(str::to_owned)
     }
 
-    /// How a set is declared.
+    /// Reads the declaration of a set.
     fn declaration(
         self,
         fields: &Fields<'_, '_>,
@@ -432,7 +425,7 @@ impl Reader {
         }
         let set = &mut declared.set;
         let words = set::FLAGS.map(|(word, _)| word);
-        for word in fields.words("flags", "no flag of a set", &words)? {
+        for word in fields.words("flags", "set flag", &words)? {
             let found = set::FLAGS.iter().find(|(known, _)| *known == word);
             let flag = found.map_or(SetFlags::default(), |(_, flag)| *flag);
             set.flags = Some(set.flags.unwrap_or_default() | flag);
@@ -443,20 +436,19 @@ impl Reader {
         if let Some(node) = fields.get("gc-interval") {
             let time = u32::try_from(milliseconds(node)?);
             let time =
-                time.map_err(|_| Fault::new(node.place, "an interval is at most 49 days"))?;
+                time.map_err(|_| Fault::new(node.place, "interval is longer than 49 days"))?;
             set.gc_interval = Some(Milliseconds32(time));
         }
-        if let Some(size) = fields.number("size", "how many elements there may be")? {
+        if let Some(size) = fields.number("size", "a set size")? {
             set.description.get_or_insert_default().size = Some(size);
         }
         let policies = ["performance", "memory"];
-        set.policy =
-            fields
-                .word("policy", "no policy of a set", &policies)?
-                .map(|word| match word {
-                    "memory" => SetPolicy::MEMORY,
-                    _ => SetPolicy::PERFORMANCE,
-                });
+        set.policy = fields
+            .word("policy", "set policy", &policies)?
+            .map(|word| match word {
+                "memory" => SetPolicy::MEMORY,
+                _ => SetPolicy::PERFORMANCE,
+            });
         declared.auto_merge = fields.flag("auto-merge")?;
         let comment = fields.get("comment").map(|node| node.kept("a comment"));
         declared.comment = comment.transpose()?.map(str::to_owned);
@@ -466,7 +458,7 @@ impl Reader {
         Ok(declared)
     }
 
-    /// The types of keys or of data: by names, or by what they are compared with.
+    /// Reads the types of keys or data: names, or a `typeof` expression.
     fn declared(self, node: &Node<'_>) -> Result<Declared, Fault> {
         if let Kind::Object(_) = node.kind {
             let fields = Fields::new(node, "a type", &["typeof"])?;
@@ -478,7 +470,7 @@ impl Reader {
             for word in text.split(" . ") {
                 let found = type_names().find(|(known, _)| *known == word);
                 let Some((_, data_type)) = found else {
-                    let message = format!("`{}` is no type", shown(word));
+                    let message = format!("unknown type `{}`", shown(word));
                     return Err(Fault::new(part.place, message)
                         .expecting(type_names().map(|(name, _)| name))
                         .nearest_to(word));
@@ -488,7 +480,7 @@ impl Reader {
         }
         match types.is_empty() {
             false => Ok(Declared::Types(types)),
-            true => Err(Fault::new(node.place, "this list is empty")),
+            true => Err(Fault::new(node.place, "empty list")),
         }
     }
 }
@@ -515,9 +507,9 @@ fn flowtable(verb: Verb, node: &Node<'_>) -> Result<Flowtable<'static>, Fault> {
         if let Some(devices) = fields.get("dev")
             && !fields.has("hook")
         {
-            let message = "devices are not deleted by themselves here";
+            let message = "JSON cannot delete single devices";
             return Err(Fault::new(devices.place, message)
-                .with_hint("in nft's text they are: delete flowtable … { devices = { … }; }"));
+                .with_hint("use nft's text syntax: delete flowtable … { devices = { … }; }"));
         }
         let handle = handle_instead(verb, &fields)?;
         return Ok(Flowtable {
@@ -535,9 +527,7 @@ fn flowtable(verb: Verb, node: &Node<'_>) -> Result<Flowtable<'static>, Fault> {
     let mut flowtable = match ["hook", "prio", "dev"].iter().any(|key| fields.has(key)) {
         false => Flowtable::named(at.family, at.table, name),
         true => {
-            fields
-                .need("hook")?
-                .word("no hook of a flowtable", &["ingress"])?;
+            fields.need("hook")?.word("flowtable hook", &["ingress"])?;
             let priority = priority(fields.need("prio")?, Family::NETDEV, "ingress")?;
             let devices = match fields.get("dev") {
                 Some(node) => devices(node)?,
@@ -546,7 +536,7 @@ fn flowtable(verb: Verb, node: &Node<'_>) -> Result<Flowtable<'static>, Fault> {
             Flowtable::new(at.family, at.table, name, priority, devices)
         }
     };
-    for word in fields.words("flags", "no flag of a flowtable", &["offload", "counter"])? {
+    for word in fields.words("flags", "flowtable flag", &["offload", "counter"])? {
         let flag = match word {
             "offload" => FlowtableFlags::HW_OFFLOAD,
             _ => FlowtableFlags::COUNTER,

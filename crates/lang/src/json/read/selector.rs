@@ -1,4 +1,4 @@
-//! What can be looked at, that is the same in tables of every family.
+//! Reads selectors that are the same for all families.
 
 use super::expr::VERSIONS;
 use super::fields::Fields;
@@ -17,41 +17,45 @@ use chainwright::nft::expr::{
 };
 
 fn bits(node: &Node<'_>) -> Result<u32, Fault> {
-    bits_of_field(node.number("how many bits")?, node.place)
+    bits_of_field(node.number("a length in bits")?, node.place)
 }
 
 pub(super) fn payload(node: &Node<'_>) -> Result<Expr, Fault> {
     let known = ["protocol", "field", "base", "offset", "len", "tunnel"];
-    let fields = Fields::new(node, "an expression of the packet", &known)?;
+    let fields = Fields::new(node, "a payload expression", &known)?;
     if let Some(base) = fields.get("base") {
         if let Some(other) = fields.get("protocol").or_else(|| fields.get("field")) {
-            let message = "bits have a protocol and a field, or a base, an offset and a length";
+            let message =
+                "expected either a protocol and a field, or a base, an offset and a length";
             return Err(Fault::new(other.place, message));
         }
         if let Some(other) = fields.get("tunnel") {
-            let message = "inside a tunnel bits have a protocol and a field";
+            let message = "inside a tunnel, a protocol and a field are required";
             return Err(Fault::new(other.place, message));
         }
-        let base = match base.word("no header", &["ll", "nh", "th", "ih"])? {
+        let base = match base.word("payload base", &["ll", "nh", "th", "ih"])? {
             "ll" => PayloadBase::LINK,
             "nh" => PayloadBase::NETWORK,
             "th" => PayloadBase::TRANSPORT,
             _ => PayloadBase::INNER,
         };
-        let offset = fields.need("offset")?.number("the first bit")?;
+        let offset = fields.need("offset")?.number("a bit offset")?;
         let bits = bits(fields.need("len")?)?;
         return Ok(Expr::Payload(raw(base, offset, bits)));
     }
     let (asked, field) = (fields.need("protocol")?, fields.need("field")?);
     if let Some(other) = fields.get("offset").or_else(|| fields.get("len")) {
-        return Err(Fault::new(other.place, "a field stands where it does"));
+        return Err(Fault::new(
+            other.place,
+            "a named field has no offset or length",
+        ));
     }
     let name = asked.text("the name of a protocol")?;
     let tunnel = match fields.get("tunnel") {
         None => None,
         Some(node) => match tunnels::named(node.text("the name of a tunnel")?) {
             Some(tunnel) => Some(tunnel),
-            None => return Err(node.unknown("no tunnel that is known", tunnels::names())),
+            None => return Err(node.unknown("tunnel", tunnels::names())),
         },
     };
     let found = match tunnel {
@@ -63,7 +67,7 @@ pub(super) fn payload(node: &Node<'_>) -> Result<Expr, Fault> {
             Some(tunnel) => tunnel.protocols().map(|known| known.name).collect(),
             None => headers::PROTOCOLS.iter().map(|known| known.name).collect(),
         };
-        return Err(asked.unknown("no protocol whose fields are known", known));
+        return Err(asked.unknown("protocol", known));
     };
     let name = match (protocol.name, field.text("the name of a field")?) {
         ("icmpv6", "param-problem") => "parameter-problem",
@@ -75,32 +79,30 @@ pub(super) fn payload(node: &Node<'_>) -> Result<Expr, Fault> {
             None => field_of(protocol, index),
         })),
         None => {
-            let what = format!("no field of {}", protocol.name);
+            let what = format!("{} field", protocol.name);
             Err(field.unknown(&what, field_names(protocol)))
         }
     }
 }
 
-/// What a tunnel device left with the packet.
+/// Reads a `tunnel` selector.
 pub(super) fn tunnel(node: &Node<'_>) -> Result<Expr, Fault> {
-    let fields = Fields::new(node, "an expression of tunnels", &["key"])?;
-    let key = fields
-        .need("key")?
-        .word("nothing that is known of a tunnel", &["path", "id"])?;
+    let fields = Fields::new(node, "a tunnel expression", &["key"])?;
+    let key = fields.need("key")?.word("tunnel key", &["path", "id"])?;
     Ok(Expr::Tunnel(match key {
         "path" => TunnelKey::PATH,
         _ => TunnelKey::ID,
     }))
 }
 
-/// An option of DCCP: whether it is there.
+/// Reads a test for a DCCP option.
 pub(super) fn dccp_option(node: &Node<'_>) -> Result<Expr, Fault> {
     let fields = Fields::new(node, "an option", &["type"])?;
-    let number = fields.need("type")?.number("the option's number")?;
+    let number = fields.need("type")?.number("an option number")?;
     Ok(presence(&headers::NAMELESS_DCCP, number))
 }
 
-/// An option, an extension header or a chunk: a field of it, or whether it is there.
+/// Reads an option, extension header or chunk: one of its fields, or a test whether it exists.
 pub(super) fn option(node: &Node<'_>, kind: ExthdrOp) -> Result<Expr, Fault> {
     let (of, known): (_, &[&str]) = match kind {
         ExthdrOp::TCPOPT => ("an option", &["name", "field", "base", "offset", "len"]),
@@ -111,13 +113,13 @@ pub(super) fn option(node: &Node<'_>, kind: ExthdrOp) -> Result<Expr, Fault> {
     let fields = Fields::new(node, of, known)?;
     if let Some(base) = fields.get("base") {
         if let Some(other) = fields.get("name").or_else(|| fields.get("field")) {
-            let message = "bits have a name and a field, or a base, an offset and a length";
+            let message = "expected either a name and a field, or a base, an offset and a length";
             return Err(Fault::new(other.place, message));
         }
-        let number = base.number("the option's number")?;
-        let offset = fields.need("offset")?.number("the first bit")?;
+        let number = base.number("an option number")?;
+        let offset = fields.need("offset")?.number("a bit offset")?;
         let length = fields.need("len")?;
-        // The whole of an option that has no name.
+        // A whole option without a name.
         let bits = match (offset, &length.kind) {
             (0, Kind::Number(0)) => 0,
             _ => bits(length)?,
@@ -125,15 +127,18 @@ pub(super) fn option(node: &Node<'_>, kind: ExthdrOp) -> Result<Expr, Fault> {
         return Ok(Expr::Option(raw_option(number, offset, bits)));
     }
     if let Some(other) = fields.get("offset").or_else(|| fields.get("len")) {
-        return Err(Fault::new(other.place, "a field stands where it does"));
+        return Err(Fault::new(
+            other.place,
+            "a named field has no offset or length",
+        ));
     }
     let name = fields.need("name")?;
     let Some(found) = extension(kind, name.text("a name")?) else {
         let what = match kind {
-            ExthdrOp::TCPOPT => "no option of tcp",
-            ExthdrOp::IPV4 => "no option of ip",
-            ExthdrOp::SCTP => "no chunk of sctp",
-            _ => "no extension header",
+            ExthdrOp::TCPOPT => "tcp option",
+            ExthdrOp::IPV4 => "ip option",
+            ExthdrOp::SCTP => "sctp chunk",
+            _ => "extension header",
         };
         return Err(name.unknown(what, extensions(kind).map(|each| each.name)));
     };
@@ -143,30 +148,28 @@ pub(super) fn option(node: &Node<'_>, kind: ExthdrOp) -> Result<Expr, Fault> {
     match found.named(asked.text("the name of a field")?) {
         Some(field) => Ok(option_of(found, field)),
         None => {
-            let what = format!("no field of {}", found.name);
+            let what = format!("{} field", found.name);
             Err(asked.unknown(&what, found.fields_named()))
         }
     }
 }
 
 pub(super) fn meta(node: &Node<'_>) -> Result<Expr, Fault> {
-    let fields = Fields::new(node, "an expression of the packet's own data", &["key"])?;
+    let fields = Fields::new(node, "a meta expression", &["key"])?;
     let node = fields.need("key")?;
     match meta_key(node.text("a key")?) {
         Some(key) => Ok(Expr::Meta(key)),
         None => {
             let known = meta_names().map(|(name, _)| name);
-            Err(node.unknown("nothing that is known of a packet", known))
+            Err(node.unknown("meta key", known))
         }
     }
 }
 
 pub(super) fn socket(node: &Node<'_>) -> Result<Expr, Fault> {
-    let fields = Fields::new(node, "an expression of a socket", &["key", "level"])?;
+    let fields = Fields::new(node, "a socket expression", &["key", "level"])?;
     let keys = ["transparent", "mark", "wildcard", "cgroupv2"];
-    let key = fields
-        .need("key")?
-        .word("nothing that is known of a socket", &keys)?;
+    let key = fields.need("key")?.word("socket key", &keys)?;
     let key = match key {
         "transparent" => SocketKey::TRANSPARENT,
         "mark" => SocketKey::MARK,
@@ -178,37 +181,33 @@ pub(super) fn socket(node: &Node<'_>) -> Result<Expr, Fault> {
     };
     match fields.get("level") {
         None => Ok(Expr::Socket(key, 0)),
-        Some(level) => Err(Fault::new(level.place, "control groups alone have levels")),
+        Some(level) => Err(Fault::new(level.place, "only control groups have levels")),
     }
 }
 
 pub(super) fn fib(node: &Node<'_>) -> Result<Expr, Fault> {
-    let fields = Fields::new(
-        node,
-        "an expression of the routing tables",
-        &["result", "flags"],
-    )?;
+    let fields = Fields::new(node, "a fib expression", &["result", "flags"])?;
     let names = FibFlags::NAMED.map(|(_, name)| name);
     fields.need("flags")?;
     let mut flags = FibFlags::default();
-    for word in fields.words("flags", "nothing that is looked up", &names)? {
+    for word in fields.words("flags", "fib flag", &names)? {
         let found = FibFlags::NAMED.iter().find(|(_, name)| *name == word);
         flags |= found.map_or(FibFlags::default(), |(flag, _)| *flag);
     }
     let result = fields.need("result")?;
-    let result = result.word("no answer of the routing tables", &FIB_RESULTS)?;
+    let result = result.word("fib result", &FIB_RESULTS)?;
     Ok(fib_of(flags, result))
 }
 
 pub(super) fn osf(node: &Node<'_>) -> Result<Expr, Fault> {
-    let fields = Fields::new(node, "an expression of operating systems", &["key", "ttl"])?;
-    let ttl = match fields.word("ttl", "no way to look at it", &["loose", "skip"])? {
+    let fields = Fields::new(node, "an osf expression", &["key", "ttl"])?;
+    let ttl = match fields.word("ttl", "ttl mode", &["loose", "skip"])? {
         None => OsfTtl::TRUE,
         Some("loose") => OsfTtl::LESS,
         Some(_) => OsfTtl::NOCHECK,
     };
     let key = fields.need("key")?;
-    let version = key.word("nothing that is known of a system", &["name", "version"])?;
+    let version = key.word("osf key", &["name", "version"])?;
     Ok(Expr::Osf {
         ttl,
         version: version == "version",
@@ -217,13 +216,11 @@ pub(super) fn osf(node: &Node<'_>) -> Result<Expr, Fault> {
 
 pub(super) fn ipsec(node: &Node<'_>) -> Result<Expr, Fault> {
     let known = ["key", "family", "dir", "spnum"];
-    let fields = Fields::new(node, "an expression of IPsec", &known)?;
-    let direction = fields.need("dir")?.word("no direction", &["in", "out"])?;
-    let version = fields.word("family", "no version of IP", &VERSIONS)?;
+    let fields = Fields::new(node, "an ipsec expression", &known)?;
+    let direction = fields.need("dir")?.word("direction", &["in", "out"])?;
+    let version = fields.word("family", "IP version", &VERSIONS)?;
     let keys = ["reqid", "spi", "saddr", "daddr"];
-    let key = fields
-        .need("key")?
-        .word("nothing that is known of a state", &keys)?;
+    let key = fields.need("key")?.word("ipsec key", &keys)?;
     let key = match (key, version) {
         ("saddr", Some("ip")) => XfrmKey::SADDR_IP4,
         ("daddr", Some("ip")) => XfrmKey::DADDR_IP4,
@@ -232,7 +229,7 @@ pub(super) fn ipsec(node: &Node<'_>) -> Result<Expr, Fault> {
         ("saddr" | "daddr", None) => return Err(fields.missing("family")),
         (_, Some(_)) => {
             let place = fields.need("family")?.place;
-            return Err(Fault::new(place, "this is not asked of a version of IP"));
+            return Err(Fault::new(place, "this key has no IP version"));
         }
         ("reqid", None) => XfrmKey::REQID,
         (_, None) => XfrmKey::SPI,
@@ -243,15 +240,15 @@ pub(super) fn ipsec(node: &Node<'_>) -> Result<Expr, Fault> {
             _ => XfrmDirection::OUT,
         },
         key,
-        number: fields.number("spnum", "which state")?.unwrap_or(0),
+        number: fields.number("spnum", "a state number")?.unwrap_or(0),
     })
 }
 
-/// How many values there are.
+/// Reads the number of values.
 pub(super) fn modulus(fields: &Fields<'_, '_>) -> Result<u32, Fault> {
     let node = fields.need("mod")?;
-    match node.small_count("how many values")? {
-        0 => Err(Fault::new(node.place, "a remainder by 0 is none")),
+    match node.small_count("a modulus")? {
+        0 => Err(Fault::new(node.place, "the modulus must not be 0")),
         modulus => Ok(modulus),
     }
 }
@@ -262,10 +259,10 @@ pub(super) fn small(fields: &Fields<'_, '_>, key: &str, what: &str) -> Result<Op
 }
 
 pub(super) fn numgen(node: &Node<'_>) -> Result<Expr, Fault> {
-    let fields = Fields::new(node, "a generator of numbers", &["mode", "mod", "offset"])?;
+    let fields = Fields::new(node, "a numgen expression", &["mode", "mod", "offset"])?;
     let mode = fields
         .need("mode")?
-        .word("no way to make numbers", &["inc", "random"])?;
+        .word("numgen mode", &["inc", "random"])?;
     Ok(Expr::Numgen {
         kind: match mode {
             "inc" => NumgenType::INCREMENTAL,

@@ -1,4 +1,4 @@
-//! What counts and limits: in rules, with elements, and as objects.
+//! Reads stateful statements of rules, elements and objects.
 
 use super::Reader;
 use super::fields::Fields;
@@ -16,13 +16,13 @@ use crate::units;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Family, StatefulObject};
 
-/// What a statement of a limit and an object of one have.
+/// Keys of limits in statements and objects.
 const LIMIT: [&str; 6] = ["rate", "rate_unit", "per", "burst", "burst_unit", "inv"];
 pub(super) const SYNPROXY: [&str; 3] = ["mss", "wscale", "flags"];
 const COUNTER: [&str; 2] = ["packets", "bytes"];
 
 impl Reader {
-    /// What counts or limits, if that is what the key is.
+    /// Reads a stateful statement, if the key is one.
     pub(super) fn stateful(self, key: &str, value: &Node<'_>) -> Result<Option<Statement>, Fault> {
         let object = match key {
             "counter" => "counter name",
@@ -45,13 +45,13 @@ impl Reader {
             "quota" => quota(value)?,
             "last" if value.is_null() => Statement::Last(None),
             "last" => {
-                let fields = Fields::new(value, "a last use", &["used"])?;
+                let fields = Fields::new(value, "a last statement", &["used"])?;
                 Statement::Last(fields.number("used", "a number of milliseconds")?)
             }
             _ => {
-                let fields = Fields::new(value, "a number of connections", &["val", "inv"])?;
+                let fields = Fields::new(value, "a ct count statement", &["val", "inv"])?;
                 Statement::Connections {
-                    count: fields.need("val")?.small_count("how many connections")?,
+                    count: fields.need("val")?.small_count("a number of connections")?,
                     over: fields.flag("inv")?,
                 }
             }
@@ -59,7 +59,7 @@ impl Reader {
     }
 }
 
-/// Whether it is the name of an object, or a map to some.
+/// Whether the value is an object name, or a map to objects.
 pub(super) fn is_object(node: &Node<'_>) -> bool {
     match &node.kind {
         Kind::Text(_) => true,
@@ -74,12 +74,12 @@ fn counter(fields: &Fields<'_, '_>) -> Result<Statement, Fault> {
         None => Ok(0),
     };
     Ok(Statement::Counter {
-        packets: count("packets", "how many packets")?,
-        bytes: count("bytes", "how many bytes")?,
+        packets: count("packets", "a number of packets")?,
+        bytes: count("bytes", "a number of bytes")?,
     })
 }
 
-/// The size of a unit of bytes, if one is said.
+/// Reads the optional size of a unit of bytes.
 fn unit(fields: &Fields<'_, '_>, key: &str, what: &str) -> Result<Option<u64>, Fault> {
     let word = fields.word(key, what, &BYTES.map(|(name, _)| name))?;
     Ok(word.and_then(size_of_bytes))
@@ -89,12 +89,20 @@ fn quota(node: &Node<'_>) -> Result<Statement, Fault> {
     let known = ["val", "val_unit", "used", "used_unit", "inv"];
     let fields = Fields::new(node, "a quota", &known)?;
     let val = fields.need("val")?;
-    let size = unit(&fields, "val_unit", "no unit of bytes")?;
-    let bytes = bytes_of(val.count("how many bytes")?, size.unwrap_or(1), val.place)?;
-    let size = unit(&fields, "used_unit", "no unit of bytes")?;
+    let size = unit(&fields, "val_unit", "byte unit")?;
+    let bytes = bytes_of(
+        val.count("a number of bytes")?,
+        size.unwrap_or(1),
+        val.place,
+    )?;
+    let size = unit(&fields, "used_unit", "byte unit")?;
     let used = match fields.get("used") {
         None => 0,
-        Some(used) => bytes_of(used.count("how many bytes")?, size.unwrap_or(1), used.place)?,
+        Some(used) => bytes_of(
+            used.count("a number of bytes")?,
+            size.unwrap_or(1),
+            used.place,
+        )?,
     };
     Ok(Statement::Quota {
         bytes,
@@ -103,13 +111,13 @@ fn quota(node: &Node<'_>) -> Result<Statement, Fault> {
     })
 }
 
-/// A limit. Without a time it is one of a second; in rules nft wants that said.
+/// Reads a limit. The unit of time defaults to a second; nft requires it in rules.
 fn limit(fields: &Fields<'_, '_>, needs_time: bool) -> Result<Statement, Fault> {
     let units = ["packets", "bytes", "kbytes", "mbytes"];
-    let bytes = fields.word("rate_unit", "no unit of a rate", &units)?;
+    let bytes = fields.word("rate_unit", "rate unit", &units)?;
     let bytes = bytes.and_then(size_of_bytes);
     let times: Vec<&str> = units::times().collect();
-    let time = fields.word("per", "no time of a rate", &times)?;
+    let time = fields.word("per", "time unit", &times)?;
     let unit = match time.and_then(|word| units::times().find(|known| *known == word)) {
         Some(unit) => unit,
         None if needs_time => return Err(fields.missing("per")),
@@ -117,14 +125,14 @@ fn limit(fields: &Fields<'_, '_>, needs_time: bool) -> Result<Statement, Fault> 
     };
     let rate = fields.need("rate")?;
     let rate = rate_of(rate.count("a rate")?, bytes, rate.place)?;
-    let burst_unit = fields.word("burst_unit", "no unit of a burst", &units)?;
+    let burst_unit = fields.word("burst_unit", "burst unit", &units)?;
     let burst = match fields.get("burst") {
         None if bytes.is_some() => 0,
         None => USUAL_BURST,
         Some(burst) => {
             let number = burst.number("a burst")?;
             let size = match bytes {
-                // Of packets the unit says nothing.
+                // The unit has no effect for packets.
                 None => 1,
                 Some(_) => burst_unit.and_then(size_of_bytes).unwrap_or(1),
             };
@@ -132,13 +140,13 @@ fn limit(fields: &Fields<'_, '_>, needs_time: bool) -> Result<Statement, Fault> 
         }
     };
     if let (Some(_), Some("packets"), Some(node)) = (bytes, burst_unit, fields.get("burst_unit")) {
-        let message = "the burst of a rate of bytes is in bytes";
+        let message = "the burst of a byte rate must be in bytes";
         return Err(Fault::new(node.place, message).expecting(BYTES.map(|(name, _)| name)));
     }
     if let (None, Some(unit), Some(node)) = (bytes, burst_unit, fields.get("burst_unit"))
         && unit != "packets"
     {
-        let message = "the burst of a rate of packets is in packets";
+        let message = "the burst of a packet rate must be in packets";
         return Err(Fault::new(node.place, message).expecting(["packets"]));
     }
     Ok(Statement::Limit {
@@ -151,11 +159,7 @@ fn limit(fields: &Fields<'_, '_>, needs_time: bool) -> Result<Statement, Fault> 
 }
 
 pub(super) fn synproxy(fields: &Fields<'_, '_>) -> Result<Statement, Fault> {
-    let flags = fields.words(
-        "flags",
-        "no flag of a synproxy",
-        &["timestamp", "sack-perm"],
-    )?;
+    let flags = fields.words("flags", "synproxy flag", &["timestamp", "sack-perm"])?;
     let window_scale = match fields.get("wscale") {
         None => None,
         Some(node) => Some(scale_of_window(node.number("a scale")?, node.place)?),
@@ -168,7 +172,7 @@ pub(super) fn synproxy(fields: &Fields<'_, '_>) -> Result<Statement, Fault> {
     })
 }
 
-/// A stateful object.
+/// Reads a stateful object.
 pub(super) fn object(
     verb: Verb,
     object_type: ObjectType,
@@ -211,7 +215,7 @@ pub(super) fn object(
     entries.object(&at, name, object_type, place)
 }
 
-/// What the object says.
+/// Reads the entries of an object.
 fn entries(object_type: ObjectType, fields: &Fields<'_, '_>) -> Result<Entries, Fault> {
     let mut entries = Entries::default();
     if let Some(node) = fields.get("comment") {
@@ -223,10 +227,10 @@ fn entries(object_type: ObjectType, fields: &Fields<'_, '_>) -> Result<Entries, 
         ObjectType::SYNPROXY => entries.statement = Some(synproxy(fields)?),
         ObjectType::QUOTA => {
             entries.statement = Some(Statement::Quota {
-                bytes: fields.need("bytes")?.count("how many bytes")?,
+                bytes: fields.need("bytes")?.count("a number of bytes")?,
                 used: match fields.get("used") {
                     None => 0,
-                    Some(used) => used.count("how many bytes")?,
+                    Some(used) => used.count("a number of bytes")?,
                 },
                 over: fields.flag("inv")?,
             });
@@ -241,7 +245,7 @@ fn entries(object_type: ObjectType, fields: &Fields<'_, '_>) -> Result<Entries, 
     Ok(entries)
 }
 
-/// What helpers, timeouts and expectations of connections are made of.
+/// Reads the entries of a conntrack helper, timeout or expectation.
 fn tracking(
     object_type: ObjectType,
     fields: &Fields<'_, '_>,
@@ -249,7 +253,7 @@ fn tracking(
 ) -> Result<(), Fault> {
     let l4proto = fields.need("protocol")?.symbol("a protocol")?;
     entries.l4proto = Some(protocol(&l4proto)?);
-    if let Some(word) = fields.word("l3proto", "no family", &FAMILIES)? {
+    if let Some(word) = fields.word("l3proto", "family", &FAMILIES)? {
         entries.l3proto = Some(Family::from_name(word).unwrap_or_default().0.into());
     }
     match object_type {
@@ -262,7 +266,7 @@ fn tracking(
                 return Ok(());
             };
             let Kind::Object(policy) = &node.kind else {
-                return Err(node.wrong(["the seconds of each state as an object"]));
+                return Err(node.wrong(["an object with the seconds for each state"]));
             };
             for (state, seconds) in policy {
                 let seconds = seconds.number("a number of seconds")?;
@@ -274,7 +278,7 @@ fn tracking(
         _ => {
             entries.dport = fields.number("dport", "a port")?;
             entries.timeout = fields.number("timeout", "a number of milliseconds")?;
-            entries.size = fields.number("size", "how many")?;
+            entries.size = fields.number("size", "a size")?;
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Statements, and the rules that they are in.
+//! Reads statements and rules.
 
 use super::Reader;
 use super::expr::{VERSIONS, opaque};
@@ -16,7 +16,7 @@ use crate::syntax::{Element, Expr, Line, OptionField, Place, Relation, Statement
 use chainwright::nft::expr::ExthdrOp;
 use chainwright::nft::{DataType, Family};
 
-/// What a statement is called.
+/// Keys of statements.
 const KNOWN: [&str; 40] = [
     "accept",
     "drop",
@@ -60,33 +60,35 @@ const KNOWN: [&str; 40] = [
     "comment",
 ];
 
-/// Which element of which set a rule changes, and how.
+/// Operations that update a set from a rule.
 const OPERATIONS: [&str; 3] = ["add", "update", "delete"];
 
 impl Reader {
-    /// The statements of a rule, each with its place.
+    /// Reads the statements of a rule, with their locations.
     pub(super) fn statements(self, node: &Node<'_>) -> Result<Vec<(Statement, Place)>, Fault> {
         let entries = node.list("statements")?;
         if entries.is_empty() {
-            return Err(Fault::new(node.place, "a rule has statements"));
+            return Err(Fault::new(
+                node.place,
+                "a rule needs at least one statement",
+            ));
         }
         let each = entries.iter();
         each.map(|entry| Ok((self.statement(entry)?, entry.place)))
             .collect()
     }
 
-    /// The rules of a chain without a name.
+    /// Reads the rules of an anonymous chain.
     pub(super) fn lines(self, node: &Node<'_>) -> Result<Vec<Line>, Fault> {
         let rules = node.list("rules")?;
         if rules.is_empty() {
-            return Err(Fault::new(node.place, "a chain without a name has rules"));
+            return Err(Fault::new(
+                node.place,
+                "an anonymous chain needs at least one rule",
+            ));
         }
         let line = |rule: &Node<'_>| {
-            let fields = Fields::new(
-                rule,
-                "a rule of a chain without a name",
-                &["expr", "comment"],
-            )?;
+            let fields = Fields::new(rule, "a rule of an anonymous chain", &["expr", "comment"])?;
             let statements = self.statements(fields.need("expr")?)?;
             let comment = fields.get("comment").map(|node| node.kept("a comment"));
             Ok(Line {
@@ -99,7 +101,7 @@ impl Reader {
     }
 
     pub(super) fn statement(self, node: &Node<'_>) -> Result<Statement, Fault> {
-        // So the crate `nftables` writes it.
+        // Form of the crate `nftables`.
         if matches!(&node.kind, Kind::Text(text) if text == "notrack") {
             return Ok(Statement::Notrack);
         }
@@ -113,12 +115,12 @@ impl Reader {
         match &*key.text {
             "match" => self.matched(value),
             "mangle" => {
-                let fields = Fields::new(value, "a change of a packet", &["key", "value"])?;
+                let fields = Fields::new(value, "a mangle statement", &["key", "value"])?;
                 let target = self.left(fields.need("key")?)?;
                 Ok(assigned(target, self.expr(fields.need("value")?)?))
             }
             "vmap" => {
-                let (asked, map) = self.key_and_map(value, "a map of verdicts")?;
+                let (asked, map) = self.key_and_map(value, "a verdict map")?;
                 Ok(Statement::VerdictMap(asked, map))
             }
             "log" => log(value),
@@ -129,7 +131,7 @@ impl Reader {
             "redirect" => self.translation(value, Translation::Redirect),
             "tproxy" => {
                 let known = ["family", "addr", "port"];
-                let fields = Fields::new(value, "a transparent proxy", &known)?;
+                let fields = Fields::new(value, "a tproxy statement", &known)?;
                 Ok(Statement::Tproxy {
                     family: version(&fields)?,
                     address: self.maybe(&fields, "addr")?,
@@ -143,9 +145,7 @@ impl Reader {
             },
             "flow" => {
                 let fields = Fields::new(value, "a flow", &["op", "flowtable"])?;
-                fields
-                    .need("op")?
-                    .word("nothing that is done with flows", &["add"])?;
+                fields.need("op")?.word("flow operation", &["add"])?;
                 let table = self.reference(fields.need("flowtable")?, "a flowtable")?;
                 Ok(Statement::FlowAdd(table))
             }
@@ -184,12 +184,12 @@ impl Reader {
             "tunnel" => self.object("tunnel name", value),
             "xt" => Err(Fault::new(
                 key.place,
-                "a match or target of x_tables cannot be written in nft's language",
+                "x_tables matches and targets cannot be written in nft's language",
             )
             .with_hint("the rule was made by iptables-nft: change it with iptables")),
             "opaque" => Err(opaque(key.place)),
             other => {
-                let message = format!("`{}` is no statement", shown(other));
+                let message = format!("unknown statement `{}`", shown(other));
                 let known = KNOWN
                     .iter()
                     .filter(|word| !["opaque", "comment"].contains(*word));
@@ -238,14 +238,14 @@ impl Reader {
             .into_iter()
             .chain(RELATIONS.iter().map(|relation| relation.sign()))
             .collect();
-        let sign = fields.need("op")?.word("no comparison", &signs)?;
+        let sign = fields.need("op")?.word("comparison operator", &signs)?;
         let relation = RELATIONS.iter().find(|relation| relation.sign() == sign);
         let relation = relation.copied().unwrap_or(Relation::Implicit);
         let left = self.left(fields.need("left")?)?;
         let node = fields.need("right")?;
         let right = self.expr(node)?;
         let left = match (left, &node.kind) {
-            // So an option is asked for that has no name.
+            // Form of a test for an unnamed option.
             (Expr::Option(option), Kind::Bool(_)) if option.offset == 0 && option.bits == 8 => {
                 Expr::Option(OptionField {
                     presence: true,
@@ -281,18 +281,18 @@ impl Reader {
         let mut prefix = false;
         let words = ["random", "fully-random", "persistent", "netmap"];
         let mut flags = Vec::new();
-        for word in fields.words("flags", "no flag of a translation", &words)? {
+        for word in fields.words("flags", "nat flag", &words)? {
             match FLAGS.iter().find(|known| **known == word) {
                 Some(flag) if !flags.contains(flag) => flags.push(*flag),
                 Some(_) => {}
                 None => prefix = true,
             }
         }
-        // In the order in which they are listed.
+        // In listing order.
         flags.sort_unstable_by_key(|flag| FLAGS.iter().position(|known| known == flag));
-        // Of these the first two say what is plain from the map.
+        // The first two follow from the map.
         let types = ["interval", "concat", "prefix"];
-        let types = fields.words("type_flags", "no type of a translation", &types)?;
+        let types = fields.words("type_flags", "nat type flag", &types)?;
         prefix |= types.contains(&"prefix");
         let (address, port) = (self.maybe(&fields, "addr")?, self.maybe(&fields, "port")?);
         if needs_address && address.is_none() && port.is_none() {
@@ -313,7 +313,7 @@ impl Reader {
         if !node.is_null() {
             let fields = Fields::new(node, "a queue", &["num", "flags"])?;
             numbers = self.maybe(&fields, "num")?;
-            for word in fields.words("flags", "no flag of a queue", &["bypass", "fanout"])? {
+            for word in fields.words("flags", "queue flag", &["bypass", "fanout"])? {
                 let word = if word == "bypass" { "bypass" } else { "fanout" };
                 if !flags.contains(&word) {
                     flags.push(word);
@@ -327,7 +327,7 @@ impl Reader {
         let fields = Fields::new(node, "a copy", &["addr", "dev"])?;
         let to = self.expr(fields.need("addr")?)?;
         let device = self.maybe(&fields, "dev")?;
-        // At a device there are no addresses to send to.
+        // In the netdev family, there is no address.
         Ok(match (self.family, device) {
             (Family::NETDEV, None) => Statement::Duplicate {
                 address: None,
@@ -340,7 +340,7 @@ impl Reader {
         })
     }
 
-    /// What is kept with elements.
+    /// Reads the statements of set elements.
     pub(super) fn kept(self, node: &Node<'_>) -> Result<Vec<(Statement, Place)>, Fault> {
         let mut statements = Vec::new();
         for entry in node.one_or_many() {
@@ -348,7 +348,7 @@ impl Reader {
             match self.stateful(&key.text, value)? {
                 Some(statement) => statements.push((statement, entry.place)),
                 None => {
-                    let message = format!("`{}` is not kept with elements", shown(&key.text));
+                    let message = format!("`{}` is not allowed in an element", shown(&key.text));
                     let known = ["counter", "limit", "quota", "ct count", "last"];
                     return Err(Fault::new(key.place, message)
                         .expecting(known)
@@ -359,23 +359,21 @@ impl Reader {
         Ok(statements)
     }
 
-    /// The same, put behind what an element of a rule has.
+    /// Same, and appends them to an element of a rule.
     fn keep(self, node: &Node<'_>, element: &mut Element) -> Result<(), Fault> {
         let statements = self.kept(node)?.into_iter();
         element.statements.extend(statements.map(|(each, _)| each));
         Ok(())
     }
 
-    /// A set or a map is changed from the packet path.
+    /// Reads a statement that updates a set or map from the packet path.
     fn update(self, node: &Node<'_>, of: &str) -> Result<Statement, Fault> {
         let known: &[&str] = match of {
             "map" => &["op", "elem", "data", "map", "stmt"],
             _ => &["op", "elem", "set", "stmt"],
         };
-        let fields = Fields::new(node, &format!("a change of a {of}"), known)?;
-        let word = fields
-            .need("op")?
-            .word("nothing that is done with elements", &OPERATIONS)?;
+        let fields = Fields::new(node, &format!("a {of} statement"), known)?;
+        let word = fields.need("op")?.word("set operation", &OPERATIONS)?;
         let word = OPERATIONS.iter().find(|known| **known == word);
         let mut element = self.key(fields.need("elem")?)?;
         if let Some(statements) = fields.get("stmt") {
@@ -399,15 +397,15 @@ impl Reader {
         self.keep(fields.need("stmt")?, &mut element)?;
         Ok(Statement::Meter {
             name: self.name_of(name.text("the name of a meter")?, "a meter", name.place)?,
-            size: fields.number("size", "how many elements there may be")?,
+            size: fields.number("size", "a set size")?,
             element: Box::new(element),
         })
     }
 }
 
-/// The version of the addresses of a statement.
+/// IP version of a statement's addresses.
 fn version(fields: &Fields<'_, '_>) -> Result<Option<&'static str>, Fault> {
-    let word = fields.word("family", "no version of IP", &VERSIONS)?;
+    let word = fields.word("family", "IP version", &VERSIONS)?;
     Ok(word.map(|word| if word == "ip" { "ip" } else { "ip6" }))
 }
 
@@ -425,7 +423,7 @@ fn log(node: &Node<'_>) -> Result<Statement, Fault> {
         let fields = Fields::new(node, "a log", &known)?;
         let prefix = fields.get("prefix").map(|node| node.kept("a prefix"));
         log.0 = prefix.transpose()?.map(str::to_owned);
-        log.1 = fields.number("group", "a group's number")?;
+        log.1 = fields.number("group", "a group number")?;
         log.2 = fields.number("snaplen", "a length")?;
         log.3 = fields.number("queue-threshold", "a number of packets")?;
         if let Some(level) = fields.get("level") {
@@ -434,14 +432,14 @@ fn log(node: &Node<'_>) -> Result<Statement, Fault> {
                 Kind::Number(number) => u32::try_from(*number).ok(),
                 _ => None,
             };
-            let unknown = || level.unknown("no level of a log", LOG_LEVELS);
+            let unknown = || level.unknown("log level", LOG_LEVELS);
             log.4 = Some(number.ok_or_else(unknown)?);
         }
         let words: Vec<&str> = ["all"]
             .into_iter()
             .chain(LOG_FLAGS.iter().map(|(_, word)| *word))
             .collect();
-        for word in fields.words("flags", "no flag of a log", &words)? {
+        for word in fields.words("flags", "log flag", &words)? {
             let found = LOG_FLAGS.iter().find(|(_, known)| *known == word);
             log.5 |= found.map_or(ALL_LOG_FLAGS, |(flag, _)| *flag);
         }
@@ -461,9 +459,9 @@ fn reject(node: &Node<'_>) -> Result<Statement, Fault> {
     if node.is_null() {
         return Ok(Statement::Reject(None));
     }
-    let fields = Fields::new(node, "a rejection", &["type", "expr"])?;
+    let fields = Fields::new(node, "a reject statement", &["type", "expr"])?;
     let types = ["tcp reset", "icmp", "icmpv6", "icmpx"];
-    let Some(word) = fields.word("type", "no type of a rejection", &types)? else {
+    let Some(word) = fields.word("type", "reject type", &types)? else {
         return match fields.get("expr") {
             None => Ok(Statement::Reject(None)),
             Some(_) => Err(fields.missing("type")),
@@ -473,7 +471,7 @@ fn reject(node: &Node<'_>) -> Result<Statement, Fault> {
         "tcp reset" => {
             return match fields.get("expr") {
                 None => Ok(Statement::Reject(Some(("tcp reset", None)))),
-                Some(code) => Err(Fault::new(code.place, "a reset has no code")),
+                Some(code) => Err(Fault::new(code.place, "tcp reset has no code")),
             };
         }
         "icmp" => ("icmp", DataType::ICMP_CODE),
@@ -485,11 +483,11 @@ fn reject(node: &Node<'_>) -> Result<Statement, Fault> {
     Ok(Statement::Reject(Some((word, Some(code)))))
 }
 
-/// An option of TCP is overwritten.
+/// Reads `reset tcp option`.
 fn reset(node: &Node<'_>) -> Result<Statement, Fault> {
     let (key, value) = node.tagged("expression")?;
     if key.text != "tcp option" {
-        let message = format!("`{}` is not reset", shown(&key.text));
+        let message = format!("`{}` cannot be reset", shown(&key.text));
         return Err(Fault::new(key.place, message).expecting(["tcp option"]));
     }
     match option(value, ExthdrOp::TCPOPT)? {
@@ -499,7 +497,7 @@ fn reset(node: &Node<'_>) -> Result<Statement, Fault> {
         }
         _ => Err(Fault::new(
             value.place,
-            "an option is reset as a whole, not a field of it",
+            "only a whole option can be reset, not one of its fields",
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! Objects of tunnels.
+//! Reads tunnel objects.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -10,19 +10,19 @@ use chainwright::nft::stateful::{
     TunnelVxlan,
 };
 
-/// What an object of a tunnel has.
+/// Keys of tunnel objects.
 pub(super) const TUNNEL: [&str; 11] = [
     "id", "src-ipv4", "dst-ipv4", "src-ipv6", "dst-ipv6", "sport", "dport", "tos", "ttl", "type",
     "tunnel",
 ];
 const KINDS: [&str; 3] = ["vxlan", "erspan", "geneve"];
 
-/// What packets are given on their way into a tunnel.
+/// Reads the tunnel metadata for packets.
 pub(super) fn tunnel(fields: &Fields<'_, '_>) -> Result<TunnelObject<'static>, Fault> {
     let of_v6 = ["src-ipv6", "dst-ipv6"].map(|key| fields.get(key));
     let of_v4 = ["src-ipv4", "dst-ipv4"].map(|key| fields.get(key));
     if let (Some(_), Some(other)) = (of_v4.iter().flatten().next(), of_v6.iter().flatten().next()) {
-        let message = "a tunnel has addresses of one version of IP";
+        let message = "tunnel addresses must be of the same IP version";
         return Err(Fault::new(other.place, message));
     }
     let [source, destination] = of_v4.map(|node| node.map(v4).transpose());
@@ -37,11 +37,11 @@ pub(super) fn tunnel(fields: &Fields<'_, '_>) -> Result<TunnelObject<'static>, F
         destination: destination?.map(Into::into),
         ..TunnelIp6::default()
     };
-    // Of these 0 is what it is without them.
+    // For these, 0 is the default.
     let port = |key| Ok(fields.number(key, "a port")?.filter(|port| *port != 0_u16));
     let tos = fields.number("tos", "a type of service")?;
     Ok(TunnelObject {
-        id: Some(fields.need("id")?.number("the number of the tunnel")?),
+        id: Some(fields.need("id")?.number("a tunnel id")?),
         ip: (ip != TunnelIp::default()).then_some(ip),
         ip6: (ip6 != TunnelIp6::default()).then_some(ip6),
         sport: port("sport")?,
@@ -56,20 +56,20 @@ pub(super) fn tunnel(fields: &Fields<'_, '_>) -> Result<TunnelObject<'static>, F
 fn v4(node: &Node<'_>) -> Result<u32, Fault> {
     let text = node.text("an address")?;
     let address: Option<Ipv4Addr> = text.parse().ok();
-    let address = address.ok_or_else(|| Fault::new(node.place, "this is no address of ip"))?;
+    let address = address.ok_or_else(|| Fault::new(node.place, "not an ip address"))?;
     Ok(address.to_bits())
 }
 
 fn v6(node: &Node<'_>) -> Result<Vec<u8>, Fault> {
     let text = node.text("an address")?;
     let address: Option<Ipv6Addr> = text.parse().ok();
-    let address = address.ok_or_else(|| Fault::new(node.place, "this is no address of ip6"))?;
+    let address = address.ok_or_else(|| Fault::new(node.place, "not an ip6 address"))?;
     Ok(address.octets().to_vec())
 }
 
-/// The options of its kind.
+/// Reads the options of the tunnel's type.
 fn options(fields: &Fields<'_, '_>) -> Result<Option<Vec<TunnelOption<'static>>>, Fault> {
-    let Some(kind) = fields.word("type", "no kind of tunnel", &KINDS)? else {
+    let Some(kind) = fields.word("type", "tunnel type", &KINDS)? else {
         return match fields.get("tunnel") {
             None => Ok(None),
             Some(_) => Err(fields.missing("type")),
@@ -78,7 +78,7 @@ fn options(fields: &Fields<'_, '_>) -> Result<Option<Vec<TunnelOption<'static>>>
     let node = fields.need("tunnel")?;
     Ok(Some(match kind {
         "vxlan" => {
-            let fields = Fields::new(node, "a tunnel of vxlan", &["gbp"])?;
+            let fields = Fields::new(node, "a vxlan tunnel", &["gbp"])?;
             vec![TunnelOption::Vxlan(TunnelVxlan {
                 gbp: Some(fields.need("gbp")?.number("a group")?),
                 ..TunnelVxlan::default()
@@ -88,7 +88,7 @@ fn options(fields: &Fields<'_, '_>) -> Result<Option<Vec<TunnelOption<'static>>>
         _ => {
             let each = node.list("options")?;
             if each.is_empty() {
-                return Err(Fault::new(node.place, "the options are missing"));
+                return Err(Fault::new(node.place, "missing options"));
             }
             each.iter().map(geneve).collect::<Result<_, _>>()?
         }
@@ -98,16 +98,16 @@ fn options(fields: &Fields<'_, '_>) -> Result<Option<Vec<TunnelOption<'static>>>
 fn erspan(node: &Node<'_>) -> Result<TunnelErspan, Fault> {
     let fields = Fields::new(
         node,
-        "a tunnel of erspan",
+        "an erspan tunnel",
         &["version", "index", "dir", "hwid"],
     )?;
-    let version = fields.need("version")?.number("1 or 2")?;
-    let direction = fields.word("dir", "no direction", &DIRECTIONS)?;
+    let version = fields.need("version")?.number("a version, 1 or 2")?;
+    let direction = fields.word("dir", "direction", &DIRECTIONS)?;
     let erspan = TunnelErspan {
         version: Some(version),
         index: fields.number("index", "an index")?,
         direction: direction.map(|word| u8::from(word == DIRECTIONS[1])),
-        hardware_id: fields.number("hwid", "the number of the hardware")?,
+        hardware_id: fields.number("hwid", "a hardware id")?,
         ..TunnelErspan::default()
     };
     let has = (
@@ -118,19 +118,19 @@ fn erspan(node: &Node<'_>) -> Result<TunnelErspan, Fault> {
     match (version, has) {
         (1, (true, false, false)) | (2, (false, true, true)) => Ok(erspan),
         _ => {
-            let message = "version 1 has an index, version 2 a direction and an id";
+            let message = "version 1 takes an index, version 2 a direction and a hardware id";
             Err(Fault::new(node.place, message))
         }
     }
 }
 
 fn geneve(node: &Node<'_>) -> Result<TunnelOption<'static>, Fault> {
-    let fields = Fields::new(node, "an option of geneve", &["class", "opt-type", "data"])?;
+    let fields = Fields::new(node, "a geneve option", &["class", "opt-type", "data"])?;
     let data = fields.need("data")?;
     Ok(TunnelOption::Geneve(TunnelGeneve {
         class: Some(fields.need("class")?.number("a class")?),
-        option_type: Some(fields.need("opt-type")?.number("the type of an option")?),
-        data: Some(geneve_data(data.text("what the option holds")?, data.place)?.into()),
+        option_type: Some(fields.need("opt-type")?.number("an option type")?),
+        data: Some(geneve_data(data.text("option data")?, data.place)?.into()),
         ..TunnelGeneve::default()
     }))
 }

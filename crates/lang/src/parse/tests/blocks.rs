@@ -1,4 +1,4 @@
-//! Commands, and what the blocks of tables are.
+//! Commands and table blocks.
 
 use super::*;
 use crate::syntax::Expr;
@@ -8,7 +8,7 @@ use chainwright::nft::{
     TableFlags,
 };
 
-/// What the commands are about, in short.
+/// Formats the objects of commands in short form.
 fn short(commands: &[Command]) -> Vec<String> {
     let name = |name: &Option<chainwright::nft::Name<'_>>| {
         name.as_ref().map_or("-".to_owned(), ToString::to_string)
@@ -339,7 +339,7 @@ fn stateful_objects_hold_what_they_say_in_either_form() {
         .iter()
         .flat_map(|timeouts| timeouts.iter())
         .collect();
-    // Those that are not said are nft's.
+    // Missing timeouts are nft's defaults.
     let expected = [120, 60, 60, 120, 60, 30, 120, 4, 120, 300, 300];
     assert!(timeouts.into_iter().eq((1..).zip(expected)));
 }
@@ -395,7 +395,7 @@ fn rules_are_placed_where_they_say() {
         assert_eq!(rule.position, position);
         assert_eq!(rule.comment.as_deref(), Some("x"));
         assert_eq!(rule.statements.len(), 1);
-        // The place of a command is what names its object.
+        // The location of a command covers the words that name its object.
         let end = format!("insert rule ip t c {words}").trim_end().len() as u32;
         assert_eq!((commands[0].place.start, commands[0].place.end), (0, end));
     }

@@ -10,7 +10,7 @@ fn directory(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Every text of a directory.
+/// Reads all texts of a directory.
 fn texts(name: &str) -> Vec<(PathBuf, String)> {
     let entries = std::fs::read_dir(directory(name)).expect("it is there");
     let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -42,7 +42,7 @@ fn every_ruleset_is_read() {
 #[test]
 fn every_rule_is_read() {
     let text = std::fs::read_to_string(directory("tests/data/nft/rules.nft")).expect("it is there");
-    // One by one, so that all that is wrong is told at once.
+    // Collects all errors before the test fails.
     let mut wrong = Vec::new();
     let mut table = String::new();
     let mut rules = 0;
@@ -74,7 +74,7 @@ fn every_rule_is_read() {
     assert!(commands.len() > 5000);
 }
 
-/// What was typed is said in words that say the same again.
+/// Printed rules parse to the same rules.
 #[test]
 fn what_is_said_is_read_as_the_same() {
     let text = std::fs::read(directory("tests/data/nft/rules.nft")).expect("it is there");
@@ -89,7 +89,7 @@ fn what_is_said_is_read_as_the_same() {
     assert_eq!(once.len(), twice.len());
 }
 
-/// A ruleset that kube-proxy made, as nft listed it.
+/// Parses a kube-proxy ruleset as listed by nft.
 #[test]
 fn rulesets_as_kubernetes_has_them_are_read() {
     let mut text = String::from(
@@ -113,6 +113,6 @@ fn rulesets_as_kubernetes_has_them_are_read() {
     }
     text += "}\n";
     let commands = commands(&text);
-    // The table, its chains, its map, that one's elements, and the rules.
+    // Table, chains, map, map elements, rules.
     assert_eq!(commands.len(), 1 + 300 + 1 + 1 + 600);
 }

@@ -1,4 +1,4 @@
-//! Texts that are wrong, and what is said of them: `tests/lang/script.rs` has many more.
+//! Error messages for invalid texts; `tests/lang/script.rs` has many more.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn an_error_says_where_it_is_also_to_programs() {
     let error = read("table ip t {\n\tchain c {\n\t\ttcp dprot 22 accept\n\t}\n}\n").unwrap_err();
     assert_eq!((error.line, error.column), (3, 7));
     assert_eq!(error.source, "test.nft");
-    assert_eq!(error.message, "`dprot` is no field of tcp");
+    assert_eq!(error.message, "unknown tcp field `dprot`");
     assert_eq!(error.hint.as_deref(), Some("did you mean `dport`?"));
     assert!(error.expected.iter().any(|word| word == "dport"));
 }
@@ -19,7 +19,7 @@ fn no_character_of_a_text_gets_to_the_terminal_that_does_something_there() {
     assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
     let error = parse(Source::new("a\u{1b}b", "?"), &NoIncludes).unwrap_err();
     assert!(!error.to_string().contains('\u{1b}'));
-    // The same in a word that is repeated, and in a long line.
+    // Same in a word quoted by the message, and in a long line.
     let long = format!("add table ip t; {} \u{7}", "add table ip t; ".repeat(1000));
     let shown = read(&long).unwrap_err().to_string();
     assert!(!shown.contains('\u{7}'));

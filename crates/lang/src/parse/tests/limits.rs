@@ -1,4 +1,4 @@
-//! Texts that would cost too much.
+//! Texts that would need too many resources.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn what_stands_in_itself_stands_in_it_so_often_and_no_more() {
         let (open, close) = (open.repeat(depth), close.repeat(depth));
         format!("add rule ip t c {open}{inner}{close}")
     };
-    let too_many = "too many braces";
+    let too_many = "too many nested braces";
     for depth in [100, 10_000, 1_000_000] {
         fails(&nested(depth, "jump { ", "accept", " }"), too_many);
         fails(
@@ -64,27 +64,27 @@ fn long_operations_end() {
 
 #[test]
 fn variables_stand_for_no_more_than_fits() {
-    // Each is ten times the one before.
+    // Each value is ten times as large as the previous one.
     let mut text = String::from("define a0 = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 }\n");
     for n in 1..12 {
         let before = format!("$a{}", n - 1);
         text += &format!("define a{n} = {{ {} }}\n", vec![before; 10].join(", "));
     }
-    fails(&text, "stand for more than fits");
-    // Each is deeper than the one before.
+    fails(&text, "variables expand to too much text");
+    // Each value is nested deeper than the previous one.
     let mut text = String::from("define a0 = 1\n");
     for n in 1..10_000 {
         text += &format!("define a{n} = $a{} | 1\n", n - 1);
     }
-    fails(&text, "too many operations");
-    // A long chain by itself is none.
+    fails(&text, "too many nested operations");
+    // A long chain of references is allowed.
     let mut text = String::from("define a0 = 22\n");
     for n in 1..10_000 {
         text += &format!("define a{n} = $a{}\n", n - 1);
     }
     text += "add rule ip t c tcp dport $a9999";
     assert_eq!(commands(&text).len(), 1);
-    // Nor is a large one that is used a few times.
+    // A large value that is used a few times is allowed.
     let many: Vec<String> = (0..20_000).map(|n| n.to_string()).collect();
     let text = format!(
         "define a = {{ {} }}\nadd element ip t s $a\nadd element ip t u {{ $a }}",
@@ -125,7 +125,7 @@ fn any_beginning_of_a_text_is_read_or_refused() {
             assert!(!error.to_string().is_empty());
         }
     }
-    // Any byte by itself, and in the middle of a rule.
+    // Every byte alone, and within a rule.
     for byte in 0..=255_u8 {
         for text in [
             vec![byte],

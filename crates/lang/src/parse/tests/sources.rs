@@ -1,10 +1,10 @@
-//! What is included, and what variables stand for.
+//! Includes and variables.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
-/// Texts by their names.
+/// Texts by name.
 struct Texts(BTreeMap<&'static str, String>);
 
 impl Texts {
@@ -72,7 +72,7 @@ fn an_error_in_an_included_text_is_said_where_it_is() {
         (error.source.as_str(), error.line, error.column),
         ("inner", 2, 16)
     );
-    // Behind it the first text goes on with its own lines.
+    // Line numbers continue after the included text.
     let texts = Texts::new([("inner", "\n\n\n\n")]);
     let error = said_with(&texts, "include \"inner\"\nbad\n").unwrap_err();
     assert_eq!(
@@ -92,7 +92,7 @@ fn texts_that_include_themselves_are_refused() {
         let error = said_with(&texts, &format!("include \"{name}\"")).unwrap_err();
         assert_eq!(error.message, message);
     }
-    // One may be included twice, one behind the other.
+    // A text may be included twice in sequence.
     let texts = Texts::new([
         ("a", "include \"b\"\ninclude \"b\""),
         ("b", "add rule ip t c accept"),
@@ -134,15 +134,18 @@ impl Includes for Doubling {
 #[test]
 fn inclusion_ends() {
     let error = parse(Source::new("first", "include \"0\""), &Endless).unwrap_err();
-    assert!(error.message.contains("more than 16 deep"), "{error}");
+    assert!(
+        error.message.contains("more than 16 levels deep"),
+        "{error}"
+    );
     let error = parse(Source::new("first", "include \"x\""), &Doubling).unwrap_err();
-    assert!(error.message.contains("more than 4096 texts"), "{error}");
+    assert!(error.message.contains("more than 4096 files"), "{error}");
 }
 
 #[test]
 fn nothing_is_included_that_the_caller_does_not_allow() {
     let error = read("include \"/etc/passwd\"").unwrap_err();
-    assert_eq!(error.message, "nothing may be included here");
+    assert_eq!(error.message, "includes are not allowed here");
     assert_eq!((error.line, error.column), (1, 9));
 }
 
@@ -190,10 +193,13 @@ fn files_are_included_from_their_directories_alone() {
     assert_eq!(found[2], ["tcp dport 1", "tcp dport 2"]);
     assert_eq!(found[3], Vec::<String>::new());
     for message in &refused[..3] {
-        assert!(message.contains("is not in a directory"), "{message}");
+        assert!(
+            message.contains("is outside of the allowed include directories"),
+            "{message}"
+        );
     }
     assert!(refused[3].contains("is not a file"), "{}", refused[3]);
-    assert!(refused[4].contains("there is no file"), "{}", refused[4]);
+    assert!(refused[4].contains("no such file"), "{}", refused[4]);
 }
 
 #[test]
@@ -244,7 +250,7 @@ fn variables_stand_for_what_a_value_may_be() {
     );
 }
 
-/// What lines behind one another say, of which each is read by itself.
+/// Parses each line as a text of its own, with the variables of previous lines.
 fn said_in_lines(lines: &[&str]) -> Vec<Result<Vec<String>, Error>> {
     let mut kept = Kept::default();
     let each = lines.iter().map(|line| {
@@ -278,21 +284,21 @@ fn values_are_known_behind_the_text_that_gave_them() {
     let word = |number: usize| said[number].as_ref().unwrap().join("; ");
     let error = |number: usize| said[number].as_ref().unwrap_err().to_string();
     assert_eq!(word(1), "tcp dport { 1, 1 }");
-    assert!(error(2).contains("`a` is defined already"), "{}", error(2));
+    assert!(error(2).contains("`a` is already defined"), "{}", error(2));
     assert_eq!(word(4), "tcp dport { 2, 1 }");
     assert_eq!(word(5), "tcp dport 2");
-    assert!(error(6).contains("no variable `a`"), "{}", error(6));
+    assert!(error(6).contains("undefined variable `a`"), "{}", error(6));
     assert_eq!(word(7), "");
     assert!(error(8).contains("did you mean `$b`?"), "{}", error(8));
-    assert!(error(9).contains("no variable `a`"), "{}", error(9));
+    assert!(error(9).contains("undefined variable `a`"), "{}", error(9));
     assert_eq!(word(11), "tcp dport { 5, 1 }");
     assert_eq!(word(12), "");
     assert_eq!(word(13), "");
-    // It is a word that was given, which stands where it is asked for.
+    // A value may be any word; it gets the location of the reference.
     assert_eq!(word(14), "tcp dport nonsense");
 }
 
-/// What was given before takes no time, and no more than a text of its own may be put in.
+/// Many previous texts with variables are parsed in linear time.
 #[test]
 fn many_lines_of_values_are_read_in_linear_time() {
     let mut kept = Kept::default();

@@ -1,11 +1,11 @@
-//! What statements are.
+//! Syntax trees of statements.
 
 use super::*;
 use crate::syntax::{Expr, Operator, Relation, Statement, Symbol, Target, Verdict};
 use chainwright::nft::Family;
 use chainwright::nft::expr::{CtDirection, CtKey, FibFlags, FibResult, MetaKey, PayloadBase};
 
-/// The one statement of a rule.
+/// Returns the only statement of a rule.
 fn statement_of(family: &str, text: &str) -> Statement {
     let commands = commands(&format!("add rule {family} t c {text}"));
     let rule = rules(&commands).next().expect("a rule");
@@ -21,7 +21,7 @@ fn is_symbol(expr: &Expr, text: &str) -> bool {
     matches!(expr, Expr::Symbol(Symbol { text: found, .. }) if **found == *text)
 }
 
-/// Words that say the same as others, which are said.
+/// Alternative spellings have the same printed form.
 #[test]
 fn what_can_be_said_in_several_ways_is_the_same() {
     for (family, typed, expected) in [

@@ -1,4 +1,4 @@
-//! What expressions ask of the ruleset that they come into.
+//! The queries of expressions about the ruleset that they are added to.
 
 use bstr::{BStr, BString};
 
@@ -9,57 +9,54 @@ use chainwright::nft::expr::ObjectType;
 
 /// The ruleset around a rule, an element or a set.
 pub(crate) trait Around {
-    /// The table's family.
+    /// Returns the table's family.
     fn family(&self) -> Family;
-    /// The table's set of this name or, where there is none, with this number of the same batch.
-    ///
+    /// Returns the table's set with this name, or else the one with this ID in the same batch.
     /// # Errors
-    /// `ENOENT` if there is neither.
+    /// `ENOENT` if neither exists.
     fn set(&mut self, name: &BStr, id: Option<u32>) -> Result<SetFacts, Errno>;
-    /// The table's chain of this name or, where none is given, with this number of the same batch: what a
-    /// verdict leads to.
+    /// Returns the target chain of a verdict: the table's chain with this name or, without a name, the one with this ID
+    /// in the same batch.
     ///
     /// # Errors
-    /// `ENOENT` if there is none; what the kernel answers if the chain must not be jumped to from here.
+    /// `ENOENT` if it doesn't exist; the kernel's error if rules may not jump to the chain from here.
     fn chain(&mut self, name: Option<&BStr>, id: Option<u32>) -> Result<ChainFacts, Errno>;
-    /// The table's object of this type and name.
+    /// Looks up the table's object of this type and name.
     ///
     /// # Errors
-    /// `ENOENT` if there is none.
+    /// `ENOENT` if it doesn't exist.
     fn object(&mut self, object_type: ObjectType, name: &BStr) -> Result<(), Errno>;
-    /// The table's flowtable of this name.
+    /// Looks up the table's flowtable of this name.
     ///
     /// # Errors
-    /// `ENOENT` if there is none.
+    /// `ENOENT` if it doesn't exist.
     fn flowtable(&mut self, name: &BStr) -> Result<(), Errno>;
 }
 
-/// What expressions want to know of a set.
+/// The properties of a set that expressions need.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SetFacts {
-    /// The name that the kernel knows it by.
+    /// Its name in the kernel.
     pub(crate) name: BString,
     /// Its flags.
     pub(crate) flags: SetFlags,
     /// Length of a key, in bytes.
     pub(crate) key_length: u32,
-    /// Whether what it maps to is a verdict.
+    /// Whether it maps to verdicts.
     pub(crate) maps_to_verdicts: bool,
-    /// Length of what it maps to, in bytes; of a verdict 16.
+    /// Length of the values of a map, in bytes; 16 for verdicts.
     pub(crate) data_length: u32,
-    /// Whether it is a set of one rule and already has that rule.
+    /// Whether it is an anonymous set that already belongs to a rule.
     pub(crate) is_bound: bool,
-    /// Whether rules can add to it: what holds the elements is a hash table that grows.
+    /// Whether rules can add to it: the kernel stores it in a resizable hash table.
     pub(crate) can_be_updated: bool,
-    /// The expressions that each of its elements has, as they are listed, without the attribute that
-    /// they stand in.
+    /// The expressions of each of its elements, as listed, without the enclosing attributes.
     pub(crate) expressions: Vec<Vec<u8>>,
 }
 
 impl SetFacts {
-    /// Whether the kernel keeps a set in a hash table that grows, the only kind that rules can add to,
-    /// given how it was asked for. It takes a bitmap for short keys, a hash table of a fixed size where
-    /// one was given, and trees for ranges.
+    /// Whether the kernel stores a set with this definition in a resizable hash table, the only type that rules can add
+    /// to. It uses bitmaps for short keys, hash tables of a fixed size for sets with a size, and trees for ranges.
     pub(crate) const fn in_growing_table(flags: SetFlags, key_length: u32, has_size: bool) -> bool {
         if flags.intersects(SetFlags::INTERVAL) {
             return false;
@@ -70,25 +67,25 @@ impl SetFacts {
     }
 }
 
-/// What a verdict wants to know of the chain that it leads to.
+/// The properties of a target chain that verdicts need.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ChainFacts {
-    /// The name that the kernel knows it by.
+    /// Its name in the kernel.
     pub(crate) name: BString,
     /// Whether it has a hook.
     pub(crate) is_base: bool,
-    /// Whether it is a chain of one rule (`NFT_CHAIN_BINDING`).
+    /// Whether it is a binding chain (`NFT_CHAIN_BINDING`).
     pub(crate) is_anonymous: bool,
-    /// Whether it is such a chain, and already has that rule.
+    /// Whether it is a binding chain that already belongs to a rule.
     pub(crate) is_bound: bool,
 }
 
-/// What an expression refers to: it cannot be deleted as long as the expression is there.
+/// A reference of an expression: the referenced object cannot be deleted while the expression exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reference {
-    /// A set, which packets look up.
+    /// A set that packets look up.
     Set(BString),
-    /// A set that packets add to or take from: if it has no size, the kernel gives it one of 65535.
+    /// A set that rules add to or delete from: if it has no size, the kernel sets its size to 65535.
     UpdatedSet(BString),
     /// A chain.
     Chain(BString),

@@ -1,4 +1,4 @@
-//! The base chain from which packets come to an expression.
+//! The base chain whose packets reach an expression.
 
 use bstr::BStr;
 use chainwright_sys::netfilter::{
@@ -14,11 +14,11 @@ pub(super) const INPUT: u32 = NF_INET_LOCAL_IN;
 pub(super) const FORWARD: u32 = NF_INET_FORWARD;
 pub(super) const OUTPUT: u32 = NF_INET_LOCAL_OUT;
 pub(super) const POSTROUTING: u32 = NF_INET_POST_ROUTING;
-/// Of family inet.
+/// In the family inet.
 pub(super) const INGRESS: u32 = 5;
-/// Of family netdev.
+/// In the family netdev.
 pub(super) const NETDEV_INGRESS: u32 = 0;
-/// Of family netdev.
+/// In the family netdev.
 pub(super) const NETDEV_EGRESS: u32 = 1;
 
 /// A base chain.
@@ -31,12 +31,12 @@ pub(crate) struct Base<'a> {
 }
 
 impl Base<'_> {
-    /// `EOPNOTSUPP` if the chain is at another hook than these.
+    /// Returns `EOPNOTSUPP` if the chain is at another hook.
     pub(super) fn is_at(&self, hooks: &[u32]) -> Result<(), Errno> {
         hooks.contains(&self.hook).then_some(()).ok_or(EOPNOTSUPP)
     }
 
-    /// `EOPNOTSUPP` if it is no chain of this type.
+    /// Returns `EOPNOTSUPP` if the chain has another type.
     pub(super) fn is_of_type(&self, chain_type: &str) -> Result<(), Errno> {
         (self.chain_type == chain_type)
             .then_some(())
@@ -44,7 +44,7 @@ impl Base<'_> {
     }
 }
 
-/// Whether packets of this family are IPv4 or IPv6 ones.
+/// Returns `EOPNOTSUPP` unless packets of this family are IPv4 or IPv6.
 pub(super) fn is_ip(family: Family) -> Result<(), Errno> {
     matches!(family, Family::IP | Family::IP6 | Family::INET)
         .then_some(())

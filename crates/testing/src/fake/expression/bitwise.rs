@@ -1,4 +1,4 @@
-//! `bitwise`: a mask and an exclusive or, a shift, or an operation on two values.
+//! `bitwise`: mask and exclusive or, shift, or an operation on two values.
 
 use super::context::{KEPT, at_most, required, value};
 use super::errors::{EINVAL, EOPNOTSUPP};
@@ -60,7 +60,7 @@ impl<'a> Kernel<'a> for BitwiseRef<'a> {
                 match (self.data(), self.sreg2()) {
                     (Some(data), None) => {
                         let mut bytes = value(&data, KEPT, Some(len))?.to_vec();
-                        bytes.resize(4, 0); // so much of it is listed
+                        bytes.resize(4, 0); // the kernel lists 4 bytes
                         listed.data = Some(Data::Value(bytes.into()));
                     }
                     (None, Some(sreg2)) => {

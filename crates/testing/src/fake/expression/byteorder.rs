@@ -1,4 +1,4 @@
-//! `byteorder`: of numbers of 2, 4 or 8 bytes.
+//! `byteorder`: converts numbers of 2, 4 or 8 bytes.
 
 use super::context::{at_most, required};
 use super::errors::EINVAL;

@@ -1,4 +1,4 @@
-//! `cmp`: the value is at most 16 bytes, and as much of the register is compared.
+//! `cmp`: compares as many bytes of a register as the value has, at most 16.
 
 use super::context::{KEPT, required, value};
 use super::errors::EINVAL;

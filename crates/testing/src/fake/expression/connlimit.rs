@@ -1,4 +1,4 @@
-//! `connlimit`: a number of connections.
+//! `connlimit`: limits the number of connections.
 
 use super::context::required;
 use super::errors::EOPNOTSUPP;

@@ -1,4 +1,4 @@
-//! What goes on while expressions are taken: registers, values and verdicts.
+//! The state of the evaluation of expressions: registers, values and verdicts.
 
 use bstr::{BStr, BString};
 use chainwright_sys::netfilter::{NF_ACCEPT, NF_DROP};
@@ -16,22 +16,22 @@ use chainwright::nft::declare::Field;
 use chainwright::nft::expr::{Data, Register, Verdict};
 use chainwright::nft::{Bytes, Family, SetFlags};
 
-/// Words of 4 bytes that the registers are: the first four are the verdict's.
+/// Number of 4-byte words of the registers: the first four belong to the verdict register.
 const WORDS: u32 = 20;
-/// How much of a value an expression keeps (`struct nft_data`).
+/// Maximum length of a value in an expression (`struct nft_data`).
 pub(super) const KEPT: usize = 16;
 
-/// Times from here on, in milliseconds, are too long for nanoseconds in 64 bits (`ERANGE`).
+/// Times of at least this many milliseconds exceed 64 bits as nanoseconds (`ERANGE`).
 pub(super) const LONGEST_TIME: u64 = u64::MAX / 1_000_000;
 
-/// While the expressions of one rule are taken, one after the other.
+/// The state while the expressions of one rule are evaluated in order.
 pub(super) struct Context<'c> {
     pub(super) around: &'c mut dyn Around,
-    /// A bit for each word of the registers that an expression before this one stores to. Since Linux 6.13
-    /// no other word may be loaded from.
+    /// One bit for each register word that an earlier expression stores to. Since Linux 6.13 no other word may be
+    /// loaded.
     stored: u32,
     pub(super) references: Vec<Reference>,
-    /// Whether it is an element's verdict that is taken.
+    /// Whether the verdict belongs to an element.
     pub(super) in_element: bool,
 }
 
@@ -49,7 +49,7 @@ impl<'c> Context<'c> {
         self.around.family()
     }
 
-    /// A register that is loaded from, as it is listed.
+    /// Checks a register that is loaded; returns it as listed.
     pub(super) fn load(&self, register: Register, length: u32) -> Result<Register, Errno> {
         let first = word(register)?;
         let behind = words(first, length)?;
@@ -60,7 +60,7 @@ impl<'c> Context<'c> {
         Ok(listed(first))
     }
 
-    /// A register that a value is stored to, as it is listed.
+    /// Checks a register that is stored to; returns it as listed.
     pub(super) fn store(&mut self, register: Register, length: u32) -> Result<Register, Errno> {
         let first = word(register)?;
         let behind = words(first, length)?;
@@ -68,8 +68,7 @@ impl<'c> Context<'c> {
         Ok(listed(first))
     }
 
-    /// `EINVAL` if what is stored would overwrite what is still to be loaded: registers that are not the
-    /// same and have words in common.
+    /// Returns `EINVAL` if storing would overwrite words that are still to be loaded: different registers that overlap.
     pub(super) fn apart(sreg: Register, dreg: Register, length: u32) -> Result<(), Errno> {
         let (sreg, dreg) = (word(sreg)?, word(dreg)?);
         let words = length.div_ceil(4);
@@ -78,7 +77,7 @@ impl<'c> Context<'c> {
             .ok_or(EINVAL)
     }
 
-    /// The chain that a verdict leads to, if it leads to one, and the verdict as it is listed.
+    /// Resolves the chain of a verdict, if it has one; returns the verdict as listed.
     pub(super) fn verdict(&mut self, data: &Data<'_>) -> Result<Verdict<'static>, Errno> {
         let mut bytes = Vec::new();
         let attributes = match data {
@@ -118,7 +117,7 @@ impl<'c> Context<'c> {
                 if target.is_base {
                     return Err(EOPNOTSUPP);
                 }
-                // Only a rule has a chain of its own.
+                // Only a rule can bind a chain.
                 if target.is_bound || self.in_element && target.is_anonymous {
                     return Err(EINVAL);
                 }
@@ -135,7 +134,7 @@ impl<'c> Context<'c> {
         })
     }
 
-    /// The set that an expression names.
+    /// Returns the set that an expression names.
     pub(super) fn set(&mut self, name: &BStr, id: Option<u32>) -> Result<SetFacts, Errno> {
         self.around.set(name, id)
     }
@@ -153,7 +152,7 @@ impl<'c> Context<'c> {
         Ok(())
     }
 
-    /// Connection tracking in this family, which the expression needs.
+    /// Checks that this family has connection tracking.
     pub(super) fn conntrack(family: Family) -> Result<(), Errno> {
         match family {
             Family::IP | Family::IP6 | Family::INET => Ok(()),
@@ -162,10 +161,10 @@ impl<'c> Context<'c> {
     }
 }
 
-/// What stands in each, where it is there.
+/// The value and the verdict, each if present.
 type ValueAndVerdict<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 
-/// The value and the verdict in data that is said to be one of them: of several, the last.
+/// Reads the value and the verdict of data: of repeated attributes, the last.
 fn value_and_verdict(attributes: &[u8]) -> Result<ValueAndVerdict<'_>, Errno> {
     let (mut value, mut verdict) = (None, None);
     for attribute in Attributes::new(attributes).map_while(Result::ok) {
@@ -179,7 +178,7 @@ fn value_and_verdict(attributes: &[u8]) -> Result<ValueAndVerdict<'_>, Errno> {
     Ok((value, verdict))
 }
 
-/// A name of at most so many bytes without its NUL.
+/// Reads a name of at most `most` bytes without its NUL.
 fn name_of(payload: &[u8], most: usize) -> Result<&BStr, Errno> {
     let name = chainwright::nft::Name::keep(payload).ok_or(ERANGE)?;
     if payload.is_empty() || name.len() > most {
@@ -188,7 +187,7 @@ fn name_of(payload: &[u8], most: usize) -> Result<&BStr, Errno> {
     Ok(name)
 }
 
-/// The first word of a register.
+/// Returns the first word of a register.
 fn word(register: Register) -> Result<u32, Errno> {
     match register.0 {
         number @ 0..=NFT_REG_4 => Ok(number * 4),
@@ -197,7 +196,7 @@ fn word(register: Register) -> Result<u32, Errno> {
     }
 }
 
-/// The word behind a value of this length in a register that is not the verdict.
+/// Returns the word after a value of this length, in a register other than the verdict register.
 fn words(first: u32, length: u32) -> Result<u32, Errno> {
     if first < 4 || length == 0 {
         return Err(EINVAL);
@@ -209,7 +208,7 @@ fn words(first: u32, length: u32) -> Result<u32, Errno> {
     Ok(behind as u32)
 }
 
-/// The register that begins at a word, as the kernel lists it: by its old number, if it has one.
+/// Returns the register that begins at a word, as listed: the 16-byte register, if one begins there.
 fn listed(first: u32) -> Register {
     match first % 4 {
         0 => Register(first / 4),
@@ -217,7 +216,7 @@ fn listed(first: u32) -> Register {
     }
 }
 
-/// A value that an expression keeps, as long as is asked for.
+/// Returns the value of an expression after a check of its length.
 pub(super) fn value<'a>(
     data: &'a Data<'_>,
     most: usize,
@@ -240,12 +239,12 @@ pub(super) fn value<'a>(
     Ok(bytes.into())
 }
 
-/// What must be there.
+/// Returns `EINVAL` for a missing value.
 pub(super) fn required<T>(value: Option<T>) -> Result<T, Errno> {
     value.ok_or(EINVAL)
 }
 
-/// A number of which an attribute's policy allows no more, or which is parsed with such a limit.
+/// Returns `ERANGE` if a number exceeds the limit of its attribute.
 pub(super) fn at_most(number: Option<u32>, most: u32) -> Result<(), Errno> {
     match number {
         Some(number) if number > most => Err(ERANGE),
@@ -253,7 +252,7 @@ pub(super) fn at_most(number: Option<u32>, most: u32) -> Result<(), Errno> {
     }
 }
 
-/// A key that is loaded or stored to, and not both.
+/// Checks that a key is either loaded or stored to, but not both.
 pub(super) fn one_way(
     key: Option<u32>,
     dreg: Option<Register>,
@@ -266,7 +265,7 @@ pub(super) fn one_way(
     }
 }
 
-/// Flags of which an attribute's policy allows no others.
+/// Returns `EINVAL` for flags that an attribute's policy doesn't allow.
 pub(super) fn none_but(flags: Option<u32>, allowed: u32) -> Result<(), Errno> {
     match flags {
         Some(flags) if flags & !allowed != 0 => Err(EINVAL),
@@ -274,7 +273,7 @@ pub(super) fn none_but(flags: Option<u32>, allowed: u32) -> Result<(), Errno> {
     }
 }
 
-/// A string of which an attribute's policy allows no longer ones.
+/// Returns `ERANGE` for a string longer than the attribute's policy allows.
 pub(super) fn no_longer(string: Option<&BStr>, most: usize) -> Result<(), Errno> {
     match string {
         Some(string) if string.len() > most => Err(ERANGE),

@@ -1,4 +1,4 @@
-//! `counter`: starts where it is told to, or at 0.
+//! `counter`: starts at the given values, or at 0.
 
 use super::{Context, Kernel};
 use chainwright::Errno;

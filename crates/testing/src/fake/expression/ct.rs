@@ -1,4 +1,4 @@
-//! `ct`: keys that a direction belongs to want one; most others take none.
+//! `ct`: some keys require a direction, most others reject it.
 
 use super::context::{one_way, required};
 use super::errors::{EAFNOSUPPORT, EINVAL, EOPNOTSUPP};
@@ -46,11 +46,11 @@ enum Direction {
     None,
     Needed,
     Allowed,
-    /// It is looked at and not listed.
+    /// The value is checked but not listed.
     PassedOver,
 }
 
-/// Length of what a key loads, and its direction.
+/// Returns the length of a loaded key and its use of a direction.
 fn loaded(key: CtKey, family: Family, has_direction: bool) -> Result<(u32, Direction), Errno> {
     Ok(match key {
         CtKey::DIRECTION => (1, Direction::None),
@@ -82,7 +82,7 @@ fn loaded(key: CtKey, family: Family, has_direction: bool) -> Result<(u32, Direc
     })
 }
 
-/// Length of what is stored to a key, and its direction.
+/// Returns the length of a stored key and its use of a direction.
 fn stored(key: CtKey) -> Result<(u32, Direction), Errno> {
     Ok(match key {
         CtKey::MARK | CtKey::EVENTMASK | CtKey::SECMARK => (4, Direction::None),

@@ -1,4 +1,4 @@
-//! `dup`: to an address, and of a device's packets to another device.
+//! `dup`: to an address, or in the family netdev to another device.
 
 use super::context::required;
 use super::{Context, Kernel};

@@ -1,4 +1,4 @@
-//! `dynset`: adds to sets and takes from them; each element may have expressions.
+//! `dynset`: adds to and deletes from sets; each element may have expressions.
 
 use super::SetFacts;
 use super::context::{LONGEST_TIME, at_most, no_longer, required};
@@ -17,7 +17,7 @@ use chainwright_sys::nf_tables::{
 };
 use std::time::Duration;
 
-/// The most expressions that an element has (`NFT_SET_EXPR_MAX`).
+/// Maximum number of expressions of an element (`NFT_SET_EXPR_MAX`).
 const MOST: usize = 2;
 
 impl<'a> Kernel<'a> for DynsetRef<'a> {
@@ -75,7 +75,7 @@ impl<'a> Kernel<'a> for DynsetRef<'a> {
             flags: Some(flags & DynsetFlags::INV),
             ..Default::default()
         };
-        // What the set's elements have by themselves is not listed again.
+        // The kernel doesn't list expressions that the set defines for its elements.
         match &taken[..] {
             _ if !set.expressions.is_empty() => {}
             [] => {}
@@ -97,8 +97,8 @@ impl<'a> Kernel<'a> for DynsetRef<'a> {
     }
 }
 
-/// The expressions that an element gets: those that are given, which must be of the set's kinds if
-/// the set has any; else the set's.
+/// Returns the expressions of new elements: the given ones, which must match the set's kinds if the set has any;
+/// otherwise the set's.
 fn taken(
     expression: &DynsetRef<'_>,
     set: &SetFacts,
@@ -142,7 +142,7 @@ fn taken(
     Ok(taken)
 }
 
-/// An expression of an element: one that has a state.
+/// Evaluates an expression of an element, which must be stateful.
 fn take_stateful(
     element: &[u8],
     set: &SetFacts,
@@ -151,7 +151,7 @@ fn take_stateful(
     let element = Element::parse(element, context.family())?;
     let has_state = match element.name.as_bytes() {
         b"counter" | b"last" | b"limit" | b"quota" => true,
-        // Connections that ended are counted out from time to time, and so are elements.
+        // The kernel refuses it in sets with timeouts: both have garbage collection.
         b"connlimit" => !set.flags.contains(SetFlags::TIMEOUT),
         _ => return Err(EOPNOTSUPP),
     };
@@ -159,14 +159,14 @@ fn take_stateful(
     has_state.then_some(listed).ok_or(EOPNOTSUPP)
 }
 
-/// The name of a listed expression, with its NUL.
+/// Returns the name of a listed expression, with its NUL.
 fn name(listed: &[u8]) -> &[u8] {
     Attributes::new(listed)
         .find(NFTA_EXPR_NAME)
         .unwrap_or_default()
 }
 
-/// An attribute as it came.
+/// Returns the payload of the last attribute of this kind.
 fn payload<'a>(view: &DynsetRef<'a>, kind: u16) -> Option<&'a [u8]> {
     let mut all = view.attributes().map_while(Result::ok).collect::<Vec<_>>();
     all.retain(|attribute| attribute.kind == kind);

@@ -1,4 +1,4 @@
-//! The error numbers that Linux answers with.
+//! The error numbers of Linux.
 
 use chainwright::Errno;
 

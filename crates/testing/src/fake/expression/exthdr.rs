@@ -1,4 +1,4 @@
-//! `exthdr`: reads from headers behind a header; writes to and removes TCP options.
+//! `exthdr`: reads extension headers and options; writes and removes TCP options.
 
 use super::context::{at_most, required};
 use super::errors::{EINVAL, EOPNOTSUPP};
@@ -7,8 +7,7 @@ use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Exthdr, ExthdrFlags, ExthdrOp, ExthdrRef};
 
-/// The options of an IPv4 header that can be read: loose and strict source route, record route, router
-/// alert.
+/// The readable options of an IPv4 header: loose and strict source route, record route, router alert.
 const IPV4_OPTIONS: [u8; 4] = [131, 137, 7, 148];
 
 impl<'a> Kernel<'a> for ExthdrRef<'a> {
@@ -25,7 +24,7 @@ impl<'a> Kernel<'a> for ExthdrRef<'a> {
             None | Some(ExthdrOp::TCPOPT) => true,
             Some(ExthdrOp::IPV4) => reads && family != Family::IP6,
             Some(ExthdrOp::IPV6 | ExthdrOp::SCTP) => reads,
-            // DCCP among them, which the kernel only has if it was built so.
+            // This includes DCCP, which is a build option of the kernel.
             Some(_) => false,
         };
         is_possible.then_some(()).ok_or(EOPNOTSUPP)
@@ -67,7 +66,7 @@ impl<'a> Kernel<'a> for ExthdrRef<'a> {
         at_most(Some(required(self.offset())?), 255)?;
         let flags = self.flags().unwrap_or_default();
         at_most(Some(flags.bits()), 255)?;
-        // Whether it is there is one byte.
+        // The result of a presence check is one byte.
         if !ExthdrFlags::PRESENT.contains(flags) || !flags.is_empty() && len != 1 {
             return Err(EINVAL);
         }

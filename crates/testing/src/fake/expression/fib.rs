@@ -1,4 +1,4 @@
-//! `fib`: of one address and at most one device.
+//! `fib`: looks up either the source or the destination address, with at most one device.
 
 use super::base::{FORWARD, INPUT, NETDEV_EGRESS, NETDEV_INGRESS, OUTPUT, POSTROUTING, PREROUTING};
 use super::context::{none_but, required};
@@ -25,7 +25,7 @@ impl<'a> Kernel<'a> for FibRef<'a> {
 
     fn init(&self, context: &mut Context<'_>) -> Result<Fib, Errno> {
         let (dreg, result) = (required(self.dreg())?, required(self.result())?);
-        let result = FibResult(result.0 & 0xff); // it is kept in a byte
+        let result = FibResult(result.0 & 0xff); // the kernel stores a byte
         let flags = required(self.flags())?;
         let devices = FibFlags::IIF | FibFlags::OIF;
         if flags.contains(FibFlags::SADDR) == flags.contains(FibFlags::DADDR)

@@ -1,4 +1,4 @@
-//! `flow_offload`: to a flowtable of the table.
+//! `flow_offload`: refers to a flowtable of the table.
 
 use super::base::{FORWARD, is_ip};
 use super::context::{no_longer, required};

@@ -1,4 +1,4 @@
-//! `fwd`: to a device, or to a neighbour of it.
+//! `fwd`: to a device, or to one of its neighbours.
 
 use super::base::{NETDEV_EGRESS, NETDEV_INGRESS};
 use super::context::{at_most, required};

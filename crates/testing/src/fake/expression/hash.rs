@@ -1,4 +1,4 @@
-//! `hash`: of a value in a register, or of the packet's addresses and ports.
+//! `hash`: hashes a value in a register, or the packet's addresses and ports.
 
 use super::context::{at_most, required};
 use super::errors::{EOPNOTSUPP, EOVERFLOW, ERANGE};

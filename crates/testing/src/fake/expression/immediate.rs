@@ -1,4 +1,4 @@
-//! `immediate`: a value of at most 16 bytes, or a verdict.
+//! `immediate`: loads a value of at most 16 bytes, or a verdict.
 
 use super::context::{KEPT, required, value};
 use super::errors::ERANGE;
@@ -11,7 +11,7 @@ impl<'a> Kernel<'a> for ImmediateRef<'a> {
 
     fn init(&self, context: &mut Context<'_>) -> Result<Immediate<'static>, Errno> {
         let (dreg, data) = (required(self.dreg())?, required(self.data())?);
-        // It is a verdict if the number's last byte says so.
+        // The low byte of the register number selects the verdict register.
         if dreg.0 & 0xff == Register::VERDICT.0 {
             let verdict = context.verdict(&data)?;
             if dreg != Register::VERDICT {

@@ -1,4 +1,4 @@
-//! `inner`: a `payload` or `meta` that reads from what is inside a tunnel.
+//! `inner`: runs a `payload` or `meta` on the packet inside of a tunnel.
 
 use chainwright_sys::nf_tables::{NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_INNER_EXPR};
 
@@ -13,7 +13,7 @@ use chainwright::nft::expr::{
     NestedExpression, Payload, PayloadBase, PayloadRef,
 };
 
-/// The longest header of a tunnel (`NFT_INNER_HDRSIZE` is set).
+/// Maximum length of a tunnel header (if `NFT_INNER_HDRSIZE` is set).
 const LONGEST_HEADER: u32 = 64;
 
 impl<'a> Kernel<'a> for InnerRef<'a> {
@@ -32,7 +32,7 @@ impl<'a> Kernel<'a> for InnerRef<'a> {
         if flags.contains(InnerFlags::HDRSIZE) && !(1..=LONGEST_HEADER).contains(&hdrsize) {
             return Err(EOPNOTSUPP);
         }
-        // Without attributes it is refused, whatever it is.
+        // Any expression without attributes is refused.
         let payload = self.attributes().find(NFTA_INNER_EXPR);
         required(Attributes::new(payload.unwrap_or_default()).find(NFTA_EXPR_DATA))?;
         let (name, _) = name_and_attributes(payload.unwrap_or_default())?;
@@ -56,14 +56,14 @@ impl<'a> Kernel<'a> for InnerRef<'a> {
             num: Some(num),
             inner_type: Some(inner_type),
             flags: Some(flags),
-            hdrsize: Some(hdrsize & 0xff), // kept in a byte
+            hdrsize: Some(hdrsize & 0xff), // the kernel stores a byte
             expr: Some(listed),
             ..Default::default()
         })
     }
 }
 
-/// An expression as it is listed in another one.
+/// Builds a nested expression as listed.
 fn nested(
     name: &str,
     write: impl FnOnce(&mut MessageWriter<'_>),

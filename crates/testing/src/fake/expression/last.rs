@@ -1,5 +1,5 @@
-//! `last`: a time, if a packet came by already; without a time that was at the kernel's time 0, which this
-//! module does not know.
+//! `last`: a time, if a packet matched before. Set without a time it means the kernel's time 0, which this module
+//! doesn't know.
 
 use super::context::LONGEST_TIME;
 use super::errors::ERANGE;

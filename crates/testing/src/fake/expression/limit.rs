@@ -1,4 +1,4 @@
-//! `limit`: a rate above 0; a burst of 5 packets where none is given.
+//! `limit`: a rate above 0; the default burst is 5 packets.
 
 use super::context::required;
 use super::errors::{EINVAL, EOPNOTSUPP, EOVERFLOW};
@@ -7,7 +7,7 @@ use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{Limit, LimitFlags, LimitRef, LimitType};
 
-/// What a burst of packets is where none is given.
+/// Default burst of packet limits.
 const BURST: u32 = 5;
 const NANOSECONDS: u64 = 1_000_000_000;
 
@@ -29,7 +29,7 @@ impl<'a> Kernel<'a> for LimitRef<'a> {
         }
         let time = unit.checked_mul(NANOSECONDS).ok_or(EOVERFLOW)?;
         let mut burst = self.burst().unwrap_or(0);
-        // How long it takes until the burst is there again, in nanoseconds.
+        // Time in nanoseconds until the burst is available again.
         let with_burst = if limit_type == LimitType::PACKETS {
             if burst == 0 {
                 burst = BURST;

@@ -32,7 +32,7 @@ impl<'a> Kernel<'a> for LogRef<'a> {
                 ..listed
             });
         }
-        // Both are kept in a byte.
+        // The kernel stores a byte of each.
         let level = self.level().unwrap_or(LogLevel::WARNING).0 & 0xff;
         let flags = self.flags().map_or(0, |flags| flags.bits() & 0xff);
         let flags = LogFlags::from_bits_retain(flags);
@@ -47,7 +47,7 @@ impl<'a> Kernel<'a> for LogRef<'a> {
     }
 }
 
-/// A string ends at its first NUL.
+/// Cuts a string at its first NUL.
 fn up_to_nul(string: &BStr) -> &BStr {
     string
         .split(|byte| *byte == 0)

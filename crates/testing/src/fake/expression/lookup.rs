@@ -1,4 +1,4 @@
-//! `lookup`: of a key that is as long as the set's; of a map with its value, unless that is not wanted.
+//! `lookup`: looks up a key of the set's length, and optionally loads the value of a map.
 
 use super::context::{no_longer, none_but, required};
 use super::errors::EINVAL;

@@ -1,4 +1,4 @@
-//! `masq`: ports are optional.
+//! `masq`: optional ports.
 
 use super::base::POSTROUTING;
 use super::nat::{no_other_flags, pair};

@@ -1,4 +1,4 @@
-//! `match`: an extension of x_tables, taken as it is given.
+//! `match`: an extension of x_tables, accepted as given.
 
 use bstr::BStr;
 
@@ -27,7 +27,7 @@ impl<'a> Kernel<'a> for MatchRef<'a> {
     }
 }
 
-/// Nothing of an extension may be left out.
+/// Checks that no part of an extension is missing.
 pub(super) fn is_whole(
     name: Option<&BStr>,
     revision: Option<u32>,

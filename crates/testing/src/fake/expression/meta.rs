@@ -1,4 +1,4 @@
-//! `meta`: what is loaded is as long as its key says; few keys can be stored to.
+//! `meta`: loads a key, whose length is fixed; few keys can be stored to.
 
 use super::base::{FORWARD, INPUT, NETDEV_INGRESS, PREROUTING, is_ip};
 use super::context::{one_way, required};
@@ -57,7 +57,7 @@ impl<'a> Kernel<'a> for MetaRef<'a> {
     }
 }
 
-/// Length of what a key loads.
+/// Returns the length of a loaded key.
 const fn loaded(key: MetaKey) -> Option<u32> {
     Some(match key {
         MetaKey::SECPATH | MetaKey::TIME_DAY => 1,

@@ -1,33 +1,27 @@
-//! What the kernel makes of an expression.
+//! Evaluates expressions the way the kernel does when a rule or set is added.
 //!
-//! [`take_list`] and [`take_one`] are given what a user sends, and give what Linux 6.18 lists of it or the
-//! error number with which it refuses it. [`validate`] says whether packets of a base chain may come to
-//! an expression that was taken.
+//! [`take_list`] and [`take_one`] take what a user sends, and return what Linux 6.18 would list or the error number
+//! with which it would refuse it. [`validate`] checks whether packets of a base chain may reach an accepted expression.
 //!
-//! The kernel goes over a rule's expressions twice, and so does this module: first over the attributes
-//! of all of them ([`Kernel::select`]: is each as long as its type, is the value one that its policy
-//! allows, is there a variant of the expression for these attributes), then it makes one after the other
-//! ([`Kernel::init`]).
+//! Like the kernel, this module processes a rule's expressions twice. First it checks the attributes of all of them
+//! ([`Kernel::select`]: the length of each attribute's type, the values that its policy allows, the variant of the
+//! expression for these attributes); then it initializes one after the other ([`Kernel::init`]).
 //!
-//! What the kernel knows and this module does not is taken as it is given:
+//! The module accepts without checks what only a kernel knows:
 //!
-//! - `match` and `target`: that there is such an extension, the length of its data, and what it thinks
-//!   of it;
-//! - `socket`: that control groups are as deep as is asked for;
-//! - the length of a rule: the kernel refuses one whose expressions take 4096 bytes of its memory;
-//! - what modules the kernel was built with: all expressions are there. `queue`, `flow_offload`, and
-//!   `reject` of family bridge were not compared, for the kernel that this was written with has none of
-//!   them; DCCP in `exthdr` is refused, as that one does;
-//! - its tick: times are listed as they were given, where the kernel cuts them to whole ticks (4 ms);
-//! - `last` that is set without a time: the kernel says how long it has been running, this module 0;
-//! - `hash` with a seed of its own, and `numgen`: what they will give.
+//! - `match` and `target`: whether the extension exists, the length of its data, and whether the extension accepts it;
+//! - `socket`: whether control groups are as deep as requested;
+//! - the size of a rule: the kernel refuses rules whose expressions take 4096 bytes of its memory;
+//! - the kernel's modules: all expressions exist. `queue`, `flow_offload`, and `reject` of the family bridge were not
+//!   compared, because the reference kernel lacks them; DCCP in `exthdr` is refused, as on that kernel;
+//! - the kernel's tick: times are listed as given, while the kernel rounds them down to whole ticks (4 ms);
+//! - `last` set without a time: the kernel lists its uptime, this module 0;
+//! - the generated seed of `hash`, and the state of `numgen`.
 //!
-//! An attribute that stands twice counts as it stands last; the kernel also looks at the length and the
-//! limits of the first.
+//! Of a repeated attribute the last one counts; the kernel also checks the length and the limits of the first.
 //!
-//! Source of what is said here and in the expressions' files: the kernel's `net/netfilter/nft_*.c`, and
-//! Linux 6.18 itself, with which the tests compare any expressions, those of rulesets that real tools
-//! wrote, and all kinds of base chains.
+//! Sources for this module and the expressions' files: the kernel's `net/netfilter/nft_*.c`, and Linux 6.18, with which
+//! the tests compare random expressions, those of rulesets that real tools wrote, and all kinds of base chains.
 
 use std::borrow::Cow;
 
@@ -99,52 +93,52 @@ pub(crate) use base::Base;
 use context::Context;
 use errors::{EINVAL, ENOENT, ERANGE};
 
-/// The most expressions of a rule (`NFT_RULE_MAXEXPRS`).
+/// Maximum number of expressions of a rule (`NFT_RULE_MAXEXPRS`).
 const MOST: usize = 128;
-/// The longest name of an expression.
+/// Maximum length of an expression's name.
 const LONGEST_NAME: usize = 42;
 
-/// What the kernel makes of one kind of expression; implemented by its view.
+/// The kernel's treatment of one kind of expression; implemented by its view.
 trait Kernel<'a> {
-    /// How it is listed.
+    /// The expression as listed.
     type Listed: Expression;
 
-    /// Looks at the attributes by themselves.
+    /// Checks the attributes independently of the ruleset.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error number.
     fn select(&self, _family: Family) -> Result<(), Errno> {
         Ok(())
     }
 
-    /// Makes the expression.
+    /// Initializes the expression.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error number.
     fn init(&self, context: &mut Context<'_>) -> Result<Self::Listed, Errno>;
 
-    /// Whether packets of this base chain may come to the expression.
+    /// Checks whether packets of this base chain may reach the expression.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error number.
     fn validate(&self, _family: Family, _base: &Base<'_>) -> Result<(), Errno> {
         Ok(())
     }
 }
 
-/// What was taken.
+/// Accepted expressions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
-    /// How it is listed.
+    /// The expressions as listed.
     pub(crate) listed: Vec<u8>,
-    /// What it refers to; what it refers to twice stands here twice.
+    /// The references; a repeated reference appears repeatedly.
     pub(crate) references: Vec<Reference>,
 }
 
-/// Takes the payload of `NFTA_RULE_EXPRESSIONS`; `listed` is such a payload, too.
+/// Evaluates the payload of `NFTA_RULE_EXPRESSIONS`; `listed` is such a payload, too.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error number.
 pub(crate) fn take_list(list: &[u8], around: &mut dyn Around) -> Result<Taken, Errno> {
     let family = around.family();
     let mut elements = Vec::new();
@@ -171,11 +165,11 @@ pub(crate) fn take_list(list: &[u8], around: &mut dyn Around) -> Result<Taken, E
     })
 }
 
-/// Takes one expression: the payload of `NFTA_LIST_ELEM`, `NFTA_SET_EXPR` and the like; `listed` is such
+/// Evaluates one expression: the payload of `NFTA_LIST_ELEM`, `NFTA_SET_EXPR` or a similar attribute; `listed` is such
 /// a payload, too.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error number.
 pub(crate) fn take_one(element: &[u8], around: &mut dyn Around) -> Result<Taken, Errno> {
     let mut context = Context::new(around);
     Ok(Taken {
@@ -184,10 +178,10 @@ pub(crate) fn take_one(element: &[u8], around: &mut dyn Around) -> Result<Taken,
     })
 }
 
-/// Takes the verdict of an element: the payload of `NFTA_SET_ELEM_DATA`; `listed` is such a payload, too.
+/// Evaluates the verdict of an element: the payload of `NFTA_SET_ELEM_DATA`; `listed` is such a payload, too.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error number.
 pub(crate) fn take_verdict(data: &[u8], around: &mut dyn Around) -> Result<Taken, Errno> {
     let mut context = Context::new(around);
     context.in_element = true;
@@ -202,30 +196,29 @@ pub(crate) fn take_verdict(data: &[u8], around: &mut dyn Around) -> Result<Taken
     })
 }
 
-/// Whether packets of a base chain may come to an expression, which is given as it is listed: the payload
-/// of `NFTA_LIST_ELEM`.
+/// Checks whether packets of a base chain may reach a listed expression: the payload of `NFTA_LIST_ELEM`.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error number.
 pub(crate) fn validate(element: &[u8], family: Family, base: Base<'_>) -> Result<(), Errno> {
     let element = Element::of(element)?;
     each!(element.view()?, expression => Kernel::validate(&expression, family, &base))
 }
 
-/// One expression that stands in another one.
+/// Evaluates an expression inside of another one.
 fn take_nested(element: &[u8], context: &mut Context<'_>) -> Result<Vec<u8>, Errno> {
     Element::parse(element, context.family())?.taken(context)
 }
 
-/// One expression that was sent.
+/// An expression as sent.
 struct Element<'a> {
     name: &'a BStr,
-    /// The attributes, all of which are values of their types.
+    /// The attributes, all valid for their types.
     attributes: Cow<'a, [u8]>,
 }
 
 impl<'a> Element<'a> {
-    /// Looks at the attributes by themselves.
+    /// Checks the attributes independently of the ruleset.
     fn parse(element: &'a [u8], family: Family) -> Result<Self, Errno> {
         let (name, _) = name_and_attributes(element)?;
         if !exists(name, family) {
@@ -250,7 +243,7 @@ impl<'a> Element<'a> {
         expression.view().map_err(|_| ERANGE)
     }
 
-    /// What is listed of the expression where it stands in another one.
+    /// Returns the expression as listed inside of another one.
     fn taken(&self, context: &mut Context<'_>) -> Result<Vec<u8>, Errno> {
         let mut listed = Vec::new();
         let mut writer = MessageWriter::bare(&mut listed).unmarked();
@@ -259,7 +252,7 @@ impl<'a> Element<'a> {
         Ok(listed)
     }
 
-    /// Writes what is listed of the expression.
+    /// Initializes the expression and writes it as listed.
     fn init(&self, context: &mut Context<'_>, writer: &mut MessageWriter<'_>) -> Result<(), Errno> {
         each!(self.view()?, expression => {
             let listed = Kernel::init(&expression, context)?;
@@ -272,7 +265,7 @@ impl<'a> Element<'a> {
     }
 }
 
-/// An expression's name, and its attributes, in whatever order.
+/// Returns an expression's name and its attributes, in any order.
 fn name_and_attributes(element: &[u8]) -> Result<(&BStr, &[u8]), Errno> {
     let (mut name, mut data): (Option<&BStr>, &[u8]) = (None, &[]);
     for attribute in Attributes::new(element).map_while(Result::ok) {
@@ -295,7 +288,7 @@ fn name_and_attributes(element: &[u8]) -> Result<(&BStr, &[u8]), Errno> {
     Ok((name.filter(|name| !name.is_empty()).ok_or(EINVAL)?, data))
 }
 
-/// The attributes up to the first that is none: the kernel passes over the rest.
+/// Returns the attributes before the first malformed one: the kernel ignores the rest.
 fn well_formed(attributes: &[u8]) -> &[u8] {
     let mut whole = Attributes::new(attributes);
     let mut end = 0;
@@ -305,8 +298,8 @@ fn well_formed(attributes: &[u8]) -> &[u8] {
     &attributes[..end]
 }
 
-/// The attributes with another one instead of a nested one that is not what it should be, which the
-/// kernel looks into only later: one that says nothing, and is refused in the same way.
+/// Replaces a malformed nested attribute, which the kernel parses only later, with an empty one, which it refuses with
+/// the same error.
 fn mended(attributes: &[u8], malformed: &Malformed) -> Result<Vec<u8>, Errno> {
     let (before, rest) = attributes.split_at(malformed.offset.min(attributes.len()));
     let Some(Ok(attribute)) = Attributes::new(rest).next() else {
@@ -316,7 +309,7 @@ fn mended(attributes: &[u8], malformed: &Malformed) -> Result<Vec<u8>, Errno> {
     let mut mended = before.to_vec();
     let mut writer = MessageWriter::bare(&mut mended);
     match malformed.what {
-        // The kernel does not look at it at all.
+        // The kernel ignores it.
         "NFTA_HASH_SET_ID" | "NFTA_NG_SET_ID" => {}
         _ if matches!(attribute.payload.len(), 1..4) => return Err(ERANGE),
         what if what.ends_with("_EXPR") => {
@@ -343,7 +336,7 @@ fn mended(attributes: &[u8], malformed: &Malformed) -> Result<Vec<u8>, Errno> {
     Ok(mended)
 }
 
-/// Whether the kernel has an expression in this family; those that do not stand here are in all.
+/// Whether the kernel has an expression in this family; all families have those without a case.
 fn exists(name: &BStr, family: Family) -> bool {
     let is_ip = matches!(family, Family::IP | Family::IP6 | Family::INET);
     match name.to_str().unwrap_or_default() {
@@ -356,8 +349,8 @@ fn exists(name: &BStr, family: Family) -> bool {
     }
 }
 
-/// The same for whichever kind of expression a view is of; an expression without a typed form is none
-/// that the kernel has.
+/// Runs the body for the typed view of any kind of expression; the kernel doesn't have expressions without a typed
+/// form.
 macro_rules! each {
     ($view:expr, $expression:ident => $body:expr) => {
         each!($view, $expression => $body,

@@ -1,4 +1,4 @@
-//! `nat`: addresses as long as the family's; what is given says the flags, too.
+//! `nat`: the family determines the length of addresses; given addresses and ports set flags.
 
 use super::base::{INPUT, OUTPUT, POSTROUTING, PREROUTING, is_ip};
 use super::context::{none_but, required};
@@ -28,7 +28,7 @@ impl<'a> Kernel<'a> for NatRef<'a> {
         if around != Family::INET && u32::from(around.0) != number {
             return Err(EOPNOTSUPP);
         }
-        let family = Family(number as u8); // what is longer is cut
+        let family = Family(number as u8); // the kernel truncates it
         let address = match u8::try_from(number).map(Family) {
             Ok(Family::IP) => 4,
             Ok(Family::IP6) => 16,
@@ -68,14 +68,13 @@ impl<'a> Kernel<'a> for NatRef<'a> {
     }
 }
 
-/// No flags but those that have names.
+/// Returns `EINVAL` for unnamed flags.
 pub(super) fn no_other_flags(flags: Option<NatRangeFlags>) -> Result<(), Errno> {
     let allowed = NatRangeFlags::all_named().bits();
     none_but(flags.map(|flags| flags.bits()), allowed)
 }
 
-/// The registers of a range: without an end it ends where it begins, and without a beginning there is
-/// none.
+/// Returns the registers of a range: a missing end equals the start, and without a start there is no range.
 pub(super) fn pair(
     context: &Context<'_>,
     min: Option<Register>,

@@ -1,4 +1,4 @@
-//! `notrack`: nothing to be wrong.
+//! `notrack`: never fails.
 
 use super::{Context, Kernel};
 use chainwright::Errno;

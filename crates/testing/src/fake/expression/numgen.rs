@@ -1,4 +1,4 @@
-//! `numgen`: a modulus above 0; the largest number must be one.
+//! `numgen`: a modulus above 0; the largest result must fit 32 bits.
 
 use super::context::required;
 use super::errors::{EINVAL, EOVERFLOW, ERANGE};

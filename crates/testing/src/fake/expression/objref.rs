@@ -1,4 +1,4 @@
-//! `objref`: an object by its name, or one that a map names for a key.
+//! `objref`: an object by name, or by key from a map.
 
 use super::base::{FORWARD, INPUT, is_ip};
 use super::context::{no_longer, required};

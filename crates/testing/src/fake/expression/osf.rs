@@ -1,4 +1,4 @@
-//! `osf`: a name of 16 bytes.
+//! `osf`: loads a name of 16 bytes.
 
 use super::base::{FORWARD, INPUT, PREROUTING};
 use super::context::required;

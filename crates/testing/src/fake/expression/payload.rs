@@ -1,4 +1,4 @@
-//! `payload`: loads from any header; stores with a checksum or without.
+//! `payload`: loads from any header; stores with or without a checksum.
 
 use super::context::{at_most, required};
 use super::errors::{EINVAL, EOPNOTSUPP};
@@ -7,7 +7,7 @@ use chainwright::Errno;
 use chainwright::nft::Family;
 use chainwright::nft::expr::{ChecksumFlags, ChecksumType, Payload, PayloadBase, PayloadRef};
 
-/// Where the checksum stands in an SCTP header.
+/// Offset of the checksum in an SCTP header.
 const SCTP_CHECKSUM: u32 = 8;
 
 impl<'a> Kernel<'a> for PayloadRef<'a> {

@@ -1,4 +1,4 @@
-//! `queue`: a queue or several, or the one whose number is in a register.
+//! `queue`: one queue, a range of queues, or the queue number in a register.
 
 use super::base::{FORWARD, INPUT, OUTPUT, POSTROUTING, PREROUTING, is_ip};
 use super::context::required;
@@ -34,7 +34,7 @@ impl<'a> Kernel<'a> for QueueRef<'a> {
         if let Some(sreg) = self.sreg_qnum() {
             let sreg_qnum = Some(context.load(sreg, 4)?);
             check()?;
-            // One queue is none to choose from.
+            // A fanout needs several queues.
             if flags.contains(QueueFlags::CPU_FANOUT) {
                 return Err(EOPNOTSUPP);
             }

@@ -1,4 +1,4 @@
-//! `quota`: of at most 2⁶³ - 1 bytes.
+//! `quota`: at most 2⁶³ - 1 bytes.
 
 use super::context::required;
 use super::errors::{EINVAL, EOVERFLOW};

@@ -1,4 +1,4 @@
-//! `range`: both ends are as long as one another, and at most 16 bytes.
+//! `range`: both bounds have the same length of at most 16 bytes.
 
 use super::context::{KEPT, at_most, required, value};
 use super::errors::EINVAL;

@@ -1,4 +1,4 @@
-//! `redir`: ports are optional.
+//! `redir`: optional ports.
 
 use super::base::{OUTPUT, PREROUTING};
 use super::nat::{no_other_flags, pair};

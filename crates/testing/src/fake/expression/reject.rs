@@ -1,4 +1,4 @@
-//! `reject`: with a code where the type has one.
+//! `reject`: some types require a code.
 
 use super::base::{FORWARD, INGRESS, INPUT, NETDEV_INGRESS, OUTPUT, PREROUTING};
 use super::context::{at_most, required};

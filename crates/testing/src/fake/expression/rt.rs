@@ -1,4 +1,4 @@
-//! `rt`: a key of the route.
+//! `rt`: loads a key of the route.
 
 use super::base::{FORWARD, OUTPUT, POSTROUTING, is_ip};
 use super::context::{at_most, required};

@@ -1,4 +1,4 @@
-//! `socket`: a key, and of control groups the level.
+//! `socket`: loads a key; control groups require a level.
 
 use super::base::{INPUT, OUTPUT, PREROUTING, is_ip};
 use super::context::{at_most, required};

@@ -1,4 +1,4 @@
-//! `synproxy`: what is not given is 0.
+//! `synproxy`: missing values are 0.
 
 use super::base::{FORWARD, INPUT, is_ip};
 use super::errors::EOPNOTSUPP;
@@ -29,7 +29,7 @@ impl<'a> Kernel<'a> for SynproxyRef<'a> {
     }
 }
 
-/// All but `ECN` (`NF_SYNPROXY_OPT_MASK`).
+/// All flags but `ECN` (`NF_SYNPROXY_OPT_MASK`).
 const TAKEN: SynproxyFlags = SynproxyFlags::MSS
     .union(SynproxyFlags::WSCALE)
     .union(SynproxyFlags::SACK_PERM)

@@ -1,4 +1,4 @@
-//! `target`: an extension of x_tables, taken as it is given.
+//! `target`: an extension of x_tables, accepted as given.
 
 use super::match_::is_whole;
 use super::{Context, Kernel};

@@ -1,4 +1,4 @@
-//! The kernel is the judge: what it lists of an expression, or answers to it, is what is said here.
+//! Compares this module with the kernel: both must list an expression, or refuse it, in the same way.
 
 use std::collections::BTreeMap;
 
@@ -33,13 +33,13 @@ mod before_main {
 
 mod placed;
 
-/// A table with one of everything.
+/// A table with one object of each kind.
 struct World {
     family: Family,
     sets: BTreeMap<&'static str, SetFacts>,
 }
 
-/// The sets of the table: name, flags, length of the key, size.
+/// Returns the sets of the table: name, flags, length of the key, size.
 fn sets() -> Vec<(&'static str, SetFlags, u32, Option<u32>)> {
     let eval = SetFlags::EVAL;
     vec![
@@ -168,7 +168,7 @@ impl Around for World {
     }
 }
 
-/// What the kernel makes of these lists of expressions, each the only one of its rule.
+/// Returns what the kernel lists for these lists of expressions, or its errors, for one rule each.
 fn kernel(
     connection: &mut Connection,
     family: Family,
@@ -214,7 +214,7 @@ fn kernel(
     results
 }
 
-/// Registers, all of them, with something in them.
+/// Loads constants into all registers.
 fn loaded() -> Expressions<'static> {
     let mut list = Expressions::new();
     for number in 1..=4 {
@@ -223,12 +223,12 @@ fn loaded() -> Expressions<'static> {
     list
 }
 
-/// One of many, by a number.
+/// Picks an item at random.
 fn one<T: Copy>(of: &[T], seed: &mut impl FnMut() -> u32) -> T {
     of[seed() as usize % of.len()]
 }
 
-/// Attributes that do not stand beside one another, by the ends of their names: all but one group.
+/// Groups of attributes, by the ends of their names, that exclude each other: all but one group are removed.
 const APART: &[(&str, &[&[&str]])] = &[
     ("bitwise", &[&["_MASK", "_XOR"], &["_DATA"], &["_SREG2"]]),
     ("ct", &[&["_SREG"], &["_DREG"]]),
@@ -265,7 +265,7 @@ const APART: &[(&str, &[&[&str]])] = &[
     ),
 ];
 
-/// An expression that elements may have, as it stands in another one.
+/// Generates an expression that elements may have, in its nested form.
 fn stateful(seed: &mut impl FnMut() -> u32) -> Vec<u8> {
     let mut list = Expressions::new();
     match seed() % 8 {
@@ -280,7 +280,7 @@ fn stateful(seed: &mut impl FnMut() -> u32) -> Vec<u8> {
     list.as_bytes()[4..].to_vec()
 }
 
-/// An expression's attributes with others that are more probable to mean something.
+/// Replaces an expression's attributes with values that are more likely to be valid.
 fn nearer(name: &str, attributes: &[u8], seed: &mut impl FnMut() -> u32) -> Vec<u8> {
     let declared = ExpressionRef::new(name.into(), &[]).attribute_names();
     let mut bytes = Vec::new();
@@ -375,7 +375,7 @@ fn nearer(name: &str, attributes: &[u8], seed: &mut impl FnMut() -> u32) -> Vec<
                 _ => {}
             },
             8 if kind.ends_with("_TIMEOUT") && choice < 18 => {
-                // What is no multiple of the kernel's tick is cut to one.
+                // The kernel rounds to multiples of its tick.
                 payload = (u64::from(seed() % 300) * 1000).to_be_bytes().to_vec();
             }
             1 if choice < 16 => payload = vec![(seed() % 5) as u8],
@@ -391,8 +391,8 @@ fn nearer(name: &str, attributes: &[u8], seed: &mut impl FnMut() -> u32) -> Vec<
     bytes
 }
 
-/// An expression in a list of its own, most often behind others that store to all registers; in most of
-/// them with attributes that are nearer. What is missing in the first is taken from the others.
+/// Builds a list with an expression, usually after others that store to all registers, and mostly with likelier
+/// attributes. Attributes that the first sample lacks come from the others.
 fn program(name: &str, expressions: &[Decoded<'_>], seed: &mut impl FnMut() -> u32) -> Vec<u8> {
     let list = match seed() % 8 {
         0 => Expressions::new(),
@@ -422,8 +422,7 @@ fn program(name: &str, expressions: &[Decoded<'_>], seed: &mut impl FnMut() -> u
     bytes
 }
 
-/// Whether no expression stands in this one that the kernel that this was written with lacks, or that is
-/// opaque here.
+/// Whether the program contains no expression that the reference kernel lacks or that is opaque here.
 fn is_known(program: &[u8], family: Family) -> bool {
     let lacks = [
         "reject\0",
@@ -436,8 +435,8 @@ fn is_known(program: &[u8], family: Family) -> bool {
     !lacks.iter().any(|name| program.contains_str(name))
 }
 
-/// What is listed without what goes on by itself, or depends on the kernel's tick: of a `last` that is
-/// set, how long ago; of a timeout, what is less than 20 ms.
+/// Removes values that change by themselves or depend on the kernel's tick: the elapsed time of a `last` that is set,
+/// and the part of timeouts below 20 ms.
 fn at_rest(listed: Vec<u8>) -> Vec<u8> {
     let mut at_rest = listed.clone();
     let expressions = Expressions::of_bytes(&listed);
@@ -468,7 +467,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.chunks(4).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// What the kernel answers and what is answered here, of many programs of each expression.
+/// Compares the results of the kernel and of this module for many programs of each expression.
 #[test]
 fn any_expression_is_what_the_kernel_makes_of_it() {
     let programs = std::env::var("CHAINWRIGHT_PROGRAMS");

@@ -1,4 +1,4 @@
-//! `tproxy`: of the table's family, or in family inet of any.
+//! `tproxy`: the table's family; in inet IPv4, IPv6 or unspecified.
 
 use super::base::{PREROUTING, is_ip};
 use super::context::{at_most, required};

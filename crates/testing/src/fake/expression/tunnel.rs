@@ -1,4 +1,4 @@
-//! `tunnel`: a key of the tunnel.
+//! `tunnel`: loads a key of the tunnel.
 
 use super::context::{at_most, required};
 use super::errors::EOPNOTSUPP;

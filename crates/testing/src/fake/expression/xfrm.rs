@@ -1,4 +1,4 @@
-//! `xfrm`: a key of one of at most six states.
+//! `xfrm`: loads a key of one of at most six states.
 
 use super::base::{FORWARD, INPUT, OUTPUT, POSTROUTING, PREROUTING, is_ip};
 use super::context::{at_most, required};

@@ -1,4 +1,4 @@
-//! What is in the kernel: read once, when a proxy starts or somebody else was there.
+//! Reads the kernel's table, when a proxy starts or another program changed it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
@@ -14,18 +14,18 @@ use chainwright::nft::{
     Connection, ElementsOf, Family, Scope, Snapshot, SnapshotChain, SnapshotOptions, is_same_rule,
 };
 
-/// The table, as it is.
+/// The table as the kernel has it.
 #[derive(Debug)]
 pub(super) struct There {
-    /// Elements of all sets that are of services.
+    /// Elements of all sets that describe services.
     pub(super) entries: HashMap<SetKind, HashMap<Words, Option<Words>>>,
-    /// The shapes that there are chains for, by their names.
+    /// The shapes that have chains, by the chains' names.
     pub(super) shapes: HashMap<String, Shape>,
-    /// What leads to such chains.
+    /// Elements that lead to such chains.
     pub(super) picks: HashSet<(SetKind, u32)>,
-    /// Numbers of services that elements have.
+    /// Service numbers that occur in elements.
     pub(super) ids: HashSet<u32>,
-    /// Endpoints of each group by their places.
+    /// Endpoints of each group by slot.
     places: HashMap<u32, BTreeMap<u32, SocketAddr>>,
     /// Numbers of each service's endpoints.
     numbers: HashMap<u32, HashMap<SocketAddr, u32>>,
@@ -58,9 +58,9 @@ impl There {
         leads
     }
 
-    /// Returns the number that a port has: that which its cluster IP leads to (the first of its fronts, if it has one),
-    /// or that which others of its fronts and nothing else leads to. A node port or another address may have been another port's, whose
-    /// number packets may have looked up that the kernel is still dealing with.
+    /// Returns the number of a port: the one that its cluster IP leads to (the first of its frontends, if it has one), or one
+    /// that only other frontends of this port lead to. A node port or another address may have belonged to another port,
+    /// whose number packets in flight may have looked up.
     pub(super) fn number(
         &self,
         fronts: &[Front],
@@ -87,7 +87,7 @@ impl There {
         first.or_else(|| fronts.iter().filter_map(number).find(is_own))
     }
 
-    /// A port's endpoints, by their places.
+    /// A port's endpoints, in their slots.
     pub(super) fn places(&self, id: u32) -> [Vec<SocketAddr>; 2] {
         [0, 1].map(|local| {
             let places = self.places.get(&(cluster_group(id) + local));
@@ -96,13 +96,13 @@ impl There {
         })
     }
 
-    /// The numbers that a port's endpoints have for affinity.
+    /// The numbers of a port's endpoints, used for affinity.
     pub(super) fn numbers(&self, id: u32) -> HashMap<SocketAddr, u32> {
         self.numbers.get(&id).cloned().unwrap_or_default()
     }
 
-    /// Chains of `desired` that are not there or have other rules. Where the kernel lists rules otherwise than expected,
-    /// they are right if they are the ones that were `written` last.
+    /// Lists chains of `desired` that are missing or have other rules. Rules that the kernel lists differently than
+    /// expected are correct if they equal the ones `written` last.
     pub(super) fn differing(&self, desired: &Snapshot, written: &Written) -> HashSet<String> {
         let mut differing = HashSet::new();
         let now: HashMap<_, _> = chains(&self.now).collect();
@@ -119,7 +119,7 @@ impl There {
         differing
     }
 
-    /// Whether sets of `desired` are not there; `None` if one of them is another.
+    /// Whether sets of `desired` are missing; `None` if an existing one differs.
     pub(super) fn lacks_sets(&self, desired: &Snapshot) -> Option<bool> {
         let there: HashMap<_, _> = sets(&self.now).collect();
         let mut lacks = false;
@@ -134,7 +134,7 @@ impl There {
     }
 }
 
-/// What keys and data the table's sets have, by their names.
+/// The types of keys and data of the table's sets, by name.
 fn sets(snapshot: &Snapshot) -> impl Iterator<Item = (&BStr, impl PartialEq)> {
     let sets = snapshot.tables().flat_map(|table| table.sets());
     sets.map(|set| {
@@ -144,7 +144,7 @@ fn sets(snapshot: &Snapshot) -> impl Iterator<Item = (&BStr, impl PartialEq)> {
     })
 }
 
-/// The table's chains by their names.
+/// The table's chains by name.
 fn chains(snapshot: &Snapshot) -> impl Iterator<Item = (String, SnapshotChain<'_>)> {
     let chains = snapshot.tables().flat_map(|table| table.chains());
     chains.map(|chain| (chain.chain().name().to_string(), chain))
@@ -156,7 +156,7 @@ fn is_same_base(one: &SnapshotChain<'_>, other: &SnapshotChain<'_>) -> bool {
     one.hook() == other.hook() && one.chain_type() == other.chain_type()
 }
 
-/// Whether both have the same rules. Those of a firewall's lengths come in the order in which they were needed.
+/// Whether both have the same rules. A firewall's rules for prefix lengths may be in any order.
 fn is_same(name: &str, one: &SnapshotChain<'_>, other: &SnapshotChain<'_>) -> bool {
     if one.rules().len() != other.rules().len() {
         return false;
@@ -185,7 +185,7 @@ fn listed(chain: &SnapshotChain<'_>) -> Vec<u8> {
     raw.collect::<Vec<_>>().concat()
 }
 
-/// What the kernel lists of the table's rules.
+/// Reads the table's rules as the kernel lists them.
 pub(super) fn rules(nft: &mut Connection, family: Family) -> Result<Written, Error> {
     let now = without_elements(nft, family)?;
     Ok(chains(&now)
@@ -200,14 +200,14 @@ fn without_elements(nft: &mut Connection, family: Family) -> Result<Snapshot, Er
     Ok(nft.snapshot_with(Scope::table(family, TABLE), options)?)
 }
 
-/// What was found.
+/// The result of reading the table.
 #[derive(Debug)]
 pub(super) enum Found {
     /// No table, or an empty one.
     Nothing,
-    /// A table that this version does not make.
+    /// A table in a form that this version does not write.
     Other,
-    /// One that it makes.
+    /// A table in this version's form.
     Ours(Box<There>),
 }
 
@@ -269,7 +269,7 @@ pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error>
         {
             let id = id_of_group(group);
             let of_id = numbers.entry(id).or_default();
-            // Both groups have the same numbers, unless somebody changed them.
+            // Both groups have the same numbers, unless another program changed them.
             if !of_id.contains_key(&endpoint) && taken.insert((id, number)) {
                 of_id.insert(endpoint, number);
             }

@@ -1,6 +1,6 @@
-//! The flat layout: services and endpoints are elements of maps and sets of data; chains and rules stay as they are.
+//! The flat layout: services and endpoints are elements of maps and sets of data; chains and rules are constant.
 //!
-//! The way of a new connection, in the words of `nft`:
+//! The path of a new connection, in the terms of `nft`:
 //!
 //! ```text
 //! ip daddr . meta l4proto . th dport  →  @service-ips  →  group  →  @groups  →  number of endpoints
@@ -8,29 +8,31 @@
 //!         group . numgen random mod 3  →  @endpoints  →  dnat to address . port
 //! ```
 //!
-//! The number that is drawn must be below the number of endpoints, which a rule cannot look up: so there is a chain for
-//! each number of endpoints that some service has, made when the first comes. All else is data: an endpoint more is
-//! one element added and one replaced, a service more its own elements, whatever there is besides. The kernel looks
-//! at all chains anew when a chain, a rule or an element of a verdict map changes; it does not for data.
+//! The random number must be below the number of endpoints, which a rule cannot look up. So there is a chain for each
+//! number of endpoints that some service has, created when the first such service appears. Everything else is data: one
+//! more endpoint is one element added and one replaced, one more service its own elements, whatever else the table
+//! contains. The kernel validates all chains again when a chain, a rule or an element of a verdict map changes; it does
+//! not for data.
 //!
 //! | map or set | key → value |
 //! |---|---|
 //! | `service-ips`, `service-nodeports` | (address, protocol,) port → group |
-//! | `local-ips`, `local-nodeports` | the same → group, of what comes from outside and stays on this node |
+//! | `local-ips`, `local-nodeports` | the same → group, for traffic from outside that stays on this node |
 //! | `groups` | group → number of endpoints and seconds of affinity |
-//! | `endpoints` | group, place → endpoint |
-//! | `affinity` | group, client → number of the endpoint; kept by the rules |
-//! | `affinity-places` | group, place → number of the endpoint |
+//! | `endpoints` | group, slot → endpoint |
+//! | `affinity` | group, client → number of the endpoint; maintained by the rules |
+//! | `affinity-places` | group, slot → number of the endpoint |
 //! | `affinity-endpoints` | group, number of the endpoint → endpoint |
 //! | `masquerade-…`, `reject-…`, `drop-…`, `firewall-ips` | (address, protocol,) port |
-//! | `firewall-sources` | address, protocol, port, length of prefix, network |
+//! | `firewall-sources` | address, protocol, port, prefix length, network |
 //! | `hairpin-connections` | endpoints of this node, twice |
 //! | `cluster-ips`, `nodeport-ips` | address |
 //!
-//! Each rule looks up itself what it needs: Linux 6.18 refuses one that reads what another left in the registers
-//! (`ENODATA`).
+//! Each rule performs its own lookups: Linux 6.18 refuses a rule that reads registers set by another rule (`ENODATA`).
 //!
-//! What differs from kube-proxy's nftables mode: affinity of a client to a service ends with that to all its ports'
+//! Differences from kube-proxy's nftables mode: the affinity of a client to a service ends for all of its ports' groups
+//! together, not for the set of one endpoint; a service has at most 32,767 endpoints on a node, further ones are left
+//! out.
 //! groups, not to one endpoint's set; a service has at most 32,767 endpoints on a node, the others are left out.
 
 mod kernel;
@@ -64,19 +66,19 @@ use chainwright::nft::{
 };
 use chainwright_testing::FakeKernel;
 
-/// How many clients the rules remember for services with affinity.
+/// Largest number of clients that the rules remember for services with affinity.
 const CLIENTS: u32 = 1 << 18;
-/// How many elements go into one transaction of a cold start: a megabyte, which stays in the caches. Each is of whole
-/// services.
+/// Largest number of elements in one transaction of a cold start: a megabyte, which fits into the caches. Each
+/// transaction contains complete services.
 const AT_ONCE: usize = 20_000;
 
-/// Whether this is a set or map of the layout whose keys are what services are reached by.
+/// Whether this is a set or map of the layout whose keys are frontends of services.
 pub(crate) fn is_of_fronts(table: &BStr, set: &BStr) -> bool {
     let mut kinds = SetKind::ALL.iter().filter(|kind| kind.is_of_fronts());
     table == TABLE && kinds.any(|kind| set == kind.name())
 }
 
-/// Whether a table is the layout's, by its name.
+/// Whether a table has the layout's name.
 pub(crate) fn is_table(name: &BStr) -> bool {
     name == TABLE
 }
@@ -86,23 +88,23 @@ pub(crate) fn is_table(name: &BStr) -> bool {
 pub(in crate::service) struct Flat {
     nft: Connection,
     family: Family,
-    /// The name of the table that is written.
+    /// The name of the table to write.
     name: &'static str,
     common: Common,
     state: State,
-    /// What keeps others from changing the table; `None` before it was looked at.
+    /// What keeps other programs from changing the table; `None` before that was checked.
     ownership: Option<Ownership>,
-    /// That which the last commit left, if others may change the table.
+    /// The generation that the last commit left, if others may change the table.
     generation: Option<Generation>,
     /// Kept for its buffer.
     transaction: Transaction,
-    /// The chains' rules as the kernel listed them behind the last transaction that wrote some.
+    /// The chains' rules as the kernel listed them after the last transaction that wrote some.
     written: Written,
-    /// Whether nothing is carried out.
+    /// Whether transactions are only checked.
     only_checks: bool,
 }
 
-/// What is in the kernel, but for what the rules put there.
+/// The kernel's state, except for elements that the rules add.
 #[derive(Debug, Default)]
 struct State {
     placed: Map<Arc<PortName>, Placed>,
@@ -111,24 +113,25 @@ struct State {
     cluster_ips: SharedElements<Arc<PortName>, IpAddr, ()>,
     hairpins: SharedElements<Arc<PortName>, (Protocol, SocketAddr), ()>,
     shapes: HashSet<Shape>,
-    /// Lengths of the firewalls' prefixes.
+    /// Prefix lengths of the firewalls' networks.
     lengths: HashSet<u8>,
 }
 
-/// Numbers of ports.
+/// Allocates the numbers of ports.
 #[derive(Debug, Default)]
 struct Ids {
-    /// Those that nothing in the kernel has any more, and since when; the first to be given up first.
+    /// Numbers that nothing in the kernel uses any more, and since when, in the order in which they were given up.
     free: VecDeque<(Option<Instant>, u32)>,
-    /// Those that no port has any more, but elements in the kernel until the next commit.
+    /// Numbers that no port uses any more, but elements in the kernel do until the next commit.
     given_up: Vec<u32>,
     next: u32,
 }
 
 impl Ids {
-    /// A number that elements in the kernel have and that is not below this is nobody's: a group has twice the number.
+    /// Upper bound: elements with numbers from here on were written by other programs, as a group's number is twice its
+    /// port's.
     const END: u32 = 1 << 30;
-    /// For how long a number stays unused: a packet may have looked it up that the kernel is still dealing with.
+    /// How long a number stays unused, because packets in flight may have looked it up.
     const QUARANTINE: Duration = Duration::from_secs(1);
 
     fn take(&mut self) -> u32 {
@@ -146,7 +149,7 @@ impl Ids {
         since.is_some_and(|since| since.elapsed() < Self::QUARANTINE)
     }
 
-    /// Those that packets may have looked up that the kernel is still dealing with.
+    /// Numbers that packets in flight may have looked up.
     fn recent(&self) -> impl Iterator<Item = u32> {
         let resting = self.free.iter().filter(|(since, _)| Self::rests(*since));
         resting
@@ -154,7 +157,7 @@ impl Ids {
             .chain(self.given_up.iter().copied())
     }
 
-    /// Those that were given up are gone from the kernel now.
+    /// Records that the numbers given up are gone from the kernel.
     fn committed(&mut self) {
         let now = Some(Instant::now());
         let gone = self.given_up.drain(..);
@@ -162,12 +165,12 @@ impl Ids {
     }
 }
 
-/// What is to be written of what does not come from services.
+/// The parts to write that do not depend on services.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Base {
     table: bool,
     sets: bool,
-    /// Of which chains the rules; of all if `None`.
+    /// The chains whose rules to write; all if `None`.
     chains: Option<HashSet<String>>,
 }
 
@@ -179,21 +182,21 @@ impl Base {
     };
 }
 
-/// What is to be done to elements, in the transactions of a [change](Flat::carry_out).
+/// The element operations of a [change](Flat::carry_out).
 #[derive(Debug, Default)]
 struct Elements {
     base: Option<Base>,
-    /// Elements that are added before all else, by the place of the set among [all](SetKind::ALL).
+    /// Elements to add before everything else, by the index of the set in [`SetKind::ALL`].
     first: [Vec<Entry>; SetKind::ALL.len()],
     delete: [Vec<Entry>; SetKind::ALL.len()],
     add: [Vec<Entry>; SetKind::ALL.len()],
-    /// Elements that are deleted after all else.
+    /// Elements to delete after everything else.
     last: [Vec<Entry>; SetKind::ALL.len()],
-    /// What draws an endpoint, to be made before anything leads to it.
+    /// Shapes whose chains must exist before anything leads to them.
     shapes: Vec<Shape>,
-    /// Lengths of prefixes whose rules are made before any load balancer needs them.
+    /// Prefix lengths whose rules must exist before a load balancer needs them.
     lengths: Vec<u8>,
-    /// What draws from as many endpoints as no service has any more: elements and chains to be deleted after all else.
+    /// Elements and chains for numbers of endpoints that no service has any more, to delete after everything else.
     picks: Vec<(SetKind, u32)>,
     chains: Vec<String>,
     count: usize,
@@ -211,7 +214,7 @@ impl Elements {
         self.count += 1;
     }
 
-    /// Has elements that get another value be deleted in the transaction that adds them.
+    /// Moves the deletion of elements that get another value to the transaction that adds them.
     fn join_replaced(&mut self) {
         for kind in SetKind::ALL.map(|kind| kind as usize) {
             if self.last[kind].is_empty() || self.add[kind].is_empty() {
@@ -229,7 +232,7 @@ impl Elements {
         }
     }
 
-    /// Takes all of it out and keeps the memory.
+    /// Clears everything and keeps the memory.
     fn clear(&mut self) {
         let lists = self.delete.iter_mut().chain(&mut self.add);
         let lists = lists.chain(&mut self.first).chain(&mut self.last);
@@ -253,7 +256,7 @@ impl Elements {
 }
 
 impl State {
-    /// Makes a port what it is to be, and notes what that does to the elements that it has for itself.
+    /// Updates a port, and records the operations on the elements that belong to it alone.
     fn apply(
         &mut self,
         name: &PortName,
@@ -309,7 +312,7 @@ impl State {
         }
     }
 
-    /// Notes what came to be another of elements that several ports may ask for.
+    /// Records the operations on elements that several ports may share.
     fn take_changed(&mut self, elements: &mut Elements) {
         for changed in self.fronts.take_changed() {
             let of = |target: &Option<Target>| {
@@ -344,7 +347,7 @@ impl State {
 }
 
 impl Flat {
-    /// Over a connection of its own.
+    /// Creates the layout with its own connection.
     pub(in crate::service) fn new(nft: Connection, family: Family, config: Arc<Config>) -> Self {
         Self {
             nft,
@@ -360,7 +363,7 @@ impl Flat {
         }
     }
 
-    /// The connection that it was given.
+    /// Returns the connection.
     pub(super) fn into_connection(self) -> Connection {
         self.nft
     }
@@ -381,14 +384,14 @@ impl Flat {
         SetId::new(self.table(), self.name, kind.name())
     }
 
-    /// Carries out what is to be done, in up to three transactions, so that a packet whose look-ups a commit comes between
-    /// is sent to an endpoint of its service all the same: each of its look-ups sees the elements as they are by then.
+    /// Carries out a change in up to three transactions, so that a packet still reaches an endpoint of its service if a
+    /// commit happens between two of its lookups: each lookup sees the elements of its moment.
     ///
-    /// 1. What something is to lead to, or what is looked up before: chains, masquerading, firewalls.
-    /// 2. What leads to endpoints: chains, addresses and ports, how many endpoints a group has.
-    /// 3. What only packets can look up that found something before the second one: places of endpoints, groups.
+    /// 1. Targets, and what is looked up before: chains, masquerading, firewalls.
+    /// 2. What leads to endpoints: chains, addresses and ports, the number of endpoints of a group.
+    /// 3. What only packets can look up that matched something before the second one: endpoints in their slots, groups.
     ///
-    /// The kernel has dealt with such packets [when](InOrder) the next transaction is committed.
+    /// The kernel has finished those packets [when](InOrder) the next transaction is committed.
     fn carry_out(&mut self, elements: &mut Elements) -> Result<usize, Error> {
         elements.join_replaced();
         let mut tx = std::mem::take(&mut self.transaction);
@@ -463,7 +466,7 @@ impl Flat {
         Ok(())
     }
 
-    /// Leads to the chains of a shape.
+    /// Adds the elements that lead to the chains of a shape.
     fn write_picks(&self, tx: &mut Transaction, shape: Shape) -> Result<(), Error> {
         let key = shape.number().to_ne_bytes();
         for (kind, local) in [(SetKind::Picks, false), (SetKind::LocalPicks, true)] {
@@ -475,7 +478,7 @@ impl Flat {
         Ok(())
     }
 
-    /// Writes the table with what does not come from services, as far as it is wanted, but for chains that lead to endpoints.
+    /// Writes the wanted parts of the table that do not depend on services, except chains that lead to endpoints.
     fn write_base(&self, tx: &mut Transaction, wanted: &Base) -> Result<(), Error> {
         let rules = self.rules();
         if wanted.table && self.ownership != Some(Ownership::Owned) {
@@ -487,7 +490,7 @@ impl Flat {
         self.write_chains(tx, wanted, false)
     }
 
-    /// Writes the chains that are wanted and that lead to endpoints, or those that do not.
+    /// Writes the wanted chains that lead to endpoints (`lead`), or the others.
     fn write_chains(&self, tx: &mut Transaction, wanted: &Base, lead: bool) -> Result<(), Error> {
         let mut lengths: Vec<u8> = self.state.lengths.iter().copied().collect();
         lengths.sort_unstable();
@@ -497,7 +500,7 @@ impl Flat {
         })
     }
 
-    /// Keys of the addresses that node ports are at, where a set has them.
+    /// The elements for the node port addresses, where a set contains them.
     fn nodeport_ips(&self) -> Vec<Entry> {
         match self.common.config.node_port_addresses.of(self.family) {
             NodePortsOf::These(addresses) => {
@@ -510,7 +513,7 @@ impl Flat {
         }
     }
 
-    /// Commits; on the generation that the last commit left, unless the kernel keeps others from the table.
+    /// Commits; requires the generation that the last commit left, unless the kernel keeps others from the table.
     fn commit(&mut self, tx: &mut Transaction) -> Result<(), CommitError> {
         if self.ownership == Some(Ownership::Owned) {
             return self.nft.commit(tx);
@@ -533,8 +536,8 @@ impl Flat {
         Ok(())
     }
 
-    /// Makes a table that serves already anew in one transaction, while another one has the same services: a packet whose
-    /// look-ups find nothing in the one is translated by the other, which goes when all is [adopted](Self::adopt).
+    /// Replaces a table in use in one transaction, while a stand-in has the same services: packets whose lookups fail
+    /// in one table are translated by the other. The stand-in is removed after [`adopt`](Self::adopt).
     fn make_anew(&mut self, ports: &Ports) -> Result<usize, Error> {
         let mut in_order = InOrder::new(!self.only_checks);
         if !self.only_checks {
@@ -544,7 +547,7 @@ impl Flat {
         Ok(in_order.made())
     }
 
-    /// Makes a table that has these services while another one is made anew: how many transactions it took.
+    /// Creates the stand-in table with these services. Returns the number of transactions.
     pub(super) fn make_stand_in(&mut self, ports: &Ports) -> Result<usize, Error> {
         let removed = self.remove_stand_in()?;
         let ownership = self.ownership.take();
@@ -555,8 +558,8 @@ impl Flat {
         Ok(removed + filled?)
     }
 
-    /// Removes that table, if it is there, when the kernel has dealt with the packets that it may translate: how many
-    /// transactions it took.
+    /// Removes the stand-in table, if it exists, after the kernel has finished the packets that it may translate.
+    /// Returns the number of transactions.
     pub(super) fn remove_stand_in(&mut self) -> Result<usize, Error> {
         if self.only_checks || self.nft.table(self.table(), STAND_IN)?.is_none() {
             return Ok(0);
@@ -568,9 +571,9 @@ impl Flat {
         Ok(1)
     }
 
-    /// Fills a table that holds no services, in as many transactions as it takes. Each is of whole services, but for firewalls,
-    /// which come first: what was committed serves, whatever becomes of the rest. If it is to be made `anew`, that is one
-    /// transaction.
+    /// Fills a table without services, in as many transactions as needed. Each contains complete services, except that
+    /// firewalls come first, so the committed part works even if a later transaction fails. If `anew`, the table is
+    /// replaced in a single transaction.
     fn fill(&mut self, ports: &Ports, anew: bool) -> Result<usize, Error> {
         let mut tx = Transaction::new();
         if anew {
@@ -582,7 +585,7 @@ impl Flat {
         self.state.placed.reserve(ports.len());
         self.write_base(&mut tx, &Base::ALL)?;
         self.write_chains(&mut tx, &Base::ALL, true)?;
-        // What is only looked at is not there for the next transaction.
+        // A transaction that is only checked leaves nothing for the next one.
         let at_once = anew || self.only_checks;
         let largest = if at_once { usize::MAX } else { AT_ONCE };
         let mut transactions = 0;
@@ -590,7 +593,7 @@ impl Flat {
         for entry in self.nodeport_ips() {
             elements.push(SetKind::NodeportIps, entry, true);
         }
-        // In their order, so that the same services come to the same numbers on every node.
+        // In a fixed order, so that the same services get the same numbers on every node.
         let mut names: Vec<_> = ports.iter().collect();
         names.sort_unstable_by_key(|(name, _)| *name);
         let mut names = names.into_iter().peekable();
@@ -604,7 +607,8 @@ impl Flat {
             if elements.count >= largest || names.peek().is_none() {
                 self.state.take_changed(&mut elements);
                 self.write_first(&mut tx, &elements)?;
-                // No load balancer can be reached before its firewall stands: if the table is made anew the stand-in's does.
+                // No load balancer may be reachable before its firewall exists; when a table is replaced, the stand-in
+                // has the firewall.
                 if !at_once && !elements.first[SetKind::FirewallIps as usize].is_empty() {
                     self.commit(&mut tx)?;
                     transactions += 1;
@@ -630,13 +634,13 @@ impl Flat {
         }
     }
 
-    /// Makes what is there what is desired: see [`FamilyLayout::adopt`].
+    /// Brings the kernel's table to the desired state: see [`FamilyLayout::adopt`].
     fn adopt_once(&mut self, ports: &Ports) -> Result<usize, Error> {
         if self.common.config.own {
             let before = self.nft.generation()?;
             let was_there = self.nft.table(self.table(), TABLE)?.is_some();
             self.ownership = Some(self.nft.own(self.table(), TABLE)?);
-            // If there was none it made the table, in one commit.
+            // If no table existed, this created it, in one commit.
             let made = self.nft.generation()?;
             if !was_there && made == before.next() && !self.only_checks {
                 self.common.commits.note(before, made);
@@ -663,17 +667,17 @@ impl Flat {
                 }
                 Ok(made)
             }
-            // What is there is not what this version makes: all of it anew, at once.
+            // The existing table differs from what this version writes: replace it.
             Err(Error::Commit(error)) if error.is_refusal() && !error.generation_moved() => {
-                tracing::warn!(%error, "the table is made anew");
+                tracing::warn!(%error, "recreating the table");
                 self.make_anew(ports)
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Notes what differs of what does not come from services, and of the chains that draw endpoints. Says whether it can
-    /// be put into the table that is there.
+    /// Records the differences in the parts that do not depend on services, and in the chains that choose endpoints.
+    /// Returns whether the existing table can be changed accordingly.
     fn compare_base(&self, there: &kernel::There, elements: &mut Elements) -> Result<bool, Error> {
         let open = |source| chainwright::netlink::Error::Open {
             protocol: libc::NETLINK_NETFILTER,
@@ -723,7 +727,7 @@ impl Flat {
             .into_iter()
             .filter(|shape| !is_right(shape))
             .collect();
-        // What draws from as many endpoints as no service has any more.
+        // Elements and chains for numbers of endpoints that no service has any more.
         let numbers: HashSet<u32> = self.state.shapes.iter().map(|s| s.number()).collect();
         let picks = there
             .picks
@@ -736,7 +740,7 @@ impl Flat {
         Ok(true)
     }
 
-    /// Takes numbers and places from what is there, and asks for all that is desired.
+    /// Takes over numbers and slots from the existing table, and registers all desired elements.
     fn take_over(&mut self, ports: &Ports, there: &kernel::There) {
         let mut state = State::default();
         let mut names: Vec<_> = ports.iter().collect();
@@ -754,14 +758,15 @@ impl Flat {
                 known
             })
             .collect();
-        // A number that is in use, by a service that goes or that went last, is not given to another one at once.
+        // The number of a service that is being removed, or was recently, is not reused at once.
         let recent = self.state.ids.recent();
         let gone: BTreeSet<u32> = there.ids.iter().copied().chain(recent).collect();
         let gone: BTreeSet<u32> = &gone - &taken;
         let last = gone.iter().chain(&taken).max();
-        let last = last.map_or(0, |last| last + 1); // they are below Ids::END
+        let last = last.map_or(0, |last| last + 1); // all are below Ids::END
         state.ids.next = last;
-        // Others may have left a number that is far above all others: of the gap below it as many are kept as there are ports.
+        // Other programs may have left a number far above the rest: from the gap below it, keep as many as there are
+        // ports.
         state.ids.free = (0..last)
             .filter(|id| !taken.contains(id) && !gone.contains(id))
             .take(ports.len())
@@ -782,13 +787,13 @@ impl Flat {
             state.claim(&placed.name, placed.id, port, &self.common.config);
             state.placed.insert(Arc::clone(&placed.name), placed);
         }
-        // All is compared with what is there: nothing of it is a change by itself.
+        // Everything is compared with the existing table, so none of it counts as a change yet.
         let mut all = Elements::default();
         state.take_changed(&mut all);
         self.state = state;
     }
 
-    /// Notes what differs between what is there and what is desired.
+    /// Records the differences between the existing and the desired elements.
     fn compare(
         &self,
         mut there: HashMap<SetKind, HashMap<Words, Option<Words>>>,
@@ -833,7 +838,7 @@ impl FamilyLayout for Flat {
         let mut attempts = self.nft.retry().begin();
         loop {
             let adopted = self.adopt_once(ports);
-            // This one made it, or one that ended in the middle.
+            // From this call, or from a process that ended in the middle.
             let removed = self.remove_stand_in();
             let adopted = adopted.and_then(|made| Ok(made + removed?));
             match adopted {
@@ -861,9 +866,9 @@ impl FamilyLayout for Flat {
         }
         match self.carry_out(&mut elements) {
             Ok(made) => Ok(made),
-            // Somebody else was there, or the table is not as it was left.
+            // Another program made a change, or the table is not as the last change left it.
             Err(Error::Commit(error)) if error.is_refusal() || error.generation_moved() => {
-                tracing::info!(%error, "the table is read anew");
+                tracing::info!(%error, "reading the table again");
                 self.adopt(ports)
             }
             Err(error) => {
@@ -893,7 +898,7 @@ impl FamilyLayout for Flat {
     }
 }
 
-/// Removes the table, whoever made it; whether it was there.
+/// Removes the table, whichever program created it. Returns whether it existed.
 pub(in crate::service) fn clean_up(nft: &mut Connection, family: Family) -> Result<bool, Error> {
     let table = nft::Family::from(family);
     let mut tx = Transaction::new();
@@ -920,7 +925,7 @@ mod tests {
         let mut ids = Ids::default();
         let id = ids.take();
         ids.given_up.push(id);
-        // It takes long to commit.
+        // The commit takes long.
         std::thread::sleep(Ids::QUARANTINE);
         assert_ne!(ids.take(), id);
         ids.committed();
@@ -930,7 +935,7 @@ mod tests {
         assert_eq!(ids.take(), id);
     }
 
-    /// What is only looked at is not there for a second transaction.
+    /// A transaction that is only checked leaves nothing for a second one.
     #[test]
     fn a_start_with_a_firewall_can_be_looked_at() {
         let sandbox = Sandbox::new().unwrap();
@@ -955,7 +960,7 @@ mod tests {
         assert_eq!(flat.adopt(&ports).unwrap(), 2);
     }
 
-    /// Packets may be on it that found nothing in the table before that was mended.
+    /// It may still be needed by packets that found nothing in the table before the repair.
     #[test]
     fn a_stand_in_that_was_left_is_removed_when_no_packet_is_on_it() {
         let sandbox = Sandbox::new().unwrap();

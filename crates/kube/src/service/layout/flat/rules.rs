@@ -1,4 +1,4 @@
-//! Chains and rules, which do not grow with services.
+//! Chains and rules, whose number does not depend on the services.
 
 use std::time::Duration;
 
@@ -18,24 +18,25 @@ use chainwright::nft::expr::{
 };
 use chainwright::nft::{self, Chain, Hook, Policy, Priority, Rule, Table, TableFlags, Transaction};
 
-/// Which of two ways traffic comes: to an address and port of a service, or to a port of the node's. The first is
-/// looked for first.
+/// How traffic is addressed: to an address and port of a service, or to a port of the node. The former is looked up
+/// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Address,
     NodePort,
 }
 
-/// How many endpoints, and for how long a client is kept at one: what a chain that draws one is made for.
+/// Number of endpoints and affinity time, which determine the chain that chooses an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Shape(u32);
 
 impl Shape {
-    /// More endpoints than this are left out: the number has 15 bits.
+    /// Further endpoints are left out: the number has 15 bits.
     pub(super) const MOST: usize = (1 << 15) - 1;
     const SECONDS: u32 = 1 << 17;
 
-    /// Of so many endpoints, with affinity. A second is the least that is kept, and a day and a half the most.
+    /// A shape with this number of endpoints and affinity. The time is limited to between one second and a day and a
+    /// half.
     pub(super) fn new(endpoints: usize, affinity: Option<Duration>) -> Self {
         let endpoints = endpoints.min(Self::MOST) as u32;
         let seconds = affinity.map_or(0, |time| {
@@ -59,7 +60,7 @@ impl Shape {
         }
     }
 
-    /// The shape that such a chain is for, if it is one.
+    /// The shape of a chain that chooses an endpoint, by the chain's name.
     pub(super) fn of_chain(name: &str) -> Option<Self> {
         let name = name.strip_prefix("local-").unwrap_or(name);
         let (endpoints, seconds) = match name.strip_prefix("pick-")?.split_once("-keep-") {
@@ -70,7 +71,7 @@ impl Shape {
         (shape.chain(false) == name).then_some(shape)
     }
 
-    /// Name of the chain that draws one.
+    /// Name of the chain that chooses an endpoint.
     pub(super) fn chain(self, local: bool) -> String {
         let local = if local { "local-" } else { "" };
         let endpoints = self.endpoints();
@@ -81,19 +82,20 @@ impl Shape {
     }
 }
 
-/// Where values stand in the registers, as words of four bytes. The key of a service takes up to six from the first.
+/// Positions of values in the registers, in words of four bytes. The key of a service takes up to six from the first
+/// one on.
 mod word {
     /// Group and client: the key of affinity.
     pub(super) const AFFINITY: u32 = 4;
     pub(super) const CLIENT: u32 = 5;
-    /// What affinity remembers.
+    /// The value that affinity remembers.
     pub(super) const REMEMBERED: u32 = 9;
-    /// The group with a place or an endpoint's number behind it: the keys of `endpoints`, `affinity-places` and
-    /// `affinity-endpoints`. The endpoint comes into the number's place.
+    /// The group followed by a slot or an endpoint's number: the keys of `endpoints`, `affinity-places` and
+    /// `affinity-endpoints`. The endpoint found replaces the number.
     pub(super) const GROUP: u32 = 10;
     pub(super) const DRAWN: u32 = 11;
     pub(super) const ENDPOINT: u32 = 11;
-    /// The packet's mark, while it has a number's place.
+    /// The packet's mark, while the mark holds a number.
     pub(super) const MARK: u32 = 15;
 }
 
@@ -111,14 +113,14 @@ impl Rules<'_> {
         self.family.into()
     }
 
-    /// The table as others see it.
+    /// The table as listed for other programs.
     pub(super) fn table_object(&self, owned: bool) -> Result<Table<'static>, Error> {
         let mut table = Table::new(self.table(), self.name);
         table.flags = owned.then_some(TableFlags::OWNER | TableFlags::PERSIST);
         Ok(table.with_comment("services, by chainwright")?)
     }
 
-    /// The chains that always stand, with their hooks.
+    /// The permanent chains, with their hooks.
     fn chains(&self) -> Vec<Chain<'static>> {
         let base = |name, chain_type, hook, priority: Priority| {
             let chain = Chain::new(self.table(), self.name, name);
@@ -169,9 +171,9 @@ impl Rules<'_> {
         chains
     }
 
-    /// Writes the chains that always stand, those that are `wanted`, and their rules anew: in one transaction with all
-    /// else no packet meets a chain without them. `lengths` are those of the prefixes that
-    /// [firewalls](SetKind::FirewallSources) have.
+    /// Writes the permanent chains and the `wanted` ones, and replaces their rules: in one transaction with everything
+    /// else, so that no packet passes a chain without them. `lengths` are the prefix lengths in the
+    /// [firewalls](SetKind::FirewallSources).
     pub(super) fn write(
         &self,
         tx: &mut Transaction,
@@ -221,7 +223,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Rules for packets to addresses that node ports are at: of several rules at most one matches.
+    /// Rules for packets to addresses that serve node ports: if there are several, at most one matches.
     fn at_node<'r>(
         &self,
         begin: impl Fn() -> Build<'r>,
@@ -250,7 +252,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Goes on if the packet is for an address of a network.
+    /// Matches packets to an address in a network.
     fn is_to<'r>(&self, rule: Build<'r>, network: IpNet) -> Build<'r> {
         match network {
             IpNet::V4(of) => rule.ip_daddr(masked(of.network(), of.netmask())),
@@ -258,10 +260,10 @@ impl Rules<'_> {
         }
     }
 
-    /// What comes before connections' destinations are changed and after.
+    /// Rules before and after destination translation.
     fn filters(&self) -> Result<Vec<Rule<'_>>, BuildError> {
         let new = |chain, to| self.rule(chain).ct_state(CtState::NEW).jump(to);
-        // What has an endpoint is looked up no more: each look-up that finds nothing costs as much as one that does.
+        // Packets that already have an endpoint need no lookups: a failing lookup costs as much as a successful one.
         let translated = |chain| {
             let rule = self.rule(chain).ct_status(CtStatus::DNAT);
             rule.comment("goes to an endpoint").accept()
@@ -312,15 +314,15 @@ impl Rules<'_> {
         Ok(rules)
     }
 
-    /// What changes addresses.
+    /// Rules that translate addresses.
     fn translations(&self) -> Result<Vec<Rule<'_>>, BuildError> {
         let service = self.service();
         let nodeport = [meta::L4PROTO, th::DPORT];
         let mark = self.config.masquerade_mark;
         let masquerade =
             |rule: Build<'static>| rule.meta_mark_set(copy(meta::MARK).with(or(mark))).finish();
-        // A commit between two look-ups of a packet can have the second find nothing. Only such a packet comes back from
-        // the first jump: it is dealt with once more.
+        // A commit between two lookups of a packet can make the second one fail. Only such a packet returns from the
+        // first jump: it is processed once more.
         let once_more = |chain| {
             let rule = self.rule(chain);
             rule.comment("a commit came between two look-ups")
@@ -333,7 +335,7 @@ impl Rules<'_> {
             once_more("nat-output")?,
             self.rule("nat-postrouting").jump(MASQUERADING)?,
         ];
-        // Who sends is asked first: that takes no look-up.
+        // Match the sender first: that takes no lookup.
         let from_outside = match self.config.masquerade_all {
             true => Some(self.rule(SERVICES)),
             false => self.of_pods(self.rule(SERVICES), false),
@@ -397,8 +399,7 @@ impl Rules<'_> {
         Ok(rules)
     }
 
-    /// Goes on if the packet comes from pods of this node or cluster, or if it does not; `None` if pods' traffic
-    /// cannot be told.
+    /// Matches packets from pods of this node or cluster, or all others; `None` if pods' traffic cannot be detected.
     fn of_pods<'r>(&self, rule: Build<'r>, pods: bool) -> Option<Build<'r>> {
         let detector = &self.config.local_detector;
         Some(match detector {
@@ -433,13 +434,13 @@ impl Rules<'_> {
         })
     }
 
-    /// A rule that goes on with the group of endpoints that the packet's destination has, if it has one.
+    /// A rule that loads the endpoint group of the packet's destination, and matches only if there is one.
     fn group(&self, chain: &str, way: Way, local: bool) -> Rule<'static> {
         let rule = Rule::new(self.table(), self.name, chain.to_owned());
         self.with_group(rule, way, local)
     }
 
-    /// The same of a rule that goes on with some packets only.
+    /// Adds the same to a rule that already has matches.
     fn with_group(&self, mut rule: Rule<'static>, way: Way, local: bool) -> Rule<'static> {
         let (network, daddr, length) = match self.family {
             Family::Ipv4 => (PayloadBase::NETWORK, 16, 4),
@@ -462,9 +463,9 @@ impl Rules<'_> {
         rule
     }
 
-    /// Puts the number that a map has for a key into registers, by way of the packet's mark, which is what it was
-    /// afterwards: a number that is looked up again straight from the map has no words in `nft`'s language, and `nft`
-    /// (1.0.6 and others) ends with a failed assertion when it lists such a rule.
+    /// Loads the number that a map has for a key into registers, by way of the packet's mark, which is restored
+    /// afterwards. `nft`'s language cannot express a map lookup whose result is looked up again directly, and `nft`
+    /// (1.0.6 and others) aborts with a failed assertion when it lists such a rule.
     fn number(rule: &mut Rule<'static>, key: Register, map: SetKind, words: &[u32]) {
         let mark = |word| Meta::load(MetaKey::MARK, at(word));
         rule.push(&mark(word::MARK));
@@ -476,7 +477,7 @@ impl Rules<'_> {
         rule.push(&Meta::set(MetaKey::MARK, at(word::MARK)));
     }
 
-    /// To the chain that draws one of so many endpoints as the group has.
+    /// Jumps to the chain for the group's number of endpoints.
     fn dispatch(&self, chain: &str, way: Way, local: bool) -> Rule<'static> {
         let picks = match local {
             false => SetKind::Picks,
@@ -488,8 +489,8 @@ impl Rules<'_> {
         rule.with(&Lookup::map(group, picks.name(), Register::VERDICT))
     }
 
-    /// Writes the chains that draw an endpoint of so many, but not what leads to them. A packet for an address of a service
-    /// whose second look-up finds nothing, as a commit came between, is not taken for one that is for a node port.
+    /// Writes the chains that choose one of so many endpoints, but not the elements that lead to them. If a commit
+    /// makes the second lookup of a packet to a service address fail, the packet is not treated as one to a node port.
     pub(super) fn write_shape(&self, tx: &mut Transaction, shape: Shape) -> Result<(), Error> {
         for local in [false, true] {
             let name = shape.chain(local);
@@ -505,7 +506,7 @@ impl Rules<'_> {
                     tx.add(&self.kept(group(), time))?;
                     tx.add(&self.forgotten(group()))?;
                     tx.add(&self.remembered(group(), shape, time))?;
-                    // Where no more clients can be remembered they are served all the same.
+                    // If no more clients can be remembered, they are still served.
                 }
                 let drawn = Self::drawn(group(), shape);
                 tx.add(&self.translated(Self::endpoint(drawn, SetKind::Endpoints)))?;
@@ -514,13 +515,13 @@ impl Rules<'_> {
         Ok(())
     }
 
-    /// Draws a place in the group.
+    /// Chooses a random slot in the group.
     fn drawn(mut rule: Rule<'static>, shape: Shape) -> Rule<'static> {
         rule.push(&Numgen::random(shape.endpoints(), at(word::DRAWN)));
         rule
     }
 
-    /// The endpoint that a map has for the group and the number behind it.
+    /// Loads the endpoint that a map has for the group and the number after it.
     fn endpoint(mut rule: Rule<'static>, map: SetKind) -> Rule<'static> {
         let group = at(word::GROUP);
         rule.push(&Lookup::map(group, map.name(), at(word::ENDPOINT)));
@@ -545,7 +546,7 @@ impl Rules<'_> {
         }
     }
 
-    /// The key of affinity: groups of all endpoints and of those of this node have it in common.
+    /// Loads the key of affinity, which the groups of all and of local endpoints share.
     fn client(&self, mut rule: Rule<'static>) -> Rule<'static> {
         let both = (!1_u32).to_ne_bytes();
         rule.push(&Bitwise {
@@ -566,14 +567,14 @@ impl Rules<'_> {
         rule
     }
 
-    /// A client that is known goes where it went, if that is still an endpoint.
+    /// Sends a known client to its previous endpoint, if that still is one.
     fn kept(&self, rule: Rule<'static>, time: Duration) -> Rule<'static> {
         let mut rule = self.client(rule);
         Self::number(&mut rule, at(word::AFFINITY), SetKind::Affinity, &NUMBERS);
         self.stays(rule, time)
     }
 
-    /// Another one is sent to an endpoint that is drawn.
+    /// Sends another client to a randomly chosen endpoint.
     fn remembered(&self, rule: Rule<'static>, shape: Shape, time: Duration) -> Rule<'static> {
         let mut rule = Self::drawn(self.client(rule), shape);
         Self::number(
@@ -585,7 +586,8 @@ impl Rules<'_> {
         self.stays(rule, time)
     }
 
-    /// To the endpoint of the number behind the group, if it is one of the group's; and so again for some time.
+    /// Sends the client to the endpoint with the number after the group, if it belongs to the group, and renews the
+    /// affinity.
     fn stays(&self, rule: Rule<'static>, time: Duration) -> Rule<'static> {
         let rule = Self::endpoint(rule, SetKind::AffinityEndpoints);
         self.translated(rule.with(&Dynset {
@@ -595,23 +597,23 @@ impl Rules<'_> {
         }))
     }
 
-    /// What is known of a client otherwise no longer holds: an element that is there is not changed by adding it.
+    /// Deletes an outdated affinity of the client: adding an element does not change an existing one.
     fn forgotten(&self, rule: Rule<'static>) -> Rule<'static> {
         let client = self.client(rule);
         client.with(&Dynset {
-            // A map's element has data, also one that goes; which does not matter.
+            // An element of a map has data even in a deletion; its value does not matter.
             sreg_data: Some(at(word::AFFINITY)),
             ..Dynset::delete(SetKind::Affinity.name(), at(word::AFFINITY))
         })
     }
 
-    /// Writes the [rule](Self::length) of one more length.
+    /// Writes the [rule](Self::length) of one more prefix length.
     pub(super) fn write_length(&self, tx: &mut Transaction, length: u8) -> Result<(), Error> {
         tx.insert(&self.length(length))?;
         Ok(())
     }
 
-    /// The rule that lets those pass who are in a network of prefixes of this length that a load balancer is open to.
+    /// A rule that accepts clients in a network of this prefix length for which a load balancer is open.
     fn length(&self, length: u8) -> Rule<'static> {
         let words = self.address_words();
         let (bytes, saddr, daddr) = match self.family {
@@ -649,7 +651,7 @@ impl Rules<'_> {
     }
 }
 
-/// Whether packets come through this chain to those that draw an endpoint.
+/// Whether packets pass this chain on the way to those that choose an endpoint.
 pub(super) fn leads_to_endpoints(chain: &str) -> bool {
     [
         "nat-prerouting",
@@ -677,7 +679,7 @@ const ANYWHERE: &str = "anywhere";
 const NODEPORTS_ANYWHERE: &str = "nodeports-anywhere";
 const MASQUERADING: &str = "masquerading";
 
-/// Where an endpoint's number goes: behind the group, to find it, and to where it is remembered from.
+/// Registers for an endpoint's number: after the group, for the lookup, and where affinity stores it from.
 const NUMBERS: [u32; 2] = [word::DRAWN, word::REMEMBERED];
 
 const fn at(word: u32) -> Register {

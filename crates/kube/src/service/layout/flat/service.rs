@@ -1,4 +1,4 @@
-//! What a port of a service comes to: where it can be had, and groups of endpoints.
+//! Converts a service port to elements: its frontends, and groups of endpoints.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
@@ -13,30 +13,30 @@ use crate::service::model::Protocol;
 use crate::service::names::PortName;
 use crate::service::resolve::{Backend, Backends, Refusal, ServicePort};
 
-/// Where a port can be had.
+/// An address, protocol and port at which a service port can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Front {
-    /// `None`: at the node's addresses.
+    /// `None` for the node's addresses.
     pub(super) address: Option<IpAddr>,
     pub(super) protocol: Protocol,
     pub(super) port: u16,
 }
 
-/// What becomes of what comes there.
+/// How traffic to a frontend is handled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
-    /// The group that it goes to.
+    /// The group that receives it.
     group: Option<u32>,
-    /// The group that it goes to if it comes from outside and is to stay on this node; there may be none in it.
+    /// The group that receives traffic from outside that must stay on this node; the group may be empty.
     local: Option<u32>,
     masquerade: bool,
     refusal: Option<Refusal>,
-    /// Who may come; everybody if `None`.
+    /// The clients that may use it; all if `None`.
     pub(super) sources: Option<Arc<[IpNet]>>,
 }
 
 impl Front {
-    /// The key of its elements.
+    /// The key of the frontend's elements.
     pub(super) fn key(&self) -> Words {
         let address = match self.address {
             Some(address) => Words::new().address(address),
@@ -45,7 +45,7 @@ impl Front {
         address.protocol(self.protocol).port(self.port)
     }
 
-    /// The elements that it takes.
+    /// Calls `take` for each of the frontend's elements.
     pub(super) fn elements(&self, target: &Target, mut take: impl FnMut(SetKind, Entry)) {
         let key = self.key();
         let of = |kinds: [SetKind; 2]| kinds[usize::from(self.address.is_none())];
@@ -85,17 +85,17 @@ impl Front {
     }
 }
 
-/// The group of all of a service's endpoints; that of those of this node is the next.
+/// The group of all of a service's endpoints; the group of local endpoints follows it.
 pub(super) const fn cluster_group(id: u32) -> u32 {
     id * 2
 }
 
-/// The service that a group is of.
+/// The service that a group belongs to.
 pub(super) const fn id_of_group(group: u32) -> u32 {
     group / 2
 }
 
-/// Tells where a port can be had, and what becomes of what comes there.
+/// Calls `take` with each frontend of a port and how its traffic is handled.
 pub(super) fn fronts(
     port: &ServicePort,
     id: u32,
@@ -150,8 +150,8 @@ pub(super) fn fronts(
     }
 }
 
-/// Who may use the load balancer. Where that holds the node itself, the balancer's address does, too: a node that has
-/// it as its own sends with it.
+/// The networks that may use the load balancer. If they contain the node, they include the balancer's address, too: a
+/// node that has this address as its own sends from it.
 fn sources(port: &ServicePort, config: &Config) -> Option<Arc<[IpNet]>> {
     if port.source_ranges.is_empty() {
         return None;
@@ -166,8 +166,8 @@ fn sources(port: &ServicePort, config: &Config) -> Option<Arc<[IpNet]>> {
     Some(sources.into())
 }
 
-/// The endpoints that some traffic on this node goes to: those of the cluster, and those of the node. None goes to a port
-/// of which others have all addresses.
+/// The endpoints that some traffic on this node reaches: those of the cluster, and those of the node. Empty for a port
+/// that has lost all of its addresses to others.
 fn used(port: &ServicePort) -> [&[Backend]; 2] {
     let Backends { cluster, local, .. } = &port.backends;
     if !port.has_cluster_ip && !port.is_external() {
@@ -179,7 +179,7 @@ fn used(port: &ServicePort) -> [&[Backend]; 2] {
     ]
 }
 
-/// Endpoints of this node, to which what comes from themselves is masqueraded; some of them twice.
+/// Endpoints of this node, whose connections to themselves are masqueraded; some of them twice.
 pub(super) fn hairpins(port: &ServicePort) -> impl Iterator<Item = (Protocol, SocketAddr)> {
     let protocol = port.name.protocol;
     let backends = used(port).into_iter().flatten();
@@ -193,24 +193,24 @@ pub(super) fn hairpin((protocol, endpoint): &(Protocol, SocketAddr)) -> Entry {
     (key.protocol(*protocol).port(endpoint.port()), None)
 }
 
-/// A port as it stands in the kernel.
+/// A port as written to the kernel.
 #[derive(Debug, Clone)]
 pub(super) struct Placed {
     pub(super) name: Arc<PortName>,
-    /// Its number, of which its groups' are made.
+    /// Its number, from which its groups' numbers follow.
     pub(super) id: u32,
-    /// Endpoints by their places: all, and those of this node.
+    /// Endpoints by slot: all, and those of this node.
     pub(super) groups: [Vec<SocketAddr>; 2],
-    /// What the groups are.
+    /// The shapes of the groups.
     pub(super) shapes: [Option<Shape>; 2],
     has_affinity: bool,
-    /// Numbers of the endpoints of both groups, if clients are kept at one: an endpoint keeps its number as long as it is
-    /// one.
+    /// Numbers of the endpoints of both groups, for ports with affinity. An endpoint keeps its number as long as it
+    /// exists.
     pub(super) numbers: HashMap<SocketAddr, u32>,
 }
 
 impl Placed {
-    /// Without endpoints.
+    /// Creates a port without endpoints.
     pub(super) fn new(name: PortName, id: u32) -> Self {
         Self {
             name: Arc::new(name),
@@ -222,7 +222,7 @@ impl Placed {
         }
     }
 
-    /// Puts a port's endpoints in their places: those that stay keep theirs, others fill the gaps.
+    /// Assigns slots to a port's endpoints: existing ones keep theirs, others fill the gaps.
     pub(super) fn place(&self, port: Option<&ServicePort>) -> Self {
         let desired: [&[Backend]; 2] = port.map_or([&[]; 2], used);
         let affinity = port.and_then(|port| port.affinity);
@@ -243,7 +243,7 @@ impl Placed {
         }
     }
 
-    /// The elements that are of this port alone.
+    /// The elements that belong to this port alone.
     pub(super) fn elements(&self, mut take: impl FnMut(SetKind, Entry)) {
         let nothing = Self {
             groups: [Vec::new(), Vec::new()],
@@ -258,7 +258,7 @@ impl Placed {
         });
     }
 
-    /// What is to be deleted (`false`) and added (`true`) to get here from what was.
+    /// Calls `take` for each element to delete (`false`) and add (`true`) since `before`.
     pub(super) fn changes(&self, before: &Self, mut take: impl FnMut(SetKind, Entry, bool)) {
         for g in 0..2 {
             let group = cluster_group(self.id) + g as u32;
@@ -284,7 +284,7 @@ impl Placed {
                     }
                 }
             }
-            // Rare, and so not by what differs: all of both.
+            // Rare, so compare all entries of both.
             if before.has_affinity || self.has_affinity {
                 let (old, new) = (before.kept(g), self.kept(g));
                 for entry in old.difference(&new) {
@@ -297,7 +297,7 @@ impl Placed {
         }
     }
 
-    /// What a group with affinity has besides: each endpoint's number by its place, and the endpoint by its number.
+    /// The additional entries of a group with affinity: each endpoint's number by slot, and the endpoint by its number.
     fn kept(&self, g: usize) -> HashSet<(SetKind, Entry)> {
         if !self.has_affinity {
             return HashSet::new();
@@ -323,7 +323,7 @@ impl Placed {
     }
 }
 
-/// Numbers for endpoints: those that have one keep it; the others get the first that is free from [theirs](number_of) on.
+/// Assigns numbers to endpoints: known ones keep theirs; others get the first free one, starting from [`number_of`].
 fn numbered(
     before: &HashMap<SocketAddr, u32>,
     endpoints: impl Iterator<Item = SocketAddr>,
@@ -347,27 +347,27 @@ fn numbered(
 }
 
 /// An endpoint's number, if no other endpoint of the service has it: the same in both groups of the service, after a
-/// restart, and when the endpoint comes back.
+/// restart, and when the endpoint returns.
 fn number_of(endpoint: SocketAddr) -> u32 {
-    // FNV-1a: short, known, and the same everywhere.
+    // FNV-1a: short, well known, and the same everywhere.
     let words = Words::new().endpoint(endpoint);
     words.as_bytes().iter().fold(0x811c_9dc5_u32, |hash, byte| {
         (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
     })
 }
 
-/// Places for endpoints: those that had one keep it, as far as there are so many; the others go where there is room.
+/// Assigns slots to endpoints: known ones keep theirs if that is in range; the others fill the gaps.
 fn place(before: &[SocketAddr], desired: &[Backend]) -> Vec<SocketAddr> {
     let desired = &desired[..desired.len().min(Shape::MOST)];
     if before.is_empty() {
         return desired.iter().map(|backend| backend.address).collect();
     }
-    // Most often it is the same ones, or some of them and others at the end.
+    // Most often they are the same ones, or some of them with others at the end.
     let same = before.iter().zip(desired);
     if before.len() <= desired.len() && same.clone().all(|(old, new)| *old == new.address) {
         return desired.iter().map(|backend| backend.address).collect();
     }
-    // By address, and whether it has a place; in their order.
+    // Index and whether it has a slot, by address.
     let order: HashMap<SocketAddr, usize> = desired
         .iter()
         .enumerate()
@@ -417,7 +417,7 @@ mod tests {
             let address = std::net::Ipv4Addr::from(n.wrapping_mul(2_654_435_761));
             SocketAddr::from((address, 8080))
         };
-        // The first pair of endpoints that have the same number.
+        // The first pair of endpoints with the same number.
         let mut by_number = HashMap::new();
         let pair = (0..1 << 16).find_map(|n| {
             let other = by_number.insert(number_of(endpoint(n)), n)?;
@@ -432,7 +432,7 @@ mod tests {
             assert_eq!(both[&high], alone[&high]);
             assert_ne!(both[&low], both[&high]);
             assert_eq!(both.len(), 2);
-            // And when the other goes, the one that stays has the number that it had.
+            // When the other is removed, the remaining one keeps its number.
             let left = numbered(&both, [low].into_iter());
             assert_eq!(left[&low], both[&low]);
         }
@@ -445,7 +445,7 @@ mod tests {
         assert_eq!(placed(&[3, 1, 2, 4], &[1, 2, 4]), [4, 1, 2]);
         assert!(placed(&[1, 2, 3], &[]).is_empty());
         assert_eq!(placed(&[1, 2, 3], &[7, 8, 9, 2]), [7, 2, 8, 9]);
-        // One that the kernel has twice, after somebody's hand: one of them keeps the place.
+        // The kernel has one twice, after a manual change: one of them keeps the slot.
         assert_eq!(placed(&[1, 1, 2], &[1, 2]), [1, 2]);
     }
 }

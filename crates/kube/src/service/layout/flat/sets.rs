@@ -1,4 +1,4 @@
-//! The sets and maps, and elements of them as bytes.
+//! The sets and maps, and their elements as bytes.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,7 +9,7 @@ use chainwright::nft::{self, DataType, Element, Set, SetFlags};
 /// Name of the table.
 pub(in crate::service) const TABLE: &str = "kube-services";
 
-/// Name of the table that has the same services while that one is made anew.
+/// Name of the stand-in table, which has the same services while the other is replaced.
 pub(super) const STAND_IN: &str = "kube-services-stand-in";
 
 /// A type of a field and its length in bytes.
@@ -17,7 +17,7 @@ type Field = (DataType, u32);
 
 const PROTOCOL: Field = (DataType::INET_PROTO, 1);
 const PORT: Field = (DataType::INET_SERVICE, 2);
-/// A number of ours, in the host's byte order: nft knows of no other type for one.
+/// One of this layout's own numbers, in host byte order: nft has no other type for it.
 const NUMBER: Field = (DataType::MARK, 4);
 
 /// A set or map of the table.
@@ -57,7 +57,7 @@ enum Maps {
 }
 
 impl SetKind {
-    /// In the order in which they are made and filled: what others refer to first.
+    /// In the order in which they are created and filled: what others refer to comes first.
     pub(super) const ALL: [Self; 22] = [
         Self::ClusterIps,
         Self::NodeportIps,
@@ -83,7 +83,7 @@ impl SetKind {
         Self::DropNodeports,
     ];
 
-    /// Name, and what it is for.
+    /// The name and a description.
     const fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::ClusterIps => ("cluster-ips", "active cluster IPs"),
@@ -142,13 +142,13 @@ impl SetKind {
         self.words().0
     }
 
-    /// Whether its elements come from the services and the configuration, and from nothing else.
+    /// Whether the elements depend only on the services and the configuration.
     pub(super) const fn is_of_services(self) -> bool {
         !matches!(self, Self::Picks | Self::LocalPicks | Self::Affinity)
     }
 
-    /// Whether its elements are added in a transaction before the others: what packets look up before they are sent to
-    /// an endpoint, and what they must not miss when they are.
+    /// Whether its elements are added in a transaction before the others: packets look these up before they are sent
+    /// to an endpoint, and must not miss them when they are.
     pub(super) const fn is_added_first(self) -> bool {
         matches!(
             self,
@@ -160,7 +160,7 @@ impl SetKind {
         )
     }
 
-    /// Whether its elements are deleted in a transaction behind the others: a packet looks them up by what it found
+    /// Whether its elements are deleted in a transaction after the others: a packet looks these up with what it found
     /// before, or when it found nothing.
     pub(super) const fn is_deleted_last(self) -> bool {
         matches!(
@@ -178,7 +178,7 @@ impl SetKind {
         )
     }
 
-    /// Whether its keys are what services are reached by: an address or none, a protocol and a port.
+    /// Whether its keys are frontends of services: an optional address, a protocol and a port.
     pub(super) const fn is_of_fronts(self) -> bool {
         matches!(
             self,
@@ -232,7 +232,7 @@ impl SetKind {
         }
     }
 
-    /// The set, to be made in a table of this name; `affinity` is how many clients are remembered.
+    /// The set for a table of this name; `affinity` is the number of clients to remember.
     pub(super) fn set(
         self,
         family: Family,
@@ -269,7 +269,7 @@ impl SetKind {
     }
 }
 
-/// Bytes of a key or a value, as many words of four as it takes.
+/// Bytes of a key or a value, in words of four bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Words {
     length: u8,
@@ -277,7 +277,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Of a firewall's source in IPv6.
+    /// A firewall's source in IPv6.
     const LONGEST: usize = 44;
 
     pub(super) const fn new() -> Self {
@@ -287,7 +287,7 @@ impl Words {
         }
     }
 
-    /// What the kernel listed; `None` if it is longer than any of ours.
+    /// Converts bytes that the kernel listed; `None` if they are longer than any of this layout's keys and values.
     pub(super) fn of(bytes: &[u8]) -> Option<Self> {
         let mut this = Self::new();
         this.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -295,7 +295,7 @@ impl Words {
         Some(this)
     }
 
-    /// With one more field, filled up to words. Keys are made of fields of this module alone, which fit.
+    /// Appends a field, padded to words. Only fields of this module are appended, and these fit.
     fn with(mut self, field: &[u8]) -> Self {
         let start = usize::from(self.length);
         self.bytes[start..start + field.len()].copy_from_slice(field);
@@ -330,13 +330,13 @@ impl Words {
         &self.bytes[..usize::from(self.length)]
     }
 
-    /// The word of four bytes at this place, as a number.
+    /// The word at this index, as a number.
     pub(super) fn number_at(&self, word: usize) -> Option<u32> {
         let bytes = self.as_bytes().get(word * 4..word * 4 + 4)?;
         Some(u32::from_ne_bytes(bytes.try_into().ok()?))
     }
 
-    /// As an endpoint: what [`endpoint`](Self::endpoint) made.
+    /// Converts the result of [`endpoint`](Self::endpoint) back.
     pub(super) fn as_endpoint(&self) -> Option<SocketAddr> {
         let bytes = self.as_bytes();
         let (address, port) = bytes.split_at_checked(bytes.len().checked_sub(4)?)?;
@@ -364,7 +364,7 @@ impl std::fmt::Debug for Words {
     }
 }
 
-/// An element of a set of ours that has no verdict.
+/// An element of one of this layout's sets, without a verdict.
 pub(super) type Entry = (Words, Option<Words>);
 
 pub(super) fn element<'e>((key, value): &'e Entry) -> Element<'e> {

@@ -1,4 +1,4 @@
-//! What is kube-proxy's in iptables' tables, of whichever version, and taking it away.
+//! Recognises and removes kube-proxy's chains and rules in iptables tables, of any version.
 
 use std::collections::BTreeSet;
 
@@ -12,21 +12,21 @@ use crate::service::names::ChainKind;
 use chainwright::Error;
 use chainwright::iptables::{self, Backend, Family, Iptables, TableEdit, Target, builtin};
 
-/// The tables that kube-proxy has chains in.
+/// The tables that contain kube-proxy's chains.
 pub(super) const TABLES: [&str; 3] = ["mangle", "filter", "nat"];
 
-/// What chains of a port began with up to Kubernetes 1.23, where there are now two.
+/// Prefix of chains of a port up to Kubernetes 1.23; later versions have two chains instead.
 const BEFORE_1_24: &str = "KUBE-XLB-";
 
-/// Whether a chain is one that kube-proxy makes for a port, in this version or an older one.
+/// Whether a chain is one that kube-proxy creates for a port, in this version or an older one.
 pub(super) fn is_of_a_port(chain: &BString) -> bool {
     let prefixes = ChainKind::ALL.map(ChainKind::prefix);
     let mut prefixes = prefixes.into_iter().chain([BEFORE_1_24]);
     prefixes.any(|prefix| chain.starts_with(prefix.as_bytes()))
 }
 
-/// Whether a chain is kube-proxy's. `KUBE-FIREWALL`, `KUBE-MARK-DROP`, `KUBE-IPTABLES-HINT` and
-/// `KUBE-KUBELET-CANARY` are a kubelet's.
+/// Whether a chain belongs to kube-proxy. `KUBE-FIREWALL`, `KUBE-MARK-DROP`, `KUBE-IPTABLES-HINT` and
+/// `KUBE-KUBELET-CANARY` belong to a kubelet.
 fn is_kube_proxys(chain: &BString) -> bool {
     const SHARED: [&str; 8] = [
         SERVICES,
@@ -41,7 +41,7 @@ fn is_kube_proxys(chain: &BString) -> bool {
     SHARED.iter().any(|shared| chain == shared) || is_of_a_port(chain)
 }
 
-/// To which of these chains rules of others lead that are not kube-proxy's.
+/// Finds which of these chains are targets of rules in chains that do not belong to kube-proxy.
 pub(super) fn led_to(
     table: &mut TableEdit<'_>,
     others: &[BString],
@@ -55,7 +55,7 @@ pub(super) fn led_to(
     Ok(found)
 }
 
-/// The rules of a chain that lead to one of these: their numbers, from 1, and to which.
+/// Finds the rules of a chain that jump to one of these: their numbers, from 1, and the targets.
 fn ways_to(
     table: &mut TableEdit<'_>,
     chain: &BStr,
@@ -73,7 +73,8 @@ fn ways_to(
     Ok(ways)
 }
 
-/// Whether one family's tables have chains of kube-proxy's iptables mode, of this layout or a kube-proxy's. No table is made.
+/// Whether one family's tables contain chains of kube-proxy's iptables mode, from this layout or from kube-proxy.
+/// Creates no table.
 pub(in crate::service) fn is_there(backend: Backend, family: Family) -> Result<bool, Error> {
     let in_use = iptables::tables_in_use(backend, family)?;
     let tables: Vec<&str> = TABLES
@@ -92,18 +93,18 @@ pub(in crate::service) fn is_there(backend: Backend, family: Family) -> Result<b
 }
 
 /// Removes all chains of kube-proxy's iptables mode from one family's tables, and the rules of built-in chains that
-/// lead to them: those of this layout, and what a kube-proxy of any version from 1.18 on left behind. Says how many
-/// transactions it took. Each table is changed at once; those of nf_tables all at once. A table that is not there is
-/// not made.
+/// jump to them: those of this layout, and those that a kube-proxy from version 1.18 on left behind. Returns the number
+/// of transactions. Each legacy table is changed in one step; those of nf_tables all in one. Missing tables are not
+/// created.
 ///
-/// What is a kubelet's stays. A chain that somebody else's chain leads to stays, too, without rules; but
-/// `KUBE-MARK-MASQ` (CNI plugins may use it) and `KUBE-POSTROUTING` stay as they are, for what one marks the other
+/// A kubelet's chains stay. A chain that another program's rule jumps to stays, too, without rules; but
+/// `KUBE-MARK-MASQ` (CNI plugins may use it) and `KUBE-POSTROUTING` keep their rules, because one marks what the other
 /// masquerades.
 #[tracing::instrument(level = "debug", skip(ipt))]
 pub(in crate::service) fn clean_up(ipt: &mut Iptables, family: Family) -> Result<usize, Error> {
     let mut tables = TABLES.map(|table| (family, table)).to_vec();
     if ipt.backend() == Backend::Legacy {
-        // A legacy table is there as soon as it is changed, even if nothing is.
+        // Any change creates a legacy table, even an empty one.
         let there = ipt.read(family, &TABLES)?;
         tables.retain(|(_, table)| there.table(table).is_some());
     }
@@ -120,7 +121,7 @@ pub(in crate::service) fn clean_up(ipt: &mut Iptables, family: Family) -> Result
     Ok(transactions(ipt, changed))
 }
 
-/// Says whether there was anything to do.
+/// Returns whether there was anything to do.
 fn clean_table(table: &mut TableEdit<'_>) -> Result<bool, iptables::Error> {
     let chains = table.chains()?.into_iter();
     let (ours, others): (Vec<_>, Vec<_>) = chains.partition(is_kube_proxys);
@@ -143,7 +144,7 @@ fn clean_table(table: &mut TableEdit<'_>) -> Result<bool, iptables::Error> {
     let stays = |chain: &BString| has_pair && pair(chain);
 
     let mut changed = false;
-    // From the last to the first: numbers stay what they are.
+    // From last to first, so that the remaining numbers stay valid.
     for (chain, at, to) in jumps.iter().rev() {
         if !stays(to) {
             table.delete_number(chain, *at)?;

@@ -1,4 +1,4 @@
-//! Which rules kube-proxy writes whatever the services are, and what leads to them.
+//! The rules of kube-proxy that do not depend on the services, and the jumps to its chains.
 
 use super::rules::{
     CANARY, EXTERNAL, FORWARD, MARK_MASQ, NODE_PORTS, POSTROUTING, PROXY_FIREWALL, Rules, SERVICES,
@@ -12,11 +12,11 @@ use chainwright::xt::targets::mark::Mark as MarkTarget;
 use chainwright::xt::targets::masquerade::Masquerade;
 use chainwright::xt::{Match, Target as Extension};
 
-/// Counts packets that belong to no connection.
+/// Counts invalid packets, which belong to no connection.
 const INVALID_DROPPED: &str = "ct_state_invalid_dropped_pkts";
 
 impl Rules<'_> {
-    /// Chains whose rules are the same whatever the services are.
+    /// Chains with constant rules.
     pub(super) fn fixed(&self, table: &str) -> Vec<(&'static str, Vec<Rule>)> {
         let bits = self.config.masquerade_mark;
         let marked = |invert| {
@@ -72,8 +72,8 @@ impl Rules<'_> {
         chains
     }
 
-    /// Chains of others in which these rules are to be, beside any others: where node ports are at loopback
-    /// addresses, what comes to these from outside is to be dropped, and a kubelet need not have seen to it.
+    /// Rules to add to chains that other programs also use: if loopback addresses serve node ports, packets
+    /// to these from outside must be dropped, and a kubelet need not have added that rule.
     pub(super) fn beside(&self, table: &str) -> Vec<(&'static str, Rule)> {
         match self.has_node_ports_at_loopback() && table == "filter" {
             true => vec![(FIREWALL, localnet())],
@@ -81,10 +81,10 @@ impl Rules<'_> {
         }
     }
 
-    /// What is to stand first in built-in chains.
+    /// The rules that must be first in built-in chains.
     pub(super) fn jumps(&self, table: &str) -> Vec<(&'static str, Vec<Rule>)> {
         let jump = |said: &str, chain| Rule::jump(chain).with(comment(said));
-        // Only a connection's first packet: what happens to the others is known by then.
+        // Only a connection's first packet: the others follow its decision.
         let first = |said: &str, chain| {
             let is_new = Match::Conntrack(Conntrack::states(ConntrackState::NEW));
             Rule::jump(chain).with(is_new).with(comment(said))

@@ -1,39 +1,40 @@
 //! The layout of kube-proxy's iptables mode (Kubernetes 1.36), in nf_tables or in the legacy tables.
 //!
-//! | chain | in | what |
+//! | chain | table | purpose |
 //! |---|---|---|
-//! | `KUBE-SERVICES`, `KUBE-NODEPORTS` | nat | addresses and ports → the chain of a service's port |
-//! | `KUBE-SVC-…`, `KUBE-SVL-…` | nat | any endpoint, any on this node; first the one that the client is known to have |
-//! | `KUBE-EXT-…`, `KUBE-FW-…` | nat | from outside, from who may use the load balancer |
+//! | `KUBE-SERVICES`, `KUBE-NODEPORTS` | nat | addresses and ports → the chain of a service port |
+//! | `KUBE-SVC-…`, `KUBE-SVL-…` | nat | any endpoint, any on this node; first the one with affinity to the client |
+//! | `KUBE-EXT-…`, `KUBE-FW-…` | nat | traffic from outside, from clients that may use the load balancer |
 //! | `KUBE-SEP-…` | nat | one endpoint |
 //! | `KUBE-MARK-MASQ`, `KUBE-POSTROUTING` | nat | masquerading |
-//! | `KUBE-SERVICES`, `KUBE-EXTERNAL-SERVICES`, `KUBE-PROXY-FIREWALL` | filter | what is refused |
-//! | `KUBE-NODEPORTS`, `KUBE-FORWARD` | filter | what is let through |
-//! | `KUBE-PROXY-CANARY` | mangle, filter, nat | nothing: who looks for it sees a flush |
+//! | `KUBE-SERVICES`, `KUBE-EXTERNAL-SERVICES`, `KUBE-PROXY-FIREWALL` | filter | refused traffic |
+//! | `KUBE-NODEPORTS`, `KUBE-FORWARD` | filter | accepted traffic |
+//! | `KUBE-PROXY-CANARY` | mangle, filter, nat | empty; its disappearance shows a flush |
 //!
 //! # Costs
-//! A change reads and writes the chains of the ports that changed. Where addresses, ports or whether there are
-//! endpoints changed, it reads the chains that all ports share, too, and makes what they are to hold: as much as there
-//! are services. A legacy table is read and replaced whole, whatever changed. To adopt is to read all chains.
+//! A change reads and writes the chains of the changed ports. If addresses, ports or the existence of endpoints
+//! changed, it also reads the chains that all ports share and generates their rules, which takes time proportional to
+//! the number of services. A legacy table is read and replaced completely by any change. Adopting reads all chains.
 //!
-//! In nf_tables a change is one transaction. The legacy tables are replaced one after the other, filter before nat as
-//! kube-proxy does it.
+//! In nf_tables a change is one transaction. Legacy tables are replaced one after the other, filter before nat as in
+//! kube-proxy.
 //!
-//! # What differs from kube-proxy on purpose
-//! - Rules of several ports stand in the order of the ports' names, and source ranges in that of their addresses:
-//!   kube-proxy's order of ports is another at each start. A rule that is there stays, with its counters.
-//! - What is not there is made before what jumps to it, and what is stale goes last, in one transaction over filter
-//!   and nat. kube-proxy makes two, and adds its jumps one by one.
-//! - Jumps from built-in chains come to stand first each time that the layout adopts; kube-proxy leaves them where
-//!   they are.
-//! - The matches `nfacct` are written where [`Config::nfacct`] says so; kube-proxy asks the kernel whether it has them
-//!   and makes the counters.
-//! - That packets of no connection are dropped depends on [`Config::tcp_be_liberal`]; kube-proxy reads the setting.
-//! - `route_localnet`, which node ports at loopback addresses need, is set when the layout adopts, in the network
-//!   namespace of the calling thread. Where it cannot be written, that is logged; kube-proxy ends.
-//! - Above 1000 endpoints, rules of endpoints have no comments, as there; but which way it is only changes when the
-//!   layout adopts, and endpoints to which nothing goes do not count.
-//! - `KUBE-FIREWALL` is a kubelet's: a rule of it that is missing is added, and others stay. kube-proxy flushes it.
+//! # Intended differences from kube-proxy
+//! - Rules of several ports are sorted by the ports' names, and source ranges by their addresses; kube-proxy's order of
+//!   ports differs at each start. An existing rule stays, with its counters.
+//! - Missing chains are created before the rules that jump to them, and stale chains are removed last, in one
+//!   transaction over filter and nat. kube-proxy makes two, and adds its jumps one by one.
+//! - Whenever the layout adopts, jumps from built-in chains are moved to the front; kube-proxy leaves them where they
+//!   are.
+//! - The matches `nfacct` are written if [`Config::nfacct`] is set; kube-proxy asks the kernel whether it supports them
+//!   and creates the counters.
+//! - [`Config::tcp_be_liberal`] decides whether invalid packets are dropped; kube-proxy reads the kernel setting.
+//! - `route_localnet`, which node ports at loopback addresses need, is set when the layout adopts, in the calling
+//!   thread's network namespace. If it cannot be written, the failure is logged; kube-proxy exits.
+//! - Above 1000 endpoints, rules of endpoints have no comments, as in kube-proxy; but this is decided only when the
+//!   layout adopts, and endpoints without traffic do not count.
+//! - `KUBE-FIREWALL` belongs to a kubelet: a missing rule is added, and others stay. kube-proxy flushes the chain.
+//! - `--random-fully` is always written, as kube-proxy does with iptables 1.6.2 or later.
 //! - `--random-fully` is always written, as kube-proxy does where iptables is 1.6.2 or later.
 
 mod cleanup;
@@ -55,7 +56,7 @@ use crate::service::resolve::ServicePort;
 use chainwright::Error;
 use chainwright::iptables::{self, Backend, ChainChanges, Family, Rule, TableEdit};
 
-/// With more endpoints their rules have no comments, which are most of what they take.
+/// Above this number of endpoints their rules have no comments, which take most of their space.
 const LARGE: usize = 1000;
 
 /// One family of the layout.
@@ -63,15 +64,15 @@ const LARGE: usize = 1000;
 pub(in crate::service) struct Iptables {
     ipt: iptables::Iptables,
     family: Family,
-    /// Nobody is told of progress: it takes one transaction.
+    /// The observer is not used: a change takes one transaction.
     common: Common,
-    /// Whether rules of endpoints say whose they are.
+    /// Whether rules of endpoints have comments that name the service.
     comments: bool,
     only_checks: bool,
 }
 
 impl Iptables {
-    /// In the tables that the handle is for.
+    /// Creates the layout in the tables of this handle.
     pub(in crate::service) fn new(
         ipt: iptables::Iptables,
         family: Family,
@@ -141,7 +142,7 @@ impl FamilyLayout for Iptables {
             Ok(changed)
         })?;
         if rules.serves_at_loopback() && !self.only_checks {
-            // Behind the rules that keep others from the loopback addresses.
+            // After the rules that protect the loopback addresses.
             route_localnet();
         }
         Ok(transactions(&self.ipt, changed))
@@ -151,7 +152,7 @@ impl FamilyLayout for Iptables {
     fn change(&mut self, ports: &Ports, changes: &[PortChange]) -> Result<usize, Error> {
         match self.change_only(ports, changes) {
             Err(error) if is_astray(&error) => {
-                tracing::debug!(%error, "the tables are not as they were left");
+                tracing::debug!(%error, "the tables were changed by another process");
                 self.adopt(ports)
             }
             result => Ok(result?),
@@ -172,8 +173,8 @@ impl FamilyLayout for Iptables {
     }
 }
 
-/// Has the kernel take packets of this node from and to loopback addresses over other interfaces, which node ports at
-/// loopback addresses need: in the calling thread's network namespace, as long as that is there.
+/// Makes the kernel route packets of this node from and to loopback addresses over other interfaces, which node ports
+/// at loopback addresses need: in the calling thread's network namespace, as long as that exists.
 fn route_localnet() {
     const SETTING: &str = "/proc/sys/net/ipv4/conf/all/route_localnet";
     let written = match fs::read_to_string(SETTING) {
@@ -182,15 +183,15 @@ fn route_localnet() {
         Err(error) => Err(error),
     };
     match written {
-        Ok(()) => tracing::info!("{SETTING} is 1, for node ports at loopback addresses"),
+        Ok(()) => tracing::info!("set {SETTING} to 1 for node ports on loopback addresses"),
         Err(error) => tracing::warn!(
             %error,
-            "{SETTING} cannot be set to 1: node ports at loopback addresses do not work"
+            "cannot set {SETTING} to 1: node ports on loopback addresses do not work"
         ),
     }
 }
 
-/// How many transactions it took to change so many tables.
+/// Number of transactions for changes of so many tables.
 const fn transactions(ipt: &iptables::Iptables, tables: usize) -> usize {
     match (ipt.backend(), tables) {
         (_, 0) => 0,
@@ -199,7 +200,7 @@ const fn transactions(ipt: &iptables::Iptables, tables: usize) -> usize {
     }
 }
 
-/// Makes a table hold what it is to hold of the layout, whatever is there.
+/// Brings a table to the state that the layout requires, whatever it contains.
 fn adopt_table(
     rules: &Rules<'_>,
     ports: &Ports,
@@ -219,7 +220,7 @@ fn adopt_table(
         chains.hold(chain, rules)?;
     }
 
-    // A port's chains jump to one another, and to those that are there by now.
+    // A port's chains jump to one another, and to chains that exist by now.
     let mut known = HashSet::new();
     for port in sorted(ports).into_iter().filter(|_| table == "nat") {
         let own = rules.own(port);
@@ -235,7 +236,7 @@ fn adopt_table(
     let (of_ports, others): (Vec<_>, Vec<_>) = there.into_iter().partition(is_of_a_port);
     let stale = of_ports.into_iter().filter(|chain| !known.contains(chain));
     let stale: BTreeSet<_> = stale.collect();
-    // Looked for before anything is done to built-in chains.
+    // Find these before any change of built-in chains.
     let held = match stale.is_empty() {
         true => BTreeSet::new(),
         false => led_to(&mut chains.table, &others, &stale)?,
@@ -256,7 +257,7 @@ fn adopt_table(
         chains.changed |= !changes.is_empty();
     }
     for chain in &held {
-        // Somebody else's rule leads to it.
+        // A rule of another program jumps to it.
         if !chains.table.rules(chain)?.is_empty() {
             chains.table.flush(chain)?;
             chains.changed = true;
@@ -265,21 +266,21 @@ fn adopt_table(
     chains.remove(stale.difference(&held))
 }
 
-/// What is to be done about ports that changed.
+/// The operations for changed ports.
 #[derive(Debug, Default)]
 struct Plan {
-    /// Chains of ports: what they are to hold, and how many rules they had if they were there.
+    /// Chains of ports: their new rules, and how many rules they had if they existed.
     own: Vec<(Chain, Option<usize>)>,
     /// Chains that no port has any more.
     gone: Vec<String>,
-    /// Chains that ports share: what they are to hold, and how many rules they had.
+    /// Shared chains: their new rules, and how many rules they had.
     shared: Vec<(Shared, Vec<Rule>, usize)>,
 }
 
 impl Plan {
     fn of(rules: &Rules<'_>, ports: &Ports, changes: &[PortChange]) -> Self {
         let mut plan = Self::default();
-        // Whether they change, and how many rules more there were than there are to be.
+        // Whether they change, and how many more rules there were before.
         let mut shared_chains: BTreeMap<Shared, (bool, isize)> = BTreeMap::new();
         for change in changes {
             let own = |port: &Option<Arc<ServicePort>>| match port {
@@ -360,7 +361,7 @@ impl Plan {
 /// The chains of a table that is being changed.
 struct Chains<'e> {
     table: TableEdit<'e>,
-    /// Those that are there, if they were listed.
+    /// The existing chains, if they were listed.
     there: Option<HashSet<BString>>,
     /// Whether anything was changed.
     changed: bool,
@@ -380,7 +381,7 @@ impl<'e> Chains<'e> {
         Ok(())
     }
 
-    /// Makes a chain if it is not there.
+    /// Creates a chain if it does not exist.
     fn make(&mut self, chain: &str) -> Result<(), iptables::Error> {
         let there = match &self.there {
             Some(there) => there.contains(chain.as_bytes().as_bstr()),
@@ -396,14 +397,14 @@ impl<'e> Chains<'e> {
         Ok(())
     }
 
-    /// Has a chain hold these rules.
+    /// Sets the rules of a chain.
     fn hold(&mut self, chain: &str, rules: &[Rule]) -> Result<ChainChanges, iptables::Error> {
         let changes = self.table.reconcile_chain(chain, rules)?;
         self.changed |= !changes.is_empty();
         Ok(changes)
     }
 
-    /// The same of a chain that had so many rules; if it did not, nothing is as it was left.
+    /// Sets the rules of a chain that must have had this many; if it did not, the tables are not as they were left.
     fn hold_what_had(
         &mut self,
         chain: &str,
@@ -417,7 +418,7 @@ impl<'e> Chains<'e> {
         }
     }
 
-    /// Removes chains. They may lead to one another; nothing else does.
+    /// Removes chains. Only they may jump to one another.
     fn remove<C: AsRef<[u8]>>(
         &mut self,
         chains: impl Iterator<Item = C> + Clone,
@@ -435,7 +436,7 @@ impl<'e> Chains<'e> {
 
 /// The tables are not as they were left.
 #[derive(Debug, thiserror::Error)]
-#[error("a chain of services is not as it was left")]
+#[error("a service chain was changed by another process")]
 struct Astray;
 
 fn astray() -> iptables::Error {

@@ -1,6 +1,6 @@
-//! Which rules kube-proxy writes for a port of a service, and which for all of them.
+//! The rules that kube-proxy writes for a service port, and those for all of them.
 //!
-//! Source: `pkg/proxy/iptables/proxier.go` of Kubernetes 1.36, and what it left in a kernel
+//! Source: `pkg/proxy/iptables/proxier.go` of Kubernetes 1.36, and a ruleset that it left in a kernel
 //! (`tests/data/kube-proxy-1.36-iptables.save`).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -26,38 +26,38 @@ use chainwright::xt::targets::dnat::Dnat;
 use chainwright::xt::targets::reject::Reject;
 use chainwright::xt::{Compared, Match, Target as Extension};
 
-/// Of a service's addresses (nat), and of those that have no endpoints (filter).
+/// Service addresses (nat), and those without endpoints (filter).
 pub(super) const SERVICES: &str = "KUBE-SERVICES";
-/// Of node ports (nat), and of those at which a node's health is asked (filter).
+/// Node ports (nat), and health check node ports (filter).
 pub(super) const NODE_PORTS: &str = "KUBE-NODEPORTS";
-/// Of addresses outside the cluster that have no endpoints.
+/// External addresses without endpoints.
 pub(super) const EXTERNAL: &str = "KUBE-EXTERNAL-SERVICES";
-/// Of load balancers that not everybody may use.
+/// Load balancers with source ranges.
 pub(super) const PROXY_FIREWALL: &str = "KUBE-PROXY-FIREWALL";
-/// What is passed on.
+/// Forwarded packets.
 pub(super) const FORWARD: &str = "KUBE-FORWARD";
-/// Marks what is to be masqueraded.
+/// Marks packets to be masqueraded.
 pub(super) const MARK_MASQ: &str = "KUBE-MARK-MASQ";
-/// Masquerades what is marked.
+/// Masquerades marked packets.
 pub(super) const POSTROUTING: &str = "KUBE-POSTROUTING";
-/// By whose absence a kube-proxy knows that somebody flushed the tables.
+/// Its absence shows a kube-proxy that another program flushed the tables.
 pub(super) const CANARY: &str = crate::detect::PROXY_CANARY;
 
 /// Counts connections to node ports at the loopback addresses.
 const ACCEPTED_AT_LOOPBACK: &str = "localhost_nps_accepted_pkts";
-/// A chain with the rules that it is to hold.
+/// A chain and its rules.
 pub(super) type Chain = (String, Vec<Rule>);
 
-/// A chain that has rules of many ports.
+/// A chain with rules of many ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Shared {
-    /// `KUBE-SERVICES` in filter: what has no endpoints at its cluster IP.
+    /// `KUBE-SERVICES` in filter: cluster IPs without endpoints.
     Refused,
-    /// `KUBE-EXTERNAL-SERVICES`: what has none from outside.
+    /// `KUBE-EXTERNAL-SERVICES`: external addresses without endpoints.
     RefusedOutside,
-    /// `KUBE-NODEPORTS` in filter: where a load balancer asks for a node's health.
+    /// `KUBE-NODEPORTS` in filter: health check node ports.
     HealthChecks,
-    /// `KUBE-PROXY-FIREWALL`: what did not come from where a load balancer's clients are to be.
+    /// `KUBE-PROXY-FIREWALL`: traffic from outside a load balancer's source ranges.
     Unaccepted,
     /// `KUBE-SERVICES` in nat.
     Services,
@@ -92,17 +92,17 @@ impl Shared {
     }
 }
 
-/// What the rules of one family depend on, besides the ports.
+/// Parameters of one family's rules, besides the ports.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules<'c> {
     pub(super) family: Family,
     pub(super) config: &'c Config,
-    /// Whether rules of endpoints say whose they are.
+    /// Whether rules of endpoints have comments that name the service.
     pub(super) comments: bool,
 }
 
 impl Rules<'_> {
-    /// The chains of a port alone, all in nat. Their rules jump to one another and to `KUBE-MARK-MASQ`.
+    /// The chains of a single port, all in nat. Their rules jump to one another and to `KUBE-MARK-MASQ`.
     pub(super) fn own(&self, port: &ServicePort) -> Vec<Chain> {
         let name = &port.name;
         let backends = &port.backends;
@@ -134,7 +134,7 @@ impl Rules<'_> {
         chains
     }
 
-    /// The rules of a port in chains that it shares with others, in their order.
+    /// The rules of a port in chains that it shares with others, in order.
     pub(super) fn shared(&self, port: &ServicePort) -> Vec<(Shared, Rule)> {
         let name = &port.name;
         let any = port.backends.any;
@@ -230,7 +230,7 @@ impl Rules<'_> {
         rules
     }
 
-    /// All rules of a chain that ports share, in the order of the ports' names.
+    /// All rules of a shared chain, sorted by the ports' names.
     pub(super) fn whole(&self, chain: Shared, ports: &Ports) -> Vec<Rule> {
         let mut all = Vec::new();
         for port in sorted(ports) {
@@ -241,7 +241,7 @@ impl Rules<'_> {
         all
     }
 
-    /// The rules of no port that end a chain.
+    /// The rules at the end of a chain that belong to no port.
     pub(super) fn last(&self, chain: Shared) -> Vec<Rule> {
         if chain != Shared::Services {
             return Vec::new();
@@ -285,7 +285,7 @@ impl Rules<'_> {
         self.config.localhost_node_ports && self.family == Family::Ipv4
     }
 
-    /// Whether node ports are at a loopback address, by the configuration and by where node ports are.
+    /// Whether a loopback address serves node ports, given the configuration and the node port addresses.
     pub(super) fn serves_at_loopback(&self) -> bool {
         let lo = loopback_network(self.family);
         self.has_node_ports_at_loopback()
@@ -298,7 +298,7 @@ impl Rules<'_> {
             }
     }
 
-    /// What to do with packets that have nowhere to go.
+    /// The target for packets without an endpoint.
     const fn refuse(&self, refusal: Refusal) -> Target {
         match refusal {
             Refusal::Reject => {
@@ -309,7 +309,8 @@ impl Rules<'_> {
         }
     }
 
-    /// Traffic to a cluster IP from elsewhere than pods is masqueraded, for the answer is to come back by this node.
+    /// Masquerades traffic to a cluster IP that does not come from pods, so that the replies return through this
+    /// node.
     fn masquerade_from_outside(&self, port: &ServicePort) -> Option<Rule> {
         if port.internal_refusal().is_some() {
             return None;
@@ -327,7 +328,7 @@ impl Rules<'_> {
         }
     }
 
-    /// The rule for pods' traffic alone, or for all but that; none if it cannot be told.
+    /// Restricts a rule to pods' traffic, or to all other traffic; `None` if pods' traffic cannot be detected.
     fn of_pods(&self, mut rule: Rule, invert: bool) -> Option<Rule> {
         let interface = |name: &str, prefix| Interface {
             name: name.into(),
@@ -348,7 +349,7 @@ impl Rules<'_> {
         Some(rule)
     }
 
-    /// To one of the endpoints: to the one that the client is known to have, or to any.
+    /// Chooses an endpoint: the one with affinity to the client, or any.
     fn balance(&self, port: &ServicePort, backends: &[Backend], rules: &mut Vec<Rule>) {
         let name = &port.name;
         let jump = |backend: &Backend| {
@@ -364,7 +365,7 @@ impl Rules<'_> {
             for backend in backends {
                 let (rule, chain) = jump(backend);
                 let check = Recent {
-                    // Without a time nothing can be dropped from the list.
+                    // Without a time limit no client can be removed from the list.
                     seconds: u32::try_from(time.as_secs()).unwrap_or(u32::MAX).max(1),
                     reap: true,
                     ..self.clients_of(&chain, RecentAction::Check)
@@ -392,7 +393,8 @@ impl Rules<'_> {
         Recent::new(self.family, action, name)
     }
 
-    /// From outside: masqueraded and to any endpoint, or to one on this node, then with the sender's address.
+    /// Traffic from outside: masqueraded and sent to any endpoint, or sent to one on this node with the sender's
+    /// address.
     fn outside(&self, port: &ServicePort) -> Vec<Rule> {
         let name = &port.name;
         let cluster = name.iptables_chain(ChainKind::Service);
@@ -404,7 +406,7 @@ impl Rules<'_> {
                 destination: None,
                 interface: None,
             });
-            // What comes from here goes where the cluster's own goes, as if it had been out and come in again.
+            // Local traffic uses the cluster's endpoints, as if it had left the node and returned.
             let has_cluster = !port.backends.cluster.is_empty();
             if has_cluster {
                 let said = format!("pod traffic for {name} external destinations");
@@ -431,7 +433,8 @@ impl Rules<'_> {
         rules
     }
 
-    /// Who may use a load balancer goes on; what comes to the end has its old destination, by which it is dropped.
+    /// Clients in the source ranges continue; a packet that reaches the end keeps its destination, by which it is
+    /// dropped.
     fn firewall(&self, port: &ServicePort) -> Vec<Rule> {
         let name = &port.name;
         let accept = |source| Rule {
@@ -444,7 +447,7 @@ impl Rules<'_> {
             .iter()
             .map(|range| accept(Address::network(range.addr(), range.prefix_len().into())))
             .collect();
-        // A balancer's address may be one of this node's: what comes from here then comes with it.
+        // If this node has the load balancer's address, local traffic comes from that address.
         let nodes = &self.config.node_addresses;
         if nodes
             .iter()
@@ -458,7 +461,8 @@ impl Rules<'_> {
         rules
     }
 
-    /// To one endpoint. What comes from it is masqueraded: else it would answer itself.
+    /// The chain of one endpoint. Traffic from the endpoint itself is masqueraded, because it would otherwise answer
+    /// itself.
     fn endpoint(&self, port: &ServicePort, backend: Backend) -> Chain {
         let name = &port.name;
         let chain = name.iptables_endpoint_chain(backend.address);
@@ -485,14 +489,14 @@ impl Rules<'_> {
     }
 }
 
-/// The ports in the order of their names.
+/// The ports sorted by name.
 pub(super) fn sorted(ports: &Ports) -> Vec<&ServicePort> {
     let mut sorted: Vec<&ServicePort> = ports.values().map(|port| &**port).collect();
     sorted.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     sorted
 }
 
-/// Whether not everybody may use a port's load balancers.
+/// Whether a port's load balancers have source ranges.
 fn has_firewall(port: &ServicePort) -> bool {
     port.backends.any && !port.load_balancer_ips.is_empty() && !port.source_ranges.is_empty()
 }
@@ -505,7 +509,7 @@ fn why(port: &ServicePort, refusal: Refusal) -> String {
     }
 }
 
-/// What goes to this port, with these matches before that of the port.
+/// A rule that matches this port, with these matches before it.
 fn to<const N: usize>(
     protocol_of: Protocol,
     port: u16,
@@ -518,7 +522,7 @@ fn to<const N: usize>(
     rule.with(ports(protocol_of, port.into()))
 }
 
-/// What goes to this address.
+/// Restricts a rule to this destination address.
 fn at(rule: Rule, address: IpAddr) -> Rule {
     Rule {
         destination: Some(whole(address)),
@@ -550,7 +554,7 @@ fn ports(protocol: Protocol, destination: PortRange) -> Match {
     }
 }
 
-/// One address.
+/// A single address.
 fn whole(address: IpAddr) -> Address {
     Address::network(address, u8::MAX.into())
 }
@@ -568,7 +572,7 @@ fn loopback_network(family: Family) -> IpNet {
     }
 }
 
-/// What goes to this network.
+/// Restricts a rule to this destination network.
 fn to_network(rule: Rule, network: IpNet) -> Rule {
     let address = Address::network(network.network(), network.prefix_len().into());
     Rule {
@@ -585,7 +589,7 @@ pub(super) fn count(name: &str) -> Match {
     Match::Nfacct(Nfacct { name: name.into() })
 }
 
-/// A comment. Kubernetes' names all fit; what is longer than a comment can be is cut.
+/// A comment, cut to the longest possible length. Kubernetes' names all fit.
 pub(super) fn comment(text: impl Into<String>) -> Match {
     const LONGEST: usize = 255;
     let mut text = text.into();
@@ -596,7 +600,7 @@ pub(super) fn comment(text: impl Into<String>) -> Match {
     Match::Comment(Comment::new(text).expect("invariant: it was cut to what fits"))
 }
 
-/// The probability of one in so many in units of 2⁻³¹, as iptables comes to it from kube-proxy's ten decimals.
+/// The probability 1/`many` in units of 2⁻³¹, as iptables computes it from kube-proxy's ten decimals.
 fn one_in(many: usize) -> u32 {
     const DECIMALS: u64 = 10_000_000_000;
     const CERTAIN: u64 = 1 << 31;

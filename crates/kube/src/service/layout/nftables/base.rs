@@ -1,4 +1,4 @@
-//! What stands in the table whatever services there are.
+//! The parts of the table that do not depend on the services.
 
 use std::net::IpAddr;
 
@@ -21,10 +21,10 @@ use chainwright::nft::{
     Transaction,
 };
 
-/// What says that this library made a table: its name and comment are kube-proxy's.
+/// Marks a table that this library created, since name and comment are those of kube-proxy.
 const MAKER: &[u8] = b"chainwright";
 
-/// Addresses of the node that have node ports.
+/// Addresses of the node that serve node ports.
 const NODE_PORT_IPS: &str = "nodeport-ips";
 const FIREWALL_CHECK: &str = "firewall-check";
 const NODE_PORT_CHECK: &str = "nodeport-endpoints-check";
@@ -33,17 +33,17 @@ const CLUSTER_IPS_CHECK: &str = "cluster-ips-check";
 const SERVICES: &str = "services";
 const MASQUERADING: &str = "masquerading";
 
-/// A chain that packets come to from a hook.
+/// A base chain.
 struct BaseChain {
     name: &'static str,
     chain_type: &'static str,
     hook: u32,
     priority: Priority,
-    /// Where new connections are sent from it, or all packets in a chain that sees no others.
+    /// The chains to which it sends new connections, or all packets if it sees no others.
     jumps: &'static [&'static str],
 }
 
-/// Before destinations are translated.
+/// Before destination translation.
 const PRE_DNAT: Priority = Priority(Priority::DSTNAT.0 - 10);
 
 const BASE_CHAINS: [BaseChain; 8] = [
@@ -105,7 +105,7 @@ const BASE_CHAINS: [BaseChain; 8] = [
     },
 ];
 
-/// Chains that packets are sent to from those.
+/// Chains that the base chains jump to.
 const CHAINS: [&str; 6] = [
     NODE_PORT_CHECK,
     SERVICE_CHECK,
@@ -115,15 +115,15 @@ const CHAINS: [&str; 6] = [
     CLUSTER_IPS_CHECK,
 ];
 
-/// Whether this library made a table of this name, or owned it once. One that it took over from a kube-proxy and could not own
-/// is a kube-proxy's still.
+/// Whether this library created a table of this name, or owned it once. A table that it took over from a kube-proxy and
+/// could not own still counts as kube-proxy's.
 pub(super) fn is_own(table: &TableRef<'_>) -> bool {
     let maker = UserData::new(table.userdata().unwrap_or_default()).get(userdata::TABLE_MAKER);
     let flags = table.flags().unwrap_or_default();
     maker == Some(MAKER) || flags.intersects(TableFlags::OWNER | TableFlags::PERSIST)
 }
 
-/// Whether a chain or set keeps those out who may not use a load balancer, or leads to what does.
+/// Whether a chain or set blocks clients that may not use a load balancer, or leads to one that does.
 pub(super) fn is_firewall(name: &BStr) -> bool {
     name.starts_with(b"firewall-") || name.ends_with(b"-pre-dnat")
 }
@@ -141,7 +141,7 @@ pub(super) fn add_table(
     Ok(())
 }
 
-/// Adds all that stands in the table whatever services there are.
+/// Adds everything that does not depend on the services.
 pub(super) fn write(writer: &mut Writer<'_>, family: Family, config: &Config) -> Result<(), Error> {
     let node_ports = config.node_port_addresses.of(ip_family(family));
     let tx = &mut writer.tx;
@@ -189,7 +189,7 @@ pub(super) fn write(writer: &mut Writer<'_>, family: Family, config: &Config) ->
     Ok(())
 }
 
-/// The rules of chains that packets are sent to, in order.
+/// The rules of the other chains, in order.
 fn rules(
     family: Family,
     config: &Config,
@@ -207,7 +207,7 @@ fn rules(
     let in_chain = |chain: &'static str| Build::new(family, TABLE, chain);
     let masquerade = |build: Build<'static>| build.masquerade(NatRangeFlags::PROTO_RANDOM_FULLY);
 
-    // Nothing but the node's own packets comes to it.
+    // Only packets of the node itself reach it.
     let check = || in_chain(NODE_PORT_CHECK);
     let mut rules = reached(check, family, node_ports, true, |rule| {
         (rule.vmap(&node_port, Shared::NoEndpointNodePorts.name())).finish()
@@ -256,7 +256,7 @@ fn rules(
     rules
 }
 
-/// Adds the set of addresses that node ports are at, where they are at some.
+/// Adds the set of addresses that serve node ports, if only some do.
 fn write_node_port_ips(
     tx: &mut Transaction,
     family: Family,
@@ -278,8 +278,8 @@ fn write_node_port_ips(
     Ok(())
 }
 
-/// A rule for packets whose destination has node ports, or several of which at most one matches; `is_own`: if the
-/// destination is known to be the node's.
+/// A rule for packets to addresses that serve node ports, or several of which at most one matches. `is_own`: the
+/// destination is known to be an address of the node.
 fn reached<'b>(
     begin: impl Fn() -> Build<'b>,
     family: Family,

@@ -1,4 +1,4 @@
-//! What a change of some ports comes to.
+//! Computes the operations for changed ports.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use crate::service::layout::shared_elements::Changed;
 use chainwright::Error;
 use chainwright::nft::{Chain, Family, Rule, Set};
 
-/// What is to be done, in the order in which it is.
+/// The operations, in order.
 #[derive(Debug)]
 pub(super) struct Difference {
     family: Family,
-    /// Chains that stay, with other rules.
+    /// Chains that stay, with new rules.
     changed: Vec<PortChain>,
-    /// Chains that go.
+    /// Chains to remove.
     gone: Vec<Arc<str>>,
-    /// Sets that go.
+    /// Sets to remove.
     gone_sets: Vec<Arc<str>>,
     new_sets: Vec<Clients>,
     new: Vec<PortChain>,
-    /// In the order of their sets.
+    /// Sorted by set.
     pub(super) elements: Vec<Changed<Key, Value>>,
 }
 
@@ -40,7 +40,7 @@ impl Difference {
         }
     }
 
-    /// Takes in what differs of one port.
+    /// Adds the differences of one port.
     pub(super) fn take(&mut self, before: Content, after: Content) {
         let chains = before.chains.into_iter();
         let mut chains: HashMap<_, _> = chains.map(|c| (Arc::clone(&c.name), c)).collect();
@@ -55,7 +55,7 @@ impl Difference {
 
         let sets = before.sets.into_iter();
         let mut sets: HashSet<_> = sets.map(|set| set.name).collect();
-        // One that both have is the same: a time that is another comes by way of none.
+        // A set that both have is the same: a change of its timeout first removes the set.
         let new = after.sets.into_iter().filter(|set| !sets.remove(&set.name));
         self.new_sets.extend(new);
         self.gone_sets.extend(sets);
@@ -77,26 +77,27 @@ impl Difference {
         self.gone.iter().map(|name| &**name)
     }
 
-    /// Chains that stay and get other rules.
+    /// Chains that stay and get new rules.
     pub(super) fn changed_chains(&self) -> impl Iterator<Item = &str> {
         self.changed.iter().map(|chain| &*chain.name)
     }
 
-    /// Whether new chains, or what keeps traffic out, must be there before what leads to endpoints: packets that come to
-    /// a new chain in the moment of its commit find no rules in it.
+    /// Whether new chains, or what blocks traffic, must exist before what leads to endpoints: packets that enter a new
+    /// chain at the moment of its commit find no rules in it.
     pub(super) fn needs_first(&self) -> bool {
         let mut elements = self.elements.iter();
         elements.any(|c| c.after.is_some() && (c.before.is_some() || comes(c) == Part::First))
     }
 
-    /// New sets and chains, and what keeps traffic out.
+    /// Writes new sets and chains, and what blocks traffic.
     pub(super) fn write_first(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
         self.write_new(writer)?;
         self.write_deleted(writer, Part::First)?;
         self.write_added(writer, Part::First)
     }
 
-    /// What leads to endpoints; rules come before those that are to go. New sets and chains, too, if they are not there.
+    /// Writes what leads to endpoints, with new rules before old ones. Includes new sets and chains if they do not
+    /// exist yet.
     pub(super) fn write_main(&self, writer: &mut Writer<'_>, are_new: bool) -> Result<(), Error> {
         if are_new {
             self.write_new(writer)?;
@@ -108,8 +109,8 @@ impl Difference {
         self.write_added(writer, Part::Main)
     }
 
-    /// What only packets can come to that were on their way before: old rules, by their handles, chains of which the
-    /// rules go, sets, and elements.
+    /// Deletes what only packets in flight can still reach: old rules, by their handles, the rules of removed chains,
+    /// sets, and elements.
     pub(super) fn write_last(
         &self,
         writer: &mut Writer<'_>,
@@ -144,14 +145,14 @@ impl Difference {
         Ok(())
     }
 
-    /// What elements of a set become another or go, and which are to be there.
+    /// The changed elements of a set.
     fn of(&self, set: Shared) -> &[Changed<Key, Value>] {
         let first = (self.elements).partition_point(|changed| changed.key.set < set);
         let last = (self.elements).partition_point(|changed| changed.key.set <= set);
         &self.elements[first..last]
     }
 
-    /// Deletes the elements that go in this part.
+    /// Deletes the elements that this part removes.
     fn write_deleted(&self, writer: &mut Writer<'_>, part: Part) -> Result<(), Error> {
         for shared in Shared::FILLED {
             let elements = self.of(shared).iter();
@@ -161,7 +162,7 @@ impl Difference {
         Ok(())
     }
 
-    /// Adds the elements that come in this part.
+    /// Adds the elements that belong to this part.
     fn write_added(&self, writer: &mut Writer<'_>, part: Part) -> Result<(), Error> {
         for shared in Shared::FILLED {
             let elements = self.of(shared).iter().filter(|c| comes(c) == part);
@@ -171,7 +172,7 @@ impl Difference {
         Ok(())
     }
 
-    /// Deletes the chains that go.
+    /// Deletes the removed chains.
     pub(super) fn delete_chains(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
         for chain in self.gone_chains() {
             writer.tx.delete(&Chain::new(self.family, TABLE, chain))?;
@@ -188,8 +189,8 @@ enum Part {
     Last,
 }
 
-/// In which part an element is added: before the others what packets look up before they are sent to an endpoint, so that
-/// no load balancer is reached before its firewall stands.
+/// In which part an element is added: firewalls, which packets look up before they are sent to an endpoint, come first,
+/// so that no load balancer is reachable before its firewall exists.
 const fn comes(changed: &Changed<Key, Value>) -> Part {
     match changed.key.set {
         Shared::FirewallIps => Part::First,
@@ -197,9 +198,9 @@ const fn comes(changed: &Changed<Key, Value>) -> Part {
     }
 }
 
-/// In which part one is deleted: with the addition if it gets another value; behind the others what packets look up when
-/// they were sent to an endpoint, or when there was none. A firewall may go with what leads to endpoints: a packet that does
-/// not find it was looked up in it behind the commit, and then finds nothing that leads to one.
+/// In which part an element is deleted: with the addition if it gets another value; last if packets look it up after
+/// they were sent to an endpoint, or when there was none. A firewall may be removed together with what leads to
+/// endpoints: a packet that does not find it made this lookup after the commit, and so finds no endpoint either.
 const fn goes(changed: &Changed<Key, Value>) -> Part {
     match (changed.key.set, &changed.after) {
         (_, Some(_)) => comes(changed),

@@ -1,4 +1,4 @@
-//! The sets and maps that all services share, and what stands in them.
+//! The sets and maps that all services share, and their elements.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use chainwright::nft::userdata::{
 };
 use chainwright::nft::{DataType, Element, Family, Set, SetFlags, concatenation};
 
-/// Where traffic is rejected.
+/// The chain that rejects traffic.
 pub(super) const REJECT_CHAIN: &str = "reject-chain";
 
-/// A set or map of the table that services have elements in.
+/// A set or map of the table that contains elements of services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Shared {
     /// Connections of an endpoint of this node to itself.
     HairpinConnections,
     /// Cluster IPs.
     ClusterIps,
-    /// Where a service has no endpoints.
+    /// Service addresses without endpoints.
     NoEndpointServices,
     /// Node ports without endpoints.
     NoEndpointNodePorts,
-    /// Load balancers that are not for everybody.
+    /// Load balancers with source ranges.
     FirewallIps,
-    /// Where services are.
+    /// Service addresses.
     ServiceIps,
     /// Node ports.
     ServiceNodePorts,
@@ -47,7 +47,7 @@ impl Shared {
         Self::ServiceNodePorts,
     ];
 
-    /// In the order in which they are filled: what keeps traffic out, and what masquerades it, before what lets it in.
+    /// In the order in which they are filled: what blocks or masquerades traffic comes before what lets it in.
     pub(super) const FILLED: [Self; 7] = [
         Self::HairpinConnections,
         Self::FirewallIps,
@@ -87,7 +87,7 @@ impl Shared {
         }
     }
 
-    /// The set itself.
+    /// The set's definition.
     pub(super) fn set(self, family: Family) -> Result<Set<'static>, CommentError> {
         const PROTOCOL: (DataType, u32) = (DataType::INET_PROTO, 1);
         const PORT: (DataType, u32) = (DataType::INET_SERVICE, 2);
@@ -111,24 +111,24 @@ impl Shared {
     }
 }
 
-/// What user data says that a set was declared by.
+/// The kind of declaration recorded in a set's user data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Declared {
-    /// The types of its keys' fields.
+    /// The types of the key's fields.
     Fields,
-    /// The verdicts of a rule's map.
+    /// The verdict map of a rule.
     Verdicts,
 }
 
-/// A set with the user data that `nft` 1.0.6 gives it, which is kube-proxy's, so that what kube-proxy left is taken
-/// over as it is, and no set of it made anew for what `nft` alone reads: byte orders (0 for several values at once, and
-/// verdicts), what it was declared by, that a map's data are no intervals.
+/// Adds the user data that `nft` 1.0.6, which kube-proxy uses, writes for a set, so that kube-proxy's sets are taken
+/// over unchanged instead of being replaced for data that only `nft` reads: byte orders (0 for several values at once,
+/// and verdicts), how the set was declared, that a map's data are no intervals.
 pub(super) fn with_nft_userdata(
     set: Set<'_>,
     key_order: u32,
     declared: Option<Declared>,
 ) -> Set<'_> {
-    /// An expression of a kind, by its number in `nft`, without any content.
+    /// An expression of this kind (`nft`'s number) without content.
     const fn expression(kind: u8) -> [u8; 8] {
         [0, 4, kind, 0, 0, 0, 1, 0]
     }
@@ -156,7 +156,7 @@ pub(super) fn with_nft_userdata(
     }
 }
 
-/// What a set of addresses of a family consists of.
+/// The type of a set of addresses of a family.
 pub(super) fn address_type(family: Family) -> (DataType, u32) {
     match family {
         Family::IP6 => (DataType::IPV6_ADDR, 16),
@@ -164,7 +164,7 @@ pub(super) fn address_type(family: Family) -> (DataType, u32) {
     }
 }
 
-/// Which element of which set.
+/// Identifies an element of a set.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key {
     pub(super) set: Shared,
@@ -172,13 +172,13 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// A cluster IP.
+    /// The key of a cluster IP.
     pub(super) fn address(set: Shared, address: IpAddr) -> Self {
         let bytes = with_octets(address, <[u8]>::to_vec);
         Self { set, bytes }
     }
 
-    /// The element, to be deleted.
+    /// The element, for deletion.
     pub(super) fn element(&self) -> Element<'_> {
         Element::new(&self.bytes)
     }
@@ -215,19 +215,19 @@ fn with_octets<R>(address: IpAddr, with: impl FnOnce(&[u8]) -> R) -> R {
     }
 }
 
-/// What an element has for its key.
+/// The value of an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
-    /// Nothing: it is a set's.
+    /// None: an element of a set.
     Member,
     /// Traffic goes to this chain.
     Goto(Arc<str>),
-    /// Traffic is refused, for the sake of the port of this name.
+    /// Traffic is refused; with the name of the service port.
     Refused(Refusal, Arc<str>),
 }
 
 impl Value {
-    /// The element of a key.
+    /// The element with this key.
     pub(super) fn element<'e>(&'e self, key: &'e Key) -> Result<Element<'e>, CommentError> {
         let element = key.element();
         match self {
@@ -244,7 +244,7 @@ impl Value {
     }
 }
 
-/// As much of a comment as there is room for.
+/// Cuts a comment to the longest possible length.
 fn cut(comment: &str) -> &str {
     let longest = comment.len().min(COMMENT_MAXLEN);
     let whole = |end: &usize| comment.is_char_boundary(*end);
@@ -256,7 +256,7 @@ fn cut(comment: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// kube-proxy fails at such a service, and all others with it.
+    /// kube-proxy fails for such a service, and so for all others.
     #[test]
     fn a_comment_is_never_too_long() {
         let name: Arc<str> = "n".repeat(150).into();

@@ -1,33 +1,32 @@
-//! Services as kube-proxy's nftables mode has them: the table `kube-proxy` of each family, with a chain for each
-//! service's port, and maps of verdicts that lead to them.
+//! The layout of kube-proxy's nftables mode: the table `kube-proxy` of each family, with a chain for each service port,
+//! and verdict maps that lead to them.
 //!
-//! | what | where |
+//! | content | file |
 //! |---|---|
-//! | the table, and the chains, sets and rules that always stand | `base.rs` |
+//! | the table, and its permanent chains, sets and rules | `base.rs` |
 //! | the sets and maps that services share, and their elements | `elements.rs` |
-//! | what a port comes to | `port.rs` |
+//! | the content for one port | `port.rs` |
 //! | all of it as operations | `write.rs` |
-//! | what a change of some ports comes to | `difference.rs` |
+//! | the operations for changed ports | `difference.rs` |
 //!
-//! It is what kube-proxy 1.36 writes, rule for rule, but for this:
-//! - The table may be [one's own](chainwright::nft::Connection::own), which shows in its flags. kube-proxy, which has each
-//!   change made by another process, cannot have it so.
-//! - Of an element's comment, a port's name, as much is written as there is room for (128 bytes). kube-proxy fails at
-//!   a name that is longer, with all its services.
-//! - Chains that nothing leads to any more, and rules that were replaced, go when the kernel has dealt with the packets
-//!   that were on their way, and not a second later or at once: a packet that came before the change finds what it
-//!   looks up.
-//! - The set of an endpoint's clients is made anew if the time is another after which they are forgotten: for some
-//!   milliseconds the service's clients are not kept at one endpoint.
-//! - What two services ask for (an external address and port, a node port) goes to one of them by a fixed order, not to
-//!   the one that came last.
-//! - Where node ports are at given addresses, and none of them is of a family, that family serves none. Where they are in
-//!   networks, that is decided when a packet comes.
-//! - With `masqueradeAll` the rule's comment is ours.
-//! - Beside the table's comment its user data says that this library made it, which `nft` does not show.
+//! It is what kube-proxy 1.36 writes, rule for rule, with these differences:
+//! - The proxy may [own](chainwright::nft::Connection::own) the table, which its flags show. kube-proxy cannot, because
+//!   another process makes each of its changes.
+//! - An element's comment, a port's name, is cut to the longest possible length (128 bytes). kube-proxy fails at a
+//!   longer name, with all its services.
+//! - Unused chains and replaced rules are removed when the kernel has finished the packets in flight, not after a
+//!   second or at once: a packet that arrived before the change still finds what it looks up.
+//! - The set of an endpoint's clients is replaced if its timeout changes: for some milliseconds the service's clients
+//!   have no affinity to an endpoint.
+//! - If two services request the same external address and port, or node port, a fixed order decides between them; in
+//!   kube-proxy the one that came last gets it.
+//! - If node ports are served at given addresses, and none of them belongs to a family, that family serves none. If
+//!   they are given as networks, this is decided when a packet arrives.
+//! - With `masqueradeAll` the rule's comment differs.
+//! - The table's user data contains, beside the comment, that this library created it, which `nft` does not show.
 //!
-//! Also the user data that only `nft` reads is that of its version 1.0.6, so that a table that kube-proxy left is taken
-//! over as it is, but for rules with several source ranges.
+//! The user data that only `nft` reads is also that of its version 1.0.6, so that a table that kube-proxy left is taken
+//! over unchanged, except for rules with several source ranges.
 //!
 //! Source: `pkg/proxy/nftables/proxier.go` of Kubernetes, and the ruleset that kube-proxy 1.36.2 left for the services
 //! of the tests.
@@ -66,20 +65,20 @@ use write::Writer;
 pub(in crate::service) const TABLE: &str = "kube-proxy";
 const COMMENT: &str = "rules for kube-proxy";
 
-/// How large a transaction is at most that only adds, in bytes. What one adds the kernel keeps in a list until it is
-/// committed, and looks through for each anonymous set: 8,000 services took 9.8 s in pieces of this size, and 13.9 s in
-/// one (Linux 6.18, a debug build on a busy machine).
+/// Largest size of a transaction that only adds, in bytes. Until the commit, the kernel keeps the additions in a list,
+/// which it searches for each anonymous set: 8,000 services took 9.8 s in pieces of this size, and 13.9 s in one (Linux
+/// 6.18, a debug build on a busy machine).
 const LARGEST: usize = 1 << 20;
-/// How often it is begun anew when others change the table between reading and committing, before that is left to
-/// [`Connection::reconcile`], which is as patient as [`Retry`](chainwright::Retry) says.
+/// How often a repair starts again when others change the table between reading and committing, before it falls back to
+/// [`Connection::reconcile`], which retries as configured in [`Retry`](chainwright::Retry).
 const ATTEMPTS: usize = 16;
 
-/// Whether a table is kube-proxy's or of this layout; and if it is, whether this library made it.
+/// Whether this library created the table; `None` if it is neither kube-proxy's nor of this layout.
 pub(crate) fn whose(table: &TableRef<'_>) -> Option<bool> {
     (table.name() == TABLE).then(|| base::is_own(table))
 }
 
-/// Which elements of the shared sets ports ask for.
+/// The elements of the shared sets that ports request.
 type Elements = SharedElements<PortName, Key, Value>;
 
 /// kube-proxy's layout in nftables, of one family.
@@ -91,27 +90,27 @@ pub(in crate::service) struct Nftables {
     common: Common,
     elements: Elements,
     known: Known,
-    /// Chains without rules that the kernel would not let go yet.
+    /// Chains without rules that the kernel still refused to delete.
     stale: BTreeSet<String>,
-    /// Whether the kernel lets a chain go only after what leads to it.
+    /// Whether the kernel deletes a chain only in a transaction after the references to it.
     chains_apart: bool,
-    /// Whether nothing is carried out.
+    /// Whether transactions are only checked.
     only_checks: bool,
 }
 
-/// Why what is in the kernel is known to be what was put there.
+/// How the kernel's state is known to be what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
-    /// It is not.
+    /// It is not known.
     No,
-    /// Nobody else can change the table.
+    /// Other programs cannot change the table.
     Owned,
-    /// Nobody changed anything since this generation.
+    /// No program changed anything since this generation.
     Since(Generation),
 }
 
 impl Nftables {
-    /// Over a connection, of which it may make the table's owner.
+    /// Creates the layout with a connection that it may make the table's owner.
     pub(in crate::service) fn new(nft: Connection, family: Family, config: Arc<Config>) -> Self {
         Self {
             nft,
@@ -130,7 +129,7 @@ impl Nftables {
         Scope::table(self.family, TABLE)
     }
 
-    /// Commits on what is known, and knows then what is there.
+    /// Commits based on the known state, and updates that.
     fn commit(&mut self, tx: &mut Transaction) -> Result<(), CommitError> {
         match std::mem::replace(&mut self.known, Known::No) {
             Known::Owned => {
@@ -154,7 +153,7 @@ impl Nftables {
         Ok(())
     }
 
-    /// What ports ask for.
+    /// Registers the elements of ports.
     fn claim(&mut self, ports: &Ports) {
         self.elements = Elements::default();
         for (name, port) in ports {
@@ -165,7 +164,7 @@ impl Nftables {
         self.elements.take_changed();
     }
 
-    /// Makes the table where there is none: how many transactions it took.
+    /// Creates the table if there is none. Returns the number of transactions.
     fn make(&mut self, ports: &Ports) -> Result<usize, Error> {
         let owned = TableFlags::OWNER | TableFlags::PERSIST;
         let mut made = 0;
@@ -175,7 +174,7 @@ impl Nftables {
             base::add_table(&mut tx, self.family, owned)?;
             match self.nft.commit(&tx) {
                 Ok(()) => (made, is_owned) = (1, true),
-                // This kernel has no tables that stay without their owner.
+                // This kernel does not support tables that outlive their owner.
                 Err(error) if is_refused(&error, &[libc::EOPNOTSUPP, libc::EINVAL]) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -187,7 +186,7 @@ impl Nftables {
             base::add_table(&mut writer.tx, family, TableFlags::empty())?;
         }
         let elements = std::mem::take(&mut self.elements);
-        // Nobody need wait for others to be still: what somebody does to the table meanwhile is looked for afterwards.
+        // No need to keep others from the table: their changes are looked for afterwards.
         let mut was_alone = true;
         let mut last: Option<Generation> = None;
         let before = self.nft.generation()?;
@@ -220,7 +219,7 @@ impl Nftables {
         Ok(made)
     }
 
-    /// The table as it is to be.
+    /// The desired table.
     fn desired(&self, ports: &Ports, flags: TableFlags) -> Result<Snapshot, Error> {
         let mut model = model()?;
         let mut writer = Writer::new(self.family, &self.common.config);
@@ -231,7 +230,7 @@ impl Nftables {
         Ok(model.snapshot(self.scope())?)
     }
 
-    /// What keeps traffic out of a table that is as desired, and nothing else of it; `None` if nothing does.
+    /// The part of the desired table that blocks traffic; `None` if nothing does.
     fn firewalls(&self, desired: &Snapshot) -> Result<Option<Snapshot>, Error> {
         let mut elements = self.elements.iter();
         if !elements.any(|(key, _)| key.set == Shared::FirewallIps) {
@@ -260,8 +259,9 @@ impl Nftables {
         Ok(Some(model.snapshot(self.scope())?))
     }
 
-    /// Brings a table that is there to what it is to be, by transactions [in order](InOrder), each of what the one before
-    /// left; what the kernel cannot change is made [anew](Self::make_anew), but for sets of clients. How many it took.
+    /// Brings an existing table to the desired state, by transactions [in order](InOrder), each based on the result of
+    /// the previous one. What the kernel cannot change is [replaced](Self::make_anew), except for sets of clients.
+    /// Returns the number of transactions.
     fn repair(&mut self, ports: &Ports, flags: TableFlags) -> Result<usize, Error> {
         let desired = self.desired(ports, flags)?;
         let mut firewalls = None;
@@ -294,13 +294,13 @@ impl Nftables {
                 }
             };
             match in_order.commit(&mut tx, |tx| self.commit(tx)) {
-                // A transaction that changes nothing leads to no next one.
+                // A transaction that changes nothing leads to no further one.
                 Ok(()) if self.only_checks => return Ok(in_order.made()),
                 Ok(()) => {}
                 Err(error) if error.generation_moved() => {}
                 Err(error) if is_refused(&error, &[libc::ENOENT, libc::EEXIST]) => {}
                 Err(error) if is_refused(&error, &[libc::EBUSY]) => {
-                    // Kernels before 6.4 do not let a chain go with what leads to it.
+                    // Kernels before 6.4 do not delete a chain together with the references to it.
                     self.make_anew(ports, &desired, &mut in_order)?;
                     if self.only_checks {
                         return Ok(in_order.made());
@@ -309,7 +309,7 @@ impl Nftables {
                 Err(error) => return Err(error.into()),
             }
         }
-        // Others are always quicker, or listen to what they do.
+        // Others keep changing the table first, or react to each change.
         let plan = self.nft.reconcile(&desired, options)?;
         self.known = match is_owned {
             true => Known::Owned,
@@ -330,7 +330,7 @@ impl Nftables {
         let replaced = whole.replaced.iter().filter(|one| one.kind == "set");
         let sets: HashSet<_> = replaced.map(|set| &set.name[..]).collect();
         let other;
-        // A set of clients that is there can go as soon as no rule knows of it; of another set nothing is known.
+        // An existing set of clients can be deleted as soon as no rule refers to it; of other sets that is not known.
         let target = match sets.is_empty() {
             true => desired,
             false => {
@@ -349,8 +349,8 @@ impl Nftables {
                 &other
             }
         };
-        // The kernel looks a packet up in the firewall first, and each look-up sees the elements of its moment: a firewall is
-        // added before the addresses that it protects, and may be removed together with them.
+        // The kernel looks a packet up in the firewall first, and each lookup sees the elements of its moment: a
+        // firewall is added before the addresses that it protects, and may be removed together with them.
         let firewalls = firewalls.into_iter();
         let stages = firewalls
             .flat_map(|firewalls| [(firewalls, Stage::New), (firewalls, Stage::Comes)])
@@ -366,8 +366,8 @@ impl Nftables {
         Ok(now.plan(target, PlanOptions::default())?.into_transaction())
     }
 
-    /// Makes the table what it is to be in one transaction, while one of the flat layout has the same services: a packet whose
-    /// look-ups find nothing in the one is translated by the other.
+    /// Replaces the table in one transaction, while a table of the flat layout has the same services: packets whose
+    /// lookups fail in one table are translated by the other.
     fn make_anew(
         &mut self,
         ports: &Ports,
@@ -377,14 +377,14 @@ impl Nftables {
         if !self.only_checks
             && let Err(error) = in_order.step(|| self.with_flat(|flat| flat.make_stand_in(ports)))
         {
-            tracing::warn!(%error, "nothing stands in for the table that is made anew");
+            tracing::warn!(%error, "cannot create the stand-in table: services are interrupted while the table is recreated");
         }
         let made = in_order.step(|| desired.restore(&mut self.nft).map(|_| 1));
         in_order.step(|| self.with_flat(Flat::remove_stand_in))?;
         made
     }
 
-    /// Does something with the flat layout, over this one's connection.
+    /// Calls a function with the flat layout, over this layout's connection.
     fn with_flat<R>(
         &mut self,
         with: impl FnOnce(&mut Flat) -> Result<R, Error>,
@@ -397,7 +397,7 @@ impl Nftables {
         done
     }
 
-    /// The flags that the table is to have; `None` if there is none. And whether it took a transaction to own it.
+    /// The flags that the table must have, `None` if there is no table; and whether owning it took a transaction.
     fn flags(&mut self) -> Result<(Option<TableFlags>, usize), Error> {
         let port = self.nft.port();
         let Some(table) = self.nft.table(self.family, TABLE)? else {
@@ -412,7 +412,7 @@ impl Nftables {
         if table.owner().is_none() && !self.common.config.own {
             return Ok((Some(stays), 0));
         }
-        // Of somebody else's the kernel says so.
+        // The kernel reports a table of another owner.
         Ok(match self.nft.own(self.family, TABLE)? {
             Ownership::Owned => (Some(owned), 1),
             _ => (Some(stays), 0),
@@ -420,8 +420,8 @@ impl Nftables {
     }
 
     fn try_change(&mut self, changes: &[PortChange]) -> Result<usize, Error> {
-        // A set of clients who are forgotten after another time has the name of the one that is there, and is made when
-        // that is gone: until then the service has none.
+        // A set of clients with a new timeout has the name of the existing one, and is created when that is gone: until
+        // then the service has none.
         let mut first = changes.to_vec();
         let mut second = Vec::new();
         for change in &mut first {
@@ -486,7 +486,7 @@ impl Nftables {
         Ok(in_order.made() + self.delete_stale()?)
     }
 
-    /// The rules that a chain has, by their handles.
+    /// The rules of chains with their handles.
     fn rules(&mut self, chain: &str) -> Result<Vec<(String, u64)>, Error> {
         let mut handles = Vec::new();
         let mut rules = self
@@ -498,7 +498,7 @@ impl Nftables {
         Ok(handles)
     }
 
-    /// Deletes chains that nothing leads to any more, if the kernel knows that by now.
+    /// Deletes unused chains, if the kernel accepts that by now.
     fn delete_stale(&mut self) -> Result<usize, Error> {
         if self.stale.is_empty() {
             return Ok(0);
@@ -521,7 +521,7 @@ impl Nftables {
         }
     }
 
-    /// What ports' changes come to; what they ask for is so from here on.
+    /// The operations for changed ports. Updates the registered elements.
     fn difference(&mut self, changes: &[PortChange]) -> Difference {
         let mut difference = Difference::new(self.family);
         for change in changes {
@@ -547,7 +547,7 @@ impl Nftables {
     }
 }
 
-/// A kernel that is none.
+/// A model without a kernel.
 fn model() -> Result<Connection, Error> {
     let open = |source| chainwright::netlink::Error::Open {
         protocol: libc::NETLINK_NETFILTER,
@@ -556,7 +556,7 @@ fn model() -> Result<Connection, Error> {
     Ok(FakeKernel::new().connect().map_err(open)?)
 }
 
-/// Whether something that a plan has made anew takes the place of what packets look up: all but a set of clients.
+/// Whether a replacement in a plan affects what packets look up: any but a set of clients.
 fn is_made_anew(one: &Replaced) -> bool {
     match one.kind {
         "set" => !one.name.starts_with(b"affinity-"),
@@ -564,7 +564,7 @@ fn is_made_anew(one: &Replaced) -> bool {
     }
 }
 
-/// A port whose clients are forgotten at once: it has the same chains, and no sets.
+/// The same port without session affinity: it has the same chains, and no sets.
 fn forgetting(port: &ServicePort) -> ServicePort {
     ServicePort {
         affinity: Some(Duration::ZERO),
@@ -577,7 +577,7 @@ impl FamilyLayout for Nftables {
         self.known = Known::No;
         self.stale.clear();
         self.claim(ports);
-        // One that ended in the middle may have left it.
+        // A process that ended in the middle may have left it.
         let removed = self.with_flat(Flat::remove_stand_in)?;
         match self.flags()? {
             (None, _) => Ok(removed + self.make(ports)?),
@@ -619,10 +619,10 @@ impl FamilyLayout for Nftables {
     }
 }
 
-/// Removes the table of a family, whoever made it, kube-proxy for instance: whether there was one.
+/// Removes the table of a family, whichever program created it, for instance kube-proxy. Returns whether there was one.
 ///
 /// # Errors
-/// [`Error::Commit`] with `EPERM` if the table belongs to a connection that is still there.
+/// [`Error::Commit`] with `EPERM` if the table belongs to a connection that still exists.
 pub(in crate::service) fn clean_up(nft: &mut Connection, family: Family) -> Result<bool, Error> {
     remove_table(nft, family.into())
 }
@@ -635,15 +635,15 @@ fn remove_table(nft: &mut Connection, family: nft::Family) -> Result<bool, Error
     tx.delete(&Table::new(family, TABLE))?;
     match nft.commit(&tx) {
         Ok(()) => Ok(true),
-        // Somebody else was quicker.
+        // Another program removed it first.
         Err(error) if is_refused(&error, &[libc::ENOENT]) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Writes all that is to be in a table that has nothing, in one transaction or in pieces. These are in an order in which
-/// whatever of it is committed is good for traffic: chains before the elements that lead to them, and what keeps traffic out
-/// before what lets it in. With each transaction it says how many ports and elements are written.
+/// Writes the content of an empty table, in one transaction or in pieces. They are ordered so that each committed part
+/// handles traffic correctly: chains before the elements that lead to them, and what blocks traffic before what lets it
+/// in. Reports after each transaction how many ports and elements are written.
 fn fill(
     writer: &mut Writer<'_>,
     ports: &Ports,
@@ -651,7 +651,7 @@ fn fill(
     in_pieces: bool,
     mut commit: impl FnMut(&mut Transaction, usize) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    /// So many elements are at most some hundred kilobytes.
+    /// This many elements take at most some hundred kilobytes.
     const AT_ONCE: usize = 1024;
     let largest = if in_pieces { LARGEST } else { usize::MAX };
     let mut done = 0;
@@ -691,7 +691,7 @@ fn fill(
             writer.add_elements(shared, some.iter().copied())?;
             commit_if(writer, some.len(), largest)?;
         }
-        // No load balancer can be reached before its firewall stands.
+        // No load balancer may be reachable before its firewall exists.
         if in_pieces && shared == Shared::FirewallIps && first < last {
             commit_if(writer, 0, 0)?;
             wait_for_packets();
@@ -700,7 +700,7 @@ fn fill(
     commit_if(writer, 0, 0)
 }
 
-/// Whether the kernel refused operations, or the whole, for one of these reasons alone.
+/// Whether the kernel refused operations, or the transaction, only for these reasons.
 fn is_refused(error: &CommitError, reasons: &[i32]) -> bool {
     let mut failures = error.failures.iter();
     error.outcome == Outcome::NothingApplied
@@ -709,7 +709,7 @@ fn is_refused(error: &CommitError, reasons: &[i32]) -> bool {
         && failures.all(|failure| reasons.contains(&failure.errno.number()))
 }
 
-/// Whether it is only that chains are referred to that are to go.
+/// Whether the only problem is that chains to be deleted are still referenced.
 fn is_chains_in_use(error: &CommitError) -> bool {
     let mut operations = error.failures.iter().map(|failure| &failure.operation);
     is_refused(error, &[libc::EBUSY])
@@ -719,7 +719,7 @@ fn is_chains_in_use(error: &CommitError) -> bool {
         })
 }
 
-/// Whether what was thought to be there is not, or may not be.
+/// Whether the table differs, or may differ, from the known state.
 fn is_mistaken(error: &CommitError) -> bool {
     error.generation_moved()
         || error.outcome == Outcome::Unknown

@@ -1,4 +1,4 @@
-//! What a service's port comes to: chains with their rules, sets of clients, elements of the shared sets.
+//! Converts a service port to chains with their rules, sets of clients, and elements of the shared sets.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::service::config::Config;
 use crate::service::model::Protocol;
 use crate::service::resolve::{Backend, Refusal, ServicePort};
 
-/// All that stands in the table for the sake of one port.
+/// Everything in the table that belongs to one port.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Content {
     pub(super) sets: Vec<Clients>,
@@ -26,7 +26,7 @@ pub(super) struct Clients {
     pub(super) timeout: Duration,
 }
 
-/// A chain of a port's own.
+/// A chain of a single port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PortChain {
     pub(super) name: Arc<str>,
@@ -37,31 +37,31 @@ pub(super) struct PortChain {
 /// A rule of such a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PortRule {
-    /// To one of these, drawn by chance.
+    /// To one of these endpoints, chosen at random.
     Spread(Vec<SocketAddr>),
-    /// To one of these chains, drawn by chance.
+    /// To one of these chains, chosen at random.
     SpreadChains(Vec<Arc<str>>),
-    /// A client that is known goes to this chain.
+    /// A known client goes to this chain.
     Known(Clients, Arc<str>),
-    /// The client is known from here on.
+    /// Remembers the client.
     Remember(Clients),
     /// To this endpoint.
     To(SocketAddr),
-    /// The packet is to be masqueraded.
+    /// Marks the packet to be masqueraded.
     Masquerade,
-    /// The packet is to be masqueraded if it is from this node.
+    /// Marks the packet to be masqueraded if it comes from this node.
     MasqueradeLocal,
     /// Pods' traffic goes to this chain.
     PodsGoto(Arc<str>),
     /// The node's own traffic goes to this chain.
     LocalGoto(Arc<str>),
-    /// All goes to this chain.
+    /// All traffic goes to this chain.
     Goto(Arc<str>),
-    /// Only these may pass. There is one at least.
+    /// Only clients in these networks may pass; there is at least one.
     From(Vec<IpNet>),
 }
 
-/// What a port comes to.
+/// The content for a port.
 pub(super) fn content(port: &ServicePort, config: &Config) -> Content {
     let mut content = Content::default();
     if port.affinity.is_some() {
@@ -86,7 +86,7 @@ pub(super) fn content(port: &ServicePort, config: &Config) -> Content {
 }
 
 impl Content {
-    /// Leaves out the sets of clients, and the rules that know of them.
+    /// Removes the sets of clients, and the rules that refer to them.
     fn forget(&mut self) {
         self.sets.clear();
         for chain in &mut self.chains {
@@ -106,7 +106,7 @@ impl Content {
         name
     }
 
-    /// A chain and a set of clients for each endpoint.
+    /// Adds a chain and a set of clients for each endpoint.
     fn endpoints(&mut self, port: &ServicePort) {
         for backend in port.reachable() {
             let Some(clients) = clients(port, &backend) else {
@@ -121,7 +121,7 @@ impl Content {
         }
     }
 
-    /// The chain that leads to some endpoints, if there are any.
+    /// Adds the chain that leads to some endpoints, if there are any.
     fn spread(
         &mut self,
         port: &ServicePort,
@@ -148,7 +148,7 @@ impl Content {
         Some(self.chain(port, port.name.nftables_name(prefix), rules))
     }
 
-    /// The chain of traffic from outside, if some can come to an endpoint.
+    /// Adds the chain for traffic from outside, if some can reach an endpoint.
     fn external(
         &mut self,
         port: &ServicePort,
@@ -172,7 +172,7 @@ impl Content {
         Some(self.chain(port, port.name.nftables_name("external-"), rules))
     }
 
-    /// The chain that keeps out who may not use the load balancers.
+    /// Adds the chain that blocks clients that may not use the load balancers.
     fn firewall(&mut self, port: &ServicePort, config: &Config) -> Option<Arc<str>> {
         if port.load_balancer_ips.is_empty() || port.source_ranges.is_empty() {
             return None;
@@ -180,7 +180,7 @@ impl Content {
         let mut sources = port.source_ranges.clone();
         let mut nodes = config.node_addresses.iter();
         if nodes.any(|node| port.source_ranges.iter().any(|range| range.contains(node))) {
-            // The node speaks to a load balancer from the balancer's own address, where the node has that itself.
+            // A node that has the load balancer's address itself talks to the balancer from that address.
             let balancers = port.load_balancer_ips.iter().copied();
             sources.extend(balancers.map(IpNet::from));
         }
@@ -260,7 +260,7 @@ fn endpoint_chain(port: &ServicePort, backend: &Backend) -> String {
     (port.name).nftables_endpoint_name("endpoint-", backend.address)
 }
 
-/// The clients of an endpoint, if they are sent to one always.
+/// The clients of an endpoint, if the port has session affinity.
 fn clients(port: &ServicePort, backend: &Backend) -> Option<Clients> {
     let name = (port.name).nftables_endpoint_name("affinity-", backend.address);
     Some(Clients {

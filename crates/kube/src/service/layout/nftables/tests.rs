@@ -1,5 +1,5 @@
-//! Changes lead to what a start leads to. That this is what kube-proxy writes, and that what kube-proxy left is adopted,
-//! is `tests/kube/services/kube_proxy.rs`.
+//! Changes give the same result as a start. `tests/kube/services/kube_proxy.rs` tests that this is what kube-proxy
+//! writes, and that kube-proxy's tables are adopted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -16,7 +16,7 @@ use chainwright::nft::{Chain, Element, SetId, TableRef};
 use chainwright_lang::{Listing, Options, Part};
 use chainwright_testing::Sandbox;
 
-/// The node of kube-proxy's ruleset among the tests' data.
+/// The node of kube-proxy's ruleset in the test data.
 fn config() -> Config {
     Config {
         node_addresses: vec![address("10.200.0.10")],
@@ -33,7 +33,7 @@ fn layout(sandbox: &Sandbox, family: Family, config: &Config) -> Nftables {
     Nftables::new(nft, family, Arc::new(config.clone()))
 }
 
-/// The table in nft's words, or a part of it.
+/// The table, or a part of it, as nft prints it.
 fn list(sandbox: &Sandbox, family: Family, part: Part<'_>) -> String {
     let mut nft = sandbox.run(Connection::open).unwrap().unwrap();
     let table = Scope::table(family.into(), TABLE);
@@ -43,7 +43,7 @@ fn list(sandbox: &Sandbox, family: Family, part: Part<'_>) -> String {
         .to_string()
 }
 
-/// A table that is listed: by its first line each set and chain; of a set the elements apart, in order.
+/// A listed table: sets and chains by their first lines, with a set's elements separate and sorted.
 type Blocks = BTreeMap<String, Block>;
 type Block = (Vec<String>, Vec<String>);
 
@@ -104,7 +104,7 @@ fn port(namespace: &str, service: &str, port: &str, cluster_ip: &str, number: u1
     ServicePort::new(name, address(cluster_ip), number)
 }
 
-/// With these endpoints; those with a `!` are on this node.
+/// Adds these endpoints; those with a `!` are on this node.
 fn to(mut port: ServicePort, endpoints: &[&str]) -> ServicePort {
     let backend = |text: &&str| {
         let address = text.trim_start_matches('!').parse().unwrap();
@@ -121,7 +121,7 @@ fn to(mut port: ServicePort, endpoints: &[&str]) -> ServicePort {
     port
 }
 
-/// The services of `services.yaml` that are of different kinds.
+/// The services of `services.yaml` that differ in kind.
 fn interesting() -> Vec<ServicePort> {
     let http = |service, cluster_ip, number| port("default", service, "", cluster_ip, number);
     let front = to(
@@ -181,7 +181,7 @@ fn by_name(ports: impl IntoIterator<Item = ServicePort>) -> Ports {
     ports.map(|p| (p.name.clone(), Arc::new(p))).collect()
 }
 
-/// Numbers that look like chance, and are the same each time (xorshift).
+/// Pseudo-random numbers, the same each time (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -267,7 +267,7 @@ fn after_random_changes(family: Family, own: bool, seed: u64) {
         }
         let changes: Vec<_> = changes.into_values().collect();
         let made = changed.change(&ports, &changes).unwrap();
-        // Twice as many where clients are forgotten after another time.
+        // Twice as many if the affinity timeout changes.
         assert!(made <= 6, "{made} transactions at step {step}");
         transactions += made;
         assert_eq!(changed.known == Known::Owned, own);
@@ -280,7 +280,7 @@ fn after_random_changes(family: Family, own: bool, seed: u64) {
     }
     assert!(transactions > 50, "{transactions}");
     assert_eq!(changed.adopt(&ports).unwrap(), 0);
-    // Another one finds what this one left.
+    // Another layout finds what this one left.
     drop(changed);
     let mut next = layout(&sandbox, family, &config);
     assert_eq!(next.adopt(&ports).unwrap(), usize::from(own));
@@ -307,7 +307,7 @@ fn changes_lead_to_what_a_start_leads_to_in_ipv6() {
     after_random_changes(Family::Ipv6, true, 0x94d0_49bb_1331_11eb);
 }
 
-/// What somebody else does to the table, or beside it, is noticed at the next change.
+/// Changes by another program to the table, or elsewhere, are noticed at the next change.
 #[test]
 fn what_others_change_is_repaired() {
     let sandbox = Sandbox::new().unwrap();
@@ -348,14 +348,14 @@ fn what_others_change_is_repaired() {
         layout.change(&ports, &[change.clone()]).unwrap();
         ports.swap_remove(&name);
         change.before = change.after.take();
-        // Its cluster IP goes, and then its refusal.
+        // First its cluster IP is removed, then its refusal.
         assert_eq!(layout.change(&ports, &[change]).unwrap(), 2);
         let after = blocks(&sandbox, Family::Ipv4);
         compare(&before, &after);
     }
 }
 
-/// Elements that rules add stay, also over a restart.
+/// Elements that rules add survive, even a restart.
 #[test]
 fn clients_are_remembered() {
     let sandbox = Sandbox::new().unwrap();
@@ -374,7 +374,7 @@ fn clients_are_remembered() {
     let removed = interesting().swap_remove(0).name;
     ports.swap_remove(&removed);
     let mut next = layout(&sandbox, Family::Ipv4, &config());
-    // Its elements go, and then its chain.
+    // First its elements are removed, then its chain.
     assert_eq!(next.adopt(&ports).unwrap(), 2);
     let listed = list(&sandbox, Family::Ipv4, Part::Set(name.as_bytes()));
     assert!(listed.contains("10.9.9.9"), "{listed}");
@@ -409,7 +409,7 @@ fn a_table_of_ones_own_is_left_alone_by_others() {
     assert!(!clean_up(&mut other, Family::Ipv6).unwrap());
 }
 
-/// Other than the ruleset above has them.
+/// Configurations that the ruleset above does not cover.
 #[test]
 fn other_configurations_are_written() {
     let all = Config {
@@ -447,7 +447,7 @@ fn other_configurations_are_written() {
         chain(&listed, "cluster-ips-check")[1],
         "ip daddr { 10.96.0.0/16, 10.98.0.0/16 } drop comment \"Drop traffic to unallocated ClusterIPs\""
     );
-    // The node is one of those who may use the load balancer, and so the balancer is.
+    // The source ranges contain the node, and so the load balancer's address is added.
     assert_eq!(
         chain(&listed, "firewall-5A6HMGKF-default/lb-local/tcp/https"),
         ["ip saddr != { 198.51.100.0/25, 203.0.113.0/24 } drop"]
@@ -498,7 +498,7 @@ fn other_configurations_are_written() {
     assert_eq!(external.len(), 3, "{external:?}");
 }
 
-/// A kernel that does not let a chain go with what leads to it gets what is to go later.
+/// A kernel that refuses to delete a chain together with its references gets the deletion later.
 #[test]
 fn chains_that_are_in_use_go_later() {
     let sandbox = Sandbox::new().unwrap();
@@ -517,7 +517,7 @@ fn chains_that_are_in_use_go_later() {
     assert_eq!(layout.change(&ports, &[change.clone()]).unwrap(), 3);
     assert_eq!(layout.adopt(&ports).unwrap(), 0);
 
-    // It comes back before it was let go.
+    // It returns before it was deleted.
     let there = Chain::new(nft::Family::IP, TABLE, &chain);
     let mut tx = Transaction::new();
     tx.add(&there).unwrap();
@@ -531,7 +531,7 @@ fn chains_that_are_in_use_go_later() {
     assert_eq!(layout.adopt(&ports).unwrap(), 0);
 }
 
-/// What is only looked at is not there for a second transaction.
+/// A transaction that is only checked leaves nothing for a second one.
 #[test]
 fn a_start_with_a_firewall_can_be_looked_at() {
     let sandbox = Sandbox::new().unwrap();
@@ -543,7 +543,7 @@ fn a_start_with_a_firewall_can_be_looked_at() {
     assert_eq!(layout.adopt(&ports).unwrap(), 2);
 }
 
-/// A start with thousands of services: not run with the others, for it takes seconds.
+/// A start with thousands of services. Not run with the other tests because it takes seconds.
 #[test]
 #[ignore = "it measures"]
 fn a_cold_start_is_measured() {

@@ -1,4 +1,4 @@
-//! What stands in the table, as operations of a transaction.
+//! Writes the table's content as operations of a transaction.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -18,7 +18,7 @@ use chainwright::nft::expr::Verdict;
 use chainwright::nft::userdata::HOST_ENDIAN;
 use chainwright::nft::{Chain, Family, Rule, Set, SetId, Transaction};
 
-/// How many clients one endpoint may have: what `nft` writes where nothing is said.
+/// Largest number of clients of one endpoint: `nft`'s default.
 const MOST_CLIENTS: u32 = 65_535;
 
 /// Writes operations into a transaction.
@@ -27,9 +27,9 @@ pub(super) struct Writer<'c> {
     pub(super) tx: Transaction,
     pub(super) family: Family,
     pub(super) config: &'c Config,
-    /// The number that the last anonymous set of the transaction got.
+    /// The ID of the last anonymous set in the transaction.
     last: u32,
-    /// Whether rules go before those that a chain has.
+    /// Whether rules are inserted before the existing ones.
     inserts: bool,
 }
 
@@ -44,7 +44,7 @@ impl<'c> Writer<'c> {
         }
     }
 
-    /// Begins another transaction.
+    /// Starts another transaction.
     pub(super) fn clear(&mut self) {
         self.tx.clear();
         self.last = 0;
@@ -89,7 +89,7 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    /// Adds the rules of a chain, which is there and has none.
+    /// Adds the rules of an existing chain without rules.
     pub(super) fn add_rules(&mut self, chain: &PortChain) -> Result<(), Error> {
         for rule in &chain.rules {
             self.add_rule(chain, rule)?;
@@ -97,7 +97,7 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    /// Adds the rules of a chain before those that it has.
+    /// Inserts the rules of a chain before the existing ones.
     pub(super) fn insert_rules(&mut self, chain: &PortChain) -> Result<(), Error> {
         self.inserts = true;
         let inserted = (chain.rules.iter().rev()).try_for_each(|rule| self.add_rule(chain, rule));
@@ -193,7 +193,7 @@ impl<'c> Writer<'c> {
         self.with(&map, build.dnat(to))
     }
 
-    /// Adds a rule for packets whose address is of one of these networks, or of none of them.
+    /// Adds a rule for packets whose address is in one of these networks, or in none of them.
     pub(super) fn add_by_networks<'b>(
         &mut self,
         build: Build<'b>,
@@ -221,7 +221,7 @@ impl<'c> Writer<'c> {
         self.with(&set, end(build))
     }
 
-    /// Adds a rule behind the set that it has.
+    /// Adds a rule after the set that it uses.
     fn with(
         &mut self,
         set: &Anonymous<'_>,
@@ -232,25 +232,25 @@ impl<'c> Writer<'c> {
         self.put(&rule)
     }
 
-    /// A number for an anonymous set.
+    /// Allocates an ID for an anonymous set.
     const fn number(&mut self) -> u32 {
         self.last += 1;
         self.last
     }
 }
 
-/// A map of numbers as `nft` makes it.
+/// A map with numeric keys as `nft` declares it.
 fn numbered(map: Anonymous<'_>, declared: Option<Declared>) -> Anonymous<'_> {
     let set = with_nft_userdata(map.set().clone(), HOST_ENDIAN, declared);
     Anonymous::with_elements(set, map.elements().iter().cloned())
 }
 
-/// A rule has less than four thousand million endpoints.
+/// A rule has fewer than 2³² endpoints.
 fn modulus(endpoints: usize) -> u32 {
     u32::try_from(endpoints).unwrap_or(u32::MAX)
 }
 
-/// A packet's sender.
+/// A packet's source address.
 const fn source(family: Family) -> Selector {
     match family {
         Family::IP6 => ip6::SADDR,
@@ -258,7 +258,7 @@ const fn source(family: Family) -> Selector {
     }
 }
 
-/// Whom a packet is sent to.
+/// A packet's destination address.
 pub(super) const fn destination(family: Family) -> Selector {
     match family {
         Family::IP6 => ip6::DADDR,
@@ -266,7 +266,7 @@ pub(super) const fn destination(family: Family) -> Selector {
     }
 }
 
-/// Goes on if an address is of a network.
+/// Matches if an address is in a network.
 pub(super) fn is_in(build: Build<'_>, address: Selector, network: IpNet) -> Build<'_> {
     match network {
         IpNet::V4(of) => build.matches::<Ipv4Addr>(address, (of.network(), of.prefix_len())),
@@ -274,7 +274,7 @@ pub(super) fn is_in(build: Build<'_>, address: Selector, network: IpNet) -> Buil
     }
 }
 
-/// Goes on if an address is not of a network.
+/// Matches if an address is not in a network.
 pub(super) fn is_not_in(build: Build<'_>, address: Selector, network: IpNet) -> Build<'_> {
     match network {
         IpNet::V4(of) => build.matches::<Ipv4Addr>(address, not((of.network(), of.prefix_len()))),
@@ -282,7 +282,7 @@ pub(super) fn is_not_in(build: Build<'_>, address: Selector, network: IpNet) -> 
     }
 }
 
-/// Goes on if a packet is from a pod of this node, if that can be told.
+/// Matches packets from a pod of this node; `None` if that cannot be detected.
 fn from_pods<'b>(build: Build<'b>, family: Family, detector: &LocalDetector) -> Option<Build<'b>> {
     match detector {
         LocalDetector::None => None,
@@ -295,7 +295,7 @@ fn from_pods<'b>(build: Build<'b>, family: Family, detector: &LocalDetector) -> 
     }
 }
 
-/// Goes on if a packet is not from a pod of this node, if that can be told.
+/// Matches packets that are not from a pod of this node; `None` if that cannot be detected.
 pub(super) fn not_from_pods<'b>(
     build: Build<'b>,
     family: Family,
@@ -312,7 +312,7 @@ pub(super) fn not_from_pods<'b>(
     }
 }
 
-/// The family in iptables' terms.
+/// The family as iptables' type.
 pub(super) const fn ip_family(family: Family) -> chainwright::iptables::Family {
     match family {
         Family::IP6 => chainwright::iptables::Family::Ipv6,
@@ -320,7 +320,7 @@ pub(super) const fn ip_family(family: Family) -> chainwright::iptables::Family {
     }
 }
 
-/// What networks hold, in order, as numbers: those that touch are one range, as `nft` has them.
+/// The address ranges of networks as sorted numbers: adjacent ones are merged, as in `nft`.
 fn ranges(networks: &[IpNet]) -> impl Iterator<Item = RangeInclusive<u128>> {
     let number = |address: IpAddr| match address {
         IpAddr::V4(address) => u128::from(address.to_bits()),
@@ -340,7 +340,7 @@ fn ranges(networks: &[IpNet]) -> impl Iterator<Item = RangeInclusive<u128>> {
 }
 
 fn v4(range: RangeInclusive<u128>) -> Match<'static, Ipv4Addr> {
-    // They were made of 32 bits.
+    // Converted from 32 bits.
     let address = |number: u128| Ipv4Addr::from_bits(number as u32);
     (address(*range.start())..=address(*range.end())).into()
 }

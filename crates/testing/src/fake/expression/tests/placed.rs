@@ -1,4 +1,4 @@
-//! Base chains of every kind, against expressions that care where packets come from.
+//! Compares all kinds of base chains with expressions that depend on the hook.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use chainwright::nft::{
     Chain, Connection, Device, Devices, Family, Priority, Rule, StatefulObject, Table, Transaction,
 };
 
-/// Rules with one such expression each, behind what they load.
+/// Returns rules with one such expression each, after the expressions that load its registers.
 fn rules(family: Family) -> Vec<Expressions<'static>> {
     let mut rules = Vec::new();
     let mut add = |push: &dyn Fn(&mut Expressions<'static>)| {
@@ -93,8 +93,7 @@ fn rules(family: Family) -> Vec<Expressions<'static>> {
     rules
 }
 
-/// A base chain in a table of its own, with an object that can be referred to; `None` if the kernel has no
-/// such chain.
+/// Adds a base chain in its own table, with an object to refer to; `None` if the kernel has no such chain.
 fn chain(
     connection: &mut Connection,
     family: Family,
@@ -121,7 +120,7 @@ fn chain(
     connection.commit(&tx).ok()
 }
 
-/// What differs in base chains of this family, and how many were compared.
+/// Returns the differences for base chains of this family, and the number of comparisons.
 fn compared(family: Family) -> (Vec<String>, usize) {
     let mut differences = Vec::new();
     let mut compared = 0;
@@ -179,7 +178,7 @@ fn compared(family: Family) -> (Vec<String>, usize) {
 #[test]
 fn an_expression_stands_where_the_kernel_lets_it() {
     let families = Family::WITH_TABLES;
-    // At once: most of the time the kernel waits for packets that are on their way.
+    // In parallel: the kernel mostly waits for packets in flight.
     let (differences, numbers): (Vec<_>, Vec<_>) = std::thread::scope(|scope| {
         let threads = families.map(|family| scope.spawn(move || compared(family)));
         threads

@@ -1,4 +1,4 @@
-//! The layout in kernels, on both backends.
+//! Tests the layout in kernels, on both backends.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use chainwright_testing::Sandbox;
 
 const BACKENDS: [Backend; 2] = [Backend::Nft, Backend::Legacy];
 
-/// nfacct objects are not there.
+/// A configuration without nfacct objects, which do not exist here.
 fn without_counters() -> Arc<Config> {
     let mut config = config();
     config.nfacct = false;
@@ -31,7 +31,7 @@ fn layout(backend: Backend, family: Family, config: &Arc<Config>) -> Iptables {
     Iptables::new(open(backend), family, Arc::clone(config))
 }
 
-/// Does it in a new network namespace for each backend.
+/// Runs `work` in a new network namespace for each backend.
 fn on_both(work: impl Fn(Backend) + Sync) {
     for backend in BACKENDS {
         let sandbox = Sandbox::new().unwrap();
@@ -47,8 +47,7 @@ fn save(backend: Backend, family: Family) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// The rules of all chains of a table but for those built in, and for `KUBE-MARK-DROP`, which is nobody's business
-/// here.
+/// The rules of all chains of a table except the built-in ones and `KUBE-MARK-DROP`, which does not matter here.
 fn chains(backend: Backend, family: Family, table: &str) -> HashMap<String, Vec<Rule>> {
     let tables = open(backend).read(family, &TABLES).unwrap();
     let chains = tables
@@ -65,7 +64,7 @@ fn chains(backend: Backend, family: Family, table: &str) -> HashMap<String, Vec<
         .collect()
 }
 
-/// Those that are to be there.
+/// The expected chains and rules.
 fn wanted(
     family: Family,
     config: &Config,
@@ -125,7 +124,7 @@ fn assert_holds(backend: Backend, family: Family, config: &Config, ports: &Ports
     }
 }
 
-/// Brings what changed of services to a layout.
+/// Applies changed services to a layout.
 fn change(
     layout: &mut Iptables,
     family: Family,
@@ -168,7 +167,7 @@ fn it_is_adopted_changed_and_removed() {
         assert_holds(backend, family, &config, &now);
         assert_eq!(layout.adopt(&now).unwrap(), 0);
         assert_eq!(layout.change(&now, &[]).unwrap(), 0);
-        // So does another that knows of nothing.
+        // Another layout without any state finds nothing to do either.
         assert_eq!(
             super::kernel::layout(backend, family, &config)
                 .adopt(&now)
@@ -176,7 +175,7 @@ fn it_is_adopted_changed_and_removed() {
             0
         );
 
-        // One endpoint more; the first endpoint, so that nothing is refused; none any more; a service less.
+        // One more endpoint; the first endpoint, so that nothing is refused; no endpoints again; one service less.
         let name = |name| ObjectName::new("default", name);
         let dns = ObjectName::new("kube-system", "kube-dns");
         let mut step = |services: &Services, transactions: usize| {
@@ -267,7 +266,7 @@ fn what_somebody_flushed_is_adopted_again() {
                 table.remove_all_chains()
             }),
             ("iptables -F KUBE-MARK-MASQ; iptables -X", |table| {
-                // Only what a change does not look at is gone.
+                // Only chains that a change does not read are gone.
                 table.flush_all()?;
                 for chain in table.chains()? {
                     if chain.starts_with(b"KUBE-MARK-MASQ") {
@@ -289,7 +288,7 @@ fn what_somebody_flushed_is_adopted_again() {
     });
 }
 
-/// What a kube-proxy left, less what needs nfacct objects.
+/// A kube-proxy's ruleset without the rules that need nfacct objects.
 fn left_by(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.contains("nfacct"));
     lines.flat_map(|line| [line, "\n"]).collect()
@@ -309,7 +308,7 @@ fn what_a_kube_proxy_left_is_taken_over_or_removed() {
             restore();
             let mut layout = layout(backend, family, &config);
             assert!(layout.adopt(&now).unwrap() > 0);
-            // Nothing is left of the 300 services that there are no more.
+            // Nothing is left of the 300 services that were removed.
             assert_holds(backend, family, &config, &now);
             assert_eq!(layout.adopt(&now).unwrap(), 0);
 
@@ -329,7 +328,7 @@ fn rules_that_are_right_keep_their_counters() {
     let config = without_counters();
     on_both(|backend| {
         let family = Family::Ipv4;
-        // With packets in each rule.
+        // Packet counters in each rule.
         let counted: String = left_by(KUBE_PROXY_1_36)
             .lines()
             .flat_map(|line| match line.starts_with("-A") {
@@ -389,7 +388,7 @@ fn what_others_lead_to_stays() {
         });
         lead.unwrap();
 
-        // The chain of a service that is gone stays without rules, however often it is asked for.
+        // The chain of a removed service stays without rules, however often its removal is requested.
         all.remove_service(&ObjectName::new("default", "azure-vote-front"));
         let mut before = now;
         change(&mut layout, family, &config, &mut before, &all);

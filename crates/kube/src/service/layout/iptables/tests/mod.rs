@@ -1,4 +1,5 @@
-//! The layout beside what kube-proxy left in a kernel (`tests/data`), and in kernels.
+//! Compares the layout with a ruleset that kube-proxy left in a kernel (`tests/data`), and tests it in
+//! kernels.
 
 mod proxy;
 
@@ -15,13 +16,13 @@ use crate::service::{
 };
 use chainwright::iptables::Family;
 
-/// What kube-proxy 1.36 left, with nfacct objects.
+/// The ruleset of kube-proxy 1.36, with nfacct objects.
 const KUBE_PROXY_1_36: &str =
     include_str!("../../../../../../../tests/data/kube-proxy-1.36-iptables.save");
 const KUBE_PROXY_1_20: &str =
     include_str!("../../../../../../../tests/data/kube-proxy-1.20-300-services.save");
 
-/// That of the kube-proxies in `tests/data`.
+/// The configuration of the kube-proxies in `tests/data`.
 pub(super) fn config() -> Config {
     let mut config = Config::new("node1");
     config.node_addresses = vec![address("10.200.0.10")];
@@ -38,7 +39,7 @@ pub(super) fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-/// A service with endpoints: their addresses and nodes.
+/// Adds a service with endpoints: their addresses and nodes.
 pub(super) fn add(
     services: &mut Services,
     service: Service,
@@ -69,7 +70,7 @@ pub(super) fn service(namespace: &str, name: &str, cluster_ip: &str, ports: &[Po
     ports.iter().cloned().fold(service, Service::with_port)
 }
 
-/// Those of `tests/data/services.yaml` of which no two are alike, and `kubernetes`, which stood beside them.
+/// The distinct services in `tests/data/services.yaml`, and `kubernetes`, which existed beside them.
 fn services() -> Services {
     let mut all = Services::new();
     let port = Port::new;

@@ -1,4 +1,4 @@
-//! Rule for rule what kube-proxy 1.36 wrote for the same services.
+//! Compares each rule with kube-proxy 1.36's rules for the same services.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use super::super::rules::{Rules, Shared, sorted};
 use super::*;
 use chainwright::iptables::{Rule, text};
 
-/// The rules of each chain of each table in a text of iptables-save, as they stand there.
+/// The rules of each chain of each table in the output of iptables-save, in their order.
 fn saved(text: &str) -> HashMap<(&str, &str), Vec<&str>> {
     let mut chains: HashMap<_, Vec<_>> = HashMap::new();
     let mut table = "";
@@ -25,11 +25,11 @@ fn saved(text: &str) -> HashMap<(&str, &str), Vec<&str>> {
     chains
 }
 
-/// By meaning, and letter by letter.
+/// Compares by meaning and by text.
 #[track_caller]
 fn assert_same(chain: &str, rules: &[Rule], lines: &[&str]) {
     let printed: Vec<_> = rules.iter().map(|r| format!("-A {chain} {r}")).collect();
-    // The real tool prints two blanks before the name of an nfacct object, as this crate does.
+    // iptables-save prints two blanks before the name of an nfacct object, and so does this crate.
     assert_eq!(printed, lines);
     for (rule, line) in rules.iter().zip(lines) {
         let options = line.strip_prefix(&format!("-A {chain} ")).unwrap();
@@ -73,13 +73,13 @@ fn chains_and_rules_are_kube_proxys() {
         for (chain, rules) in rules.own(port) {
             let mut lines = saved[&("nat", chain.as_str())].clone();
             if chain.starts_with("KUBE-FW-") {
-                // Ours are in the order of their addresses.
+                // This layout's rules are sorted by address.
                 lines.swap(0, 1);
             }
             assert_same(&chain, &rules, &lines);
             compared += rules.len();
         }
-        // In chains of many ports: those that say that they are the port's.
+        // In chains of many ports: the rules whose comments name the port.
         let about = |line: &&str| {
             let said = line.split("--comment \"").nth(1);
             let rest = said.and_then(|said| said.strip_prefix(&port.name.to_string()));
@@ -103,7 +103,7 @@ fn chains_and_rules_are_kube_proxys() {
     assert_same("KUBE-SERVICES", &last, &lines[lines.len() - 1..]);
     compared += 1;
 
-    // Nothing that the other services have not was left out.
+    // No rule was left out except those of the other services.
     let others = KUBE_PROXY_1_36
         .lines()
         .filter(|line| line.starts_with("-A "));
@@ -121,7 +121,7 @@ fn chains_and_rules_are_kube_proxys() {
     );
 }
 
-/// Of `svc-1`, `svc-2`, `svc-4` to `svc-299`.
+/// Whether it belongs to `svc-1`, `svc-2`, `svc-4` to `svc-299`.
 fn is_of_others(line: &str) -> bool {
     let Some((_, rest)) = line.split_once("/svc-") else {
         return false;

@@ -1,4 +1,4 @@
-//! Each kind of rule that is not in a kube-proxy's ruleset of `tests/data`.
+//! The kinds of rules that do not occur in kube-proxy's rulesets in `tests/data`.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::kubelet::FIREWALL;
 use crate::service::config::NodePortAddresses;
 use crate::service::{Port, Service, Services, TrafficPolicy};
 
-/// A service with a port 80 that nothing but the cluster IP leads to.
+/// A service with port 80, reachable only at its cluster IP.
 fn plain() -> Service {
     service(
         "ns1",
@@ -20,7 +20,7 @@ fn plain() -> Service {
     )
 }
 
-/// The rules of a service, those of chains that it shares last.
+/// The rules of a service, those of shared chains last.
 fn printed(
     family: Family,
     config: &Config,
@@ -47,7 +47,7 @@ fn printed(
     lines
 }
 
-/// From outside by an external IP, a load balancer and a node port.
+/// Reachable by an external IP, a load balancer and a node port.
 fn from_outside() -> Service {
     let mut service = plain();
     service.external_ips = vec![address("192.168.99.22")];
@@ -296,7 +296,7 @@ fn pods_are_told_as_the_configuration_says() {
          IP\" -m tcp --dport 80 -j KUBE-MARK-MASQ"
     );
     assert!(first(LocalDetector::InterfacePrefix("veth".into())).contains(" ! -i veth+ -p tcp "));
-    // Nothing is masqueraded where pods cannot be told.
+    // Nothing is masqueraded if pods cannot be detected.
     assert!(first(LocalDetector::None).contains("-> 10.180.0.1:80"));
     let other_family = LocalDetector::Networks(vec!["fd00::/64".parse().unwrap()]);
     assert!(first(other_family).contains("-> 10.180.0.1:80"));
