@@ -96,7 +96,7 @@ fn whole(chains: usize) -> Result {
                 };
                 there = !there;
                 writer.commit(&tx)?;
-                assert_eq!(kept.refresh(&mut writer)?, Refreshed::ReadAnew);
+                assert_eq!(kept.refresh(&mut writer)?, Refreshed::Reread);
                 Ok(())
             }),
             ("snapshot(), dropped again", &mut || {

@@ -87,7 +87,7 @@ impl Arena {
     }
 
     /// Returns the end of the room that was taken last, from this position on, to the arena.
-    pub(crate) fn give_back(&mut self, Position(start): Position) {
+    pub(crate) fn return_room(&mut self, Position(start): Position) {
         let at = start as usize * UNIT;
         if at / STRIDE == self.current {
             self.used = self.used.min(at % STRIDE);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cleared_is_filled_again() {
+    fn cleared_memory_is_reused() {
         let mut arena = Arena::default();
         let messages: Vec<_> = (0..300).map(|n| message(n, 40_000)).collect();
         for round in 0..3 {
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(arena.message(at.plus(one.len())).unwrap().raw, two);
         assert!(arena.message(at.plus(64 << 20)).is_err());
         assert_eq!(arena.len(), datagram.len());
-        arena.give_back(at);
+        arena.return_room(at);
         assert_eq!(arena.len(), 0);
     }
 }

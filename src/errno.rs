@@ -99,7 +99,7 @@ mod tests {
 
     #[cfg(target_env = "gnu")]
     #[test]
-    fn texts_are_those_of_glibc() {
+    fn texts_match_glibc() {
         let differ: Vec<_> = (1..135)
             .filter_map(|number| {
                 let theirs = io::Error::from_raw_os_error(number).to_string();

@@ -16,10 +16,10 @@ pub enum Error {
     MessageError(#[from] crate::netlink::MessageError),
     /// A snapshot lacks elements because it was read without them.
     #[error(transparent)]
-    LeftOut(#[from] crate::nft::LeftOut),
+    MissingElements(#[from] crate::nft::MissingElements),
     /// A plan would change an object that lacks the owner's tag: it belongs to somebody else.
     #[error(transparent)]
-    NotOwn(#[from] crate::nft::NotOwn),
+    NotOwned(#[from] crate::nft::NotOwned),
     /// A comment could not be attached to an object.
     #[error(transparent)]
     Comment(#[from] crate::nft::userdata::CommentError),
@@ -59,8 +59,8 @@ pub enum Error {
 impl From<crate::nft::WriteError> for Error {
     fn from(error: crate::nft::WriteError) -> Self {
         match error {
-            crate::nft::WriteError::LeftOut(error) => Self::LeftOut(error),
-            crate::nft::WriteError::NotOwn(error) => Self::NotOwn(error),
+            crate::nft::WriteError::MissingElements(error) => Self::MissingElements(error),
+            crate::nft::WriteError::NotOwned(error) => Self::NotOwned(error),
             crate::nft::WriteError::MessageError(error) => Self::MessageError(error),
         }
     }

@@ -94,7 +94,7 @@
 //!
 //! ```
 //! use std::net::{Ipv4Addr, SocketAddrV4};
-//! use chainwright::nft::build::{Anonymous, Build, NatTo, Version, numgen_random};
+//! use chainwright::nft::build::{AnonymousSet, Build, NatTo, Version, numgen_random};
 //! use chainwright::nft::{Chain, Connection, Family, Hook, Priority, Table, Transaction};
 //!
 //! # chainwright_testing::Sandbox::new()?.run(|| {
@@ -103,7 +103,7 @@
 //! let prerouting = Chain::new(Family::IP, "proxy", "prerouting");
 //! tx.add(&prerouting.with_hook("nat", Hook::PREROUTING, Priority::DSTNAT))?;
 //! let endpoints = [4, 5, 6].map(|last| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), 8080));
-//! let map = Anonymous::numbered_v4(Family::IP, "proxy", 1, 0, endpoints);
+//! let map = AnonymousSet::numbered_addresses_with_ports(Family::IP, "proxy", 1, 0, endpoints);
 //! map.add_to(&mut tx)?;
 //! // ip daddr 10.96.0.1 tcp dport 80 dnat ip addr . port to numgen random mod 3 map { … }
 //! let service = Build::new(Family::IP, "proxy", "prerouting")
@@ -152,7 +152,7 @@
 //!
 //! # chainwright_testing::Sandbox::new()?.run(|| {
 //! let seen = TypedSet::<Ipv4Addr>::new(Family::IP, "filter", "seen")
-//!     .adjusted(|set| set.with_updates(65_536).with_timeout(None));
+//!     .modify_set(|set| set.with_updates(65_536).with_timeout(None));
 //! let mut tx = Transaction::new();
 //! tx.add(&Table::new(Family::IP, "filter"))?.add(seen.set())?;
 //! tx.add(&Chain::new(Family::IP, "filter", "input"))?;

@@ -3,5 +3,5 @@
 
 pub use crate::escape::Escaped;
 pub use crate::input::{LONGEST_TEXT, read_text};
-pub use crate::iptables::{hook_of, nft_name};
+pub use crate::iptables::{hook_declaration, nft_name};
 pub use crate::spelling::nearest;

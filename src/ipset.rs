@@ -99,16 +99,16 @@ impl Connection {
             SockFlag::SOCK_CLOEXEC,
             None,
         )
-        .map_err(|errno| failed("opening a socket", Errno::new(errno as i32)))?;
+        .map_err(|errno| kernel_error("opening a socket", Errno::new(errno as i32)))?;
         let mut connection = Self { socket, version: 0 };
-        let question = ip_set_req_version {
+        let request = ip_set_req_version {
             op: IP_SET_OP_VERSION,
             version: 0,
         };
-        let answer = connection
-            .ask(question)
-            .map_err(|errno| failed("querying the ipset version", errno))?;
-        connection.version = answer.version;
+        let reply = connection
+            .send_request(request)
+            .map_err(|errno| kernel_error("querying the ipset version", errno))?;
+        connection.version = reply.version;
         Ok(connection)
     }
 
@@ -132,22 +132,24 @@ impl Connection {
         let set = ip_set_name_index { name: field };
         let op = IP_SET_OP_GET_FNAME;
         let version = self.version;
-        let question = ip_set_req_get_set_family {
+        let request = ip_set_req_get_set_family {
             op,
             version,
             family: 0,
             set,
         };
-        let (set, family) = match self.ask(question) {
-            Ok(answer) => (answer.set, answer.family),
+        let (set, family) = match self.send_request(request) {
+            Ok(reply) => (reply.set, reply.family),
             // Linux before 3.16 lacks this operation.
             Err(errno) if errno.number() == libc::EBADMSG => {
                 let op = IP_SET_OP_GET_BYNAME;
-                let question = ip_set_req_get_set { op, version, set };
-                let answer = self.ask(question).map_err(|errno| no_answer(name, errno))?;
-                (answer.set, 0)
+                let request = ip_set_req_get_set { op, version, set };
+                let reply = self
+                    .send_request(request)
+                    .map_err(|errno| lookup_error(name, errno))?;
+                (reply.set, 0)
             }
-            Err(errno) => return Err(no_answer(name, errno)),
+            Err(errno) => return Err(lookup_error(name, errno)),
         };
         Ok(found(&set, family))
     }
@@ -159,35 +161,35 @@ impl Connection {
     pub fn name(&self, index: u16) -> Result<Option<BString>, Error> {
         let mut name = [0; LENGTH];
         name[..2].copy_from_slice(&index.to_ne_bytes());
-        let question = ip_set_req_get_set {
+        let request = ip_set_req_get_set {
             op: IP_SET_OP_GET_BYINDEX,
             version: self.version,
             set: ip_set_name_index { name },
         };
-        let name = match self.ask(question) {
-            Ok(answer) => answer.set.name,
+        let name = match self.send_request(request) {
+            Ok(reply) => reply.set.name,
             // The kernel has never used this index.
             Err(errno) if errno.number() == libc::EINVAL => return Ok(None),
             Err(errno) => {
                 let doing = format!("looking for the set of index {index}");
-                return Err(failed(&doing, errno));
+                return Err(kernel_error(&doing, errno));
             }
         };
         Ok(named(&name))
     }
 
     /// Sends a request to the kernel, which answers in the same struct.
-    fn ask<T>(&self, mut question: T) -> Result<T, Errno>
+    fn send_request<T>(&self, mut request: T) -> Result<T, Errno>
     where
         T: FromBytes + IntoBytes + Immutable + KnownLayout,
     {
-        let bytes = question.as_mut_bytes();
+        let bytes = request.as_mut_bytes();
         let whole = bytes.len();
         let length = sockopt::get(self.socket.as_fd(), libc::SOL_IP, SO_IP_SET, bytes)?;
         if length != whole {
             return Err(Errno::new(libc::EPROTO));
         }
-        Ok(question)
+        Ok(request)
     }
 }
 
@@ -210,7 +212,7 @@ pub(crate) fn named(name: &[u8; LENGTH]) -> Option<BString> {
     (!name.is_empty()).then(|| name.into())
 }
 
-fn failed(doing: &str, errno: Errno) -> Error {
+fn kernel_error(doing: &str, errno: Errno) -> Error {
     match errno.number() {
         libc::ENOPROTOOPT => Error::NotBuilt,
         libc::EPERM => Error::NoPermission,
@@ -221,8 +223,8 @@ fn failed(doing: &str, errno: Errno) -> Error {
     }
 }
 
-fn no_answer(name: &[u8], errno: Errno) -> Error {
-    failed(&format!("looking for the set `{}`", BStr::new(name)), errno)
+fn lookup_error(name: &[u8], errno: Errno) -> Error {
+    kernel_error(&format!("looking for the set `{}`", BStr::new(name)), errno)
 }
 
 #[cfg(test)]
@@ -230,12 +232,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_say_what_is_missing() {
-        let kernel = |number| failed("asking", Errno::new(number));
+    fn errors_name_the_cause() {
+        let kernel = |number| kernel_error("asking", Errno::new(number));
         assert_eq!(kernel(libc::ENOPROTOOPT), Error::NotBuilt);
         assert_eq!(kernel(libc::EPERM), Error::NoPermission);
         assert_eq!(
-            no_answer(b"four", Errno::new(libc::EPROTO)).to_string(),
+            lookup_error(b"four", Errno::new(libc::EPROTO)).to_string(),
             "looking for the set `four`: EPROTO (Protocol error)"
         );
     }

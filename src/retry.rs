@@ -108,7 +108,7 @@ impl Default for Retry {
 
 /// Implements `with_retry`, `set_retry` and `retry` for a handle; the attributes say what its policy is for. The path
 /// of fields leads to the policy; the optional method `then` passes it on to other objects.
-macro_rules! retrying {
+macro_rules! impl_retry {
     ($(#[$of:meta])+ $Handle:ident, $($field:ident).+ $(, then $then:ident)?) => {
         impl $Handle {
             /// Returns the handle with another retry policy.
@@ -134,7 +134,7 @@ macro_rules! retrying {
         }
     };
 }
-pub(crate) use retrying;
+pub(crate) use impl_retry;
 
 /// The state of a series of attempts.
 #[derive(Debug)]
@@ -187,7 +187,7 @@ impl Attempts {
     /// Like [`again`](Self::again), after a lost reply.
     #[doc(hidden)]
     #[cold]
-    pub fn again_after_loss(&mut self) -> bool {
+    pub fn retry_after_loss(&mut self) -> bool {
         self.lost += 1;
         self.lost < self.retry.losses && self.again()
     }
@@ -273,9 +273,9 @@ mod tests {
         for _ in 0..1000 {
             assert!(attempts.again());
         }
-        assert!(attempts.again_after_loss());
-        assert!(attempts.again_after_loss());
-        assert!(!attempts.again_after_loss());
+        assert!(attempts.retry_after_loss());
+        assert!(attempts.retry_after_loss());
+        assert!(!attempts.retry_after_loss());
         // A limit of one attempt takes precedence.
         assert!(
             !Retry {
@@ -283,8 +283,8 @@ mod tests {
                 ..Retry::ONCE
             }
             .begin()
-            .again_after_loss()
+            .retry_after_loss()
         );
-        assert!(!Retry { losses: 0, ..SWIFT }.begin().again_after_loss());
+        assert!(!Retry { losses: 0, ..SWIFT }.begin().retry_after_loss());
     }
 }

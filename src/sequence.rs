@@ -164,9 +164,9 @@ mod tests {
     use super::*;
 
     /// Pseudo-random numbers.
-    struct Chance(u64);
+    struct Random(u64);
 
-    impl Chance {
+    impl Random {
         fn below(&mut self, most: usize) -> usize {
             self.0 = self
                 .0
@@ -218,12 +218,12 @@ mod tests {
 
     #[test]
     fn the_longest_common_subsequence_stays() {
-        let mut chance = Chance(1);
+        let mut random = Random(1);
         for round in 0..300 {
-            let kinds = 1 + chance.below(8);
+            let kinds = 1 + random.below(8);
             let mut some = || -> Vec<usize> {
-                let length = chance.below(30);
-                (0..length).map(|_| chance.below(kinds)).collect()
+                let length = random.below(30);
+                (0..length).map(|_| random.below(kinds)).collect()
             };
             let (old, new) = (some(), some());
             let expected = longest_by_table(&old, &new);
@@ -248,10 +248,10 @@ mod tests {
 
     #[test]
     fn long_sequences_are_compared_with_bounded_work() {
-        let mut chance = Chance(2);
+        let mut random = Random(2);
         let sorted: Vec<usize> = (0..50_000).collect();
         // All items in another order.
-        let shuffled = chance.shuffled(50_000);
+        let shuffled = random.shuffled(50_000);
         let made = changes(&sorted, &shuffled);
         let longest = kept(&made, &sorted, &shuffled);
         assert!(
@@ -262,14 +262,14 @@ mod tests {
         // The same items except for a few moves: few changes.
         let mut few = sorted.clone();
         for _ in 0..50 {
-            let value = few.remove(chance.below(few.len()));
-            few.insert(chance.below(few.len()), value);
+            let value = few.remove(random.below(few.len()));
+            few.insert(random.below(few.len()), value);
         }
         assert!(kept(&changes(&sorted, &few), &sorted, &few) >= 49_950);
         assert!(is_near(&sorted, &few) && !is_near(&sorted, &shuffled));
         // Many repetitions of the same rules: part of the common subsequence is found.
         let many: Vec<usize> = shuffled.iter().map(|value| value % 7).collect();
-        let others: Vec<usize> = chance
+        let others: Vec<usize> = random
             .shuffled(50_000)
             .iter()
             .map(|value| value % 7)

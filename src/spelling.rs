@@ -2,12 +2,12 @@
 
 /// Returns the known word nearest to `word`, if it is near enough.
 pub fn nearest<'a>(word: &[u8], known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let farthest = ((word.len() + 1) / 3).clamp(1, 3);
+    let max_distance = ((word.len() + 1) / 3).clamp(1, 3);
     known
         .into_iter()
-        .filter(|other| other.len().abs_diff(word.len()) <= farthest)
+        .filter(|other| other.len().abs_diff(word.len()) <= max_distance)
         .map(|other| (distance(word, other.as_bytes()), other))
-        .filter(|(distance, _)| *distance <= farthest)
+        .filter(|(distance, _)| *distance <= max_distance)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, other)| other)
 }

@@ -82,8 +82,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     };
     // Only `list` and `nft` support listings.
     let only_changes = |script: Script| {
-        let question = script.questions().next().map(|each| each.no_change());
-        question.map_or(Ok(script), Err)
+        let query = script
+            .queries()
+            .next()
+            .map(|each| each.not_a_change_error());
+        query.map_or(Ok(script), Err)
     };
     let script = match parsed.and_then(only_changes) {
         Ok(script) => script,

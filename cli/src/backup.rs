@@ -48,7 +48,7 @@ struct Kept<'a> {
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     args.scope.check_file()?;
     let progress = Progress::new("reading the ruleset");
-    let snapshot = Connection::open_to_look()?.snapshot(args.scope.filter())?;
+    let snapshot = Connection::open_if_loaded()?.snapshot(args.scope.filter())?;
     if args.scope.table.is_some() && snapshot.tables().len() == 0 {
         if !json {
             note("no matching table found; no file was written");

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use chainwright_trace::{Comparison, Node, Packet, Values, Walk, compare};
+use chainwright_trace::{Comparison, Node, Packet, Trace, Values, compare};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, counted, note};
 use crate::packet::said;
 use crate::progress::Progress;
-use crate::scope::{Found, NotLookedAt, Scope};
-use crate::trace_output::{Ruleset, lines, options, outcome, percent, reason, say_not_walked};
+use crate::scope::{Found, Scope, UnreadPart};
+use crate::trace_output::{Ruleset, lines, options, outcome, percent, print_untraced, reason};
 
 /// Maximum number of kinds of difference that are shown.
 const SHOWN: usize = 10;
@@ -20,10 +20,10 @@ struct Document<'d> {
     tried: usize,
     unknown: usize,
     different: usize,
-    unmet: usize,
+    unmatched: usize,
     differences: Vec<Record<'d>>,
-    not_walked: NotWalked<'d>,
-    not_looked_at: &'d [NotLookedAt],
+    not_traced: NotWalked<'d>,
+    not_looked_at: &'d [UnreadPart],
 }
 
 /// Tables and chains that traces do not cover.
@@ -37,8 +37,8 @@ struct NotWalked<'d> {
 struct Record<'d> {
     packet: String,
     more: usize,
-    old: &'d Walk,
-    new: &'d Walk,
+    old: &'d Trace,
+    new: &'d Trace,
 }
 
 /// Compares two files, or a file and the kernel's ruleset.
@@ -73,22 +73,22 @@ pub(crate) fn run(
     drop(progress);
     let mut out = Output::new();
     if json {
-        let not_walked = NotWalked {
-            old: old_rules.not_walked(),
-            new: new_rules.not_walked(),
+        let not_traced = NotWalked {
+            old: old_rules.not_traced(),
+            new: new_rules.not_traced(),
         };
-        out.json("diff", &document(&comparison, not_walked, &found))?;
+        out.json("diff", &document(&comparison, not_traced, &found))?;
     } else {
-        people(&mut out, &old, &new, &comparison)?;
+        print_text(&mut out, &old, &new, &comparison)?;
     }
     out.flush()?;
     for said in &found.notes {
         note(said);
     }
-    say_not_walked(&old_rules, Some("old"));
-    say_not_walked(&new_rules, Some("new"));
+    print_untraced(&old_rules, Some("old"));
+    print_untraced(&new_rules, Some("new"));
     // Rulesets with equal rules and elements have equal results.
-    let is_partial = comparison.unmet > 0 || (comparison.unknown > 0 && comparison.changed > 0);
+    let is_partial = comparison.unmatched > 0 || (comparison.unknown > 0 && comparison.changed > 0);
     Ok(match (comparison.different, is_partial) {
         _ if found.is_partial() => Exit::Failed,
         (0, true) => Exit::Failed,
@@ -99,14 +99,14 @@ pub(crate) fn run(
 
 fn document<'d>(
     comparison: &'d Comparison,
-    not_walked: NotWalked<'d>,
+    not_traced: NotWalked<'d>,
     found: &'d Found,
 ) -> Document<'d> {
     Document {
         tried: comparison.tried,
         unknown: comparison.unknown,
         different: comparison.different,
-        unmet: comparison.unmet,
+        unmatched: comparison.unmatched,
         differences: comparison
             .differences
             .iter()
@@ -117,12 +117,12 @@ fn document<'d>(
                 new: &difference.new,
             })
             .collect(),
-        not_walked,
+        not_traced,
         not_looked_at: &found.not_looked_at,
     }
 }
 
-fn people(
+fn print_text(
     out: &mut Output,
     old: &Ruleset,
     new: &Ruleset,
@@ -156,8 +156,8 @@ fn people(
         counted(comparison.tried, "packet was", "packets were")
     );
     lines(out, "", &all)?;
-    if comparison.unmet > 0 {
-        let rules = counted(comparison.unmet, "rule", "rules");
+    if comparison.unmatched > 0 {
+        let rules = counted(comparison.unmatched, "rule", "rules");
         lines(
             out,
             "",
@@ -180,10 +180,10 @@ fn side(
     sign: &str,
     ruleset: &Ruleset,
     packet: &Packet,
-    walk: &Walk,
+    trace: &Trace,
 ) -> Result<(), Error> {
-    for end in &walk.ends {
-        let percent = match walk.ends.len() {
+    for end in &trace.ends {
+        let percent = match trace.ends.len() {
             1 => String::new(),
             _ => format!("{}: ", percent(end.probability)),
         };

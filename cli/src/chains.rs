@@ -166,7 +166,7 @@ impl fmt::Display for Line<'_> {
 }
 
 /// A callback that receives the chains one by one.
-type Each<'e> = dyn FnMut(&Line<'_>) -> Result<(), Error> + 'e;
+type ChainCallback<'e> = dyn FnMut(&Line<'_>) -> Result<(), Error> + 'e;
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     args.scope.check()?;
@@ -192,7 +192,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 }
 
 /// Lists the chains of the calling thread's network namespace.
-fn list(args: &Args, each: &mut Each<'_>) -> Result<Found, Error> {
+fn list(args: &Args, each: &mut ChainCallback<'_>) -> Result<Found, Error> {
     let mut found = Found::default();
     found.nft(args.scope.place.listed(), || {
         Ok(((), list_nft(args, each)?))
@@ -210,15 +210,15 @@ fn list(args: &Args, each: &mut Each<'_>) -> Result<Found, Error> {
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Lists the chains of nf_tables. Returns a note if they are not of one generation.
-fn list_nft(args: &Args, each: &mut Each<'_>) -> Result<Option<String>, Error> {
-    let mut nft = Connection::open_to_look()?.with_retry(Retry::within(PATIENCE));
+fn list_nft(args: &Args, each: &mut ChainCallback<'_>) -> Result<Option<String>, Error> {
+    let mut nft = Connection::open_if_loaded()?.with_retry(Retry::within(PATIENCE));
     let mut chains = List::new(args.scope.filter());
     let start = Instant::now();
     loop {
         let rules = match read(args, &mut nft, &mut chains) {
             Ok(rules) => rules,
-            Err(error) if error.ask_again() && start.elapsed() < PATIENCE => continue,
-            Err(error) if error.ask_again() => break,
+            Err(error) if error.is_retryable() && start.elapsed() < PATIENCE => continue,
+            Err(error) if error.is_retryable() => break,
             Err(error) => return Err(error.into()),
         };
         let mut rules = rules.into_iter();
@@ -251,12 +251,16 @@ fn read(
 }
 
 /// Lists the chains as they arrive, regardless of changes.
-fn stream(args: &Args, nft: &mut Connection, each: &mut Each<'_>) -> Result<Option<String>, Error> {
+fn stream(
+    args: &Args,
+    nft: &mut Connection,
+    each: &mut ChainCallback<'_>,
+) -> Result<Option<String>, Error> {
     // The first connection is receiving the chains.
     let mut counting = args.rules.then(Connection::open).transpose()?;
     let before = nft.generation()?;
     let mut chains = nft.chains(args.scope.filter())?;
-    let torn = loop {
+    let is_inconsistent = loop {
         let chain = match chains.next() {
             Ok(Some(chain)) => chain,
             Ok(None) => break false,
@@ -277,8 +281,8 @@ fn stream(args: &Args, nft: &mut Connection, each: &mut Each<'_>) -> Result<Opti
         each(&Line::nft(&chain, rules))?;
     };
     drop(chains);
-    let torn = torn || nft.generation()? != before;
-    Ok(torn.then(|| {
+    let is_inconsistent = is_inconsistent || nft.generation()? != before;
+    Ok(is_inconsistent.then(|| {
         "the ruleset kept changing while it was listed: these chains are not from \
          one generation, so some may be missing, stale or listed twice"
             .to_owned()

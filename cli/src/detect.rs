@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::iptables::{backend_word, family_word};
 use crate::output::{Error, Exit, Output, Printable, causes, note};
-use crate::scope::NotLookedAt;
+use crate::scope::UnreadPart;
 
 /// Detect the backend that this node's Kubernetes uses: nf_tables or the legacy tables
 ///
@@ -75,7 +75,7 @@ struct EvidenceRecord {
     legacy: Vec<LegacyRecord>,
     chains: Vec<OwnedRecord>,
     services: Vec<ServiceRecord>,
-    not_looked_at: Vec<NotLookedAt>,
+    not_looked_at: Vec<UnreadPart>,
 }
 
 #[derive(Serialize)]
@@ -156,12 +156,12 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     if args.follow {
         let mut watch = Detector::open().watch(WatchOptions::default());
         while let Some(detection) = watch.next_until(None)? {
-            tell(&mut out, &detection, None, json)?;
+            print_detection(&mut out, &detection, None, json)?;
             out.flush()?;
             if !json {
-                tell_why(&detection);
+                print_failures(&detection);
             }
-            if !out.is_read() {
+            if !out.has_reader() {
                 break;
             }
         }
@@ -175,9 +175,9 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
     let evidence = (!args.quiet).then(|| match args.rules {
         true => detector.evidence(),
-        false => detector.evidence_of_chains(),
+        false => detector.evidence_without_rules(),
     });
-    tell(&mut out, &detection, evidence.as_ref(), json)?;
+    print_detection(&mut out, &detection, evidence.as_ref(), json)?;
     out.flush()?;
     let mut is_partial = false;
     if let Some(evidence) = &evidence {
@@ -194,12 +194,12 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         Verdict::Mixed => Exit::Code(3),
         Verdict::Unavailable => Exit::Failed,
     };
-    tell_why(&detection);
+    print_failures(&detection);
     Ok(exit)
 }
 
 /// If the verdict is unavailable, prints the errors on standard error.
-fn tell_why(detection: &Detection) {
+fn print_failures(detection: &Detection) {
     if detection.verdict() != Verdict::Unavailable {
         return;
     }
@@ -212,7 +212,7 @@ fn tell_why(detection: &Detection) {
     }
 }
 
-fn tell(
+fn print_detection(
     out: &mut Output,
     detection: &Detection,
     evidence: Option<&Evidence>,
@@ -251,7 +251,7 @@ fn tell(
             not_looked_at: evidence
                 .uncounted
                 .iter()
-                .map(|(backend, error)| NotLookedAt {
+                .map(|(backend, error)| UnreadPart {
                     backend: backend_word(*backend),
                     family: None,
                     reason: causes(error),
@@ -267,7 +267,7 @@ fn tell(
             },
         );
     }
-    writeln!(out, "{verdict}: {}", in_words(verdict))?;
+    writeln!(out, "{verdict}: {}", describe(verdict))?;
     let Some(evidence) = evidence else {
         return Ok(());
     };
@@ -319,7 +319,7 @@ fn tell(
         );
         writeln!(out, "{}", line.trim_end())?;
     }
-    tell_chains(out, evidence)?;
+    print_chains(out, evidence)?;
     for table in &evidence.services {
         let whose = match table.kind {
             ServiceTableKind::KubeProxy => "kube-proxy's services (nftables mode)",
@@ -342,7 +342,7 @@ fn tell(
 }
 
 /// Prints the chains of the node's components.
-fn tell_chains(out: &mut Output, evidence: &Evidence) -> Result<(), Error> {
+fn print_chains(out: &mut Output, evidence: &Evidence) -> Result<(), Error> {
     if evidence.owned.is_empty() {
         let looked: Vec<_> = [Backend::Nft, Backend::Legacy]
             .into_iter()
@@ -385,7 +385,7 @@ fn tell_chains(out: &mut Output, evidence: &Evidence) -> Result<(), Error> {
     Ok(())
 }
 
-const fn in_words(verdict: Verdict) -> &'static str {
+const fn describe(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Nft => "this node's Kubernetes uses nf_tables",
         Verdict::Legacy => "this node's Kubernetes uses the legacy tables",

@@ -78,8 +78,9 @@ impl AsListed<'_> {
 }
 
 impl Words for AsListed<'_> {
-    fn whole_rule(&self, table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Option<String> {
-        rules::options(rule, &self.sets).or_else(|| self.say(|words| words.whole_rule(table, rule)))
+    fn rule_with_contents(&self, table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Option<String> {
+        rules::options(rule, &self.sets)
+            .or_else(|| self.say(|words| words.rule_with_contents(table, rule)))
     }
 
     fn table(&self, table: &TableRef<'_>) -> Option<String> {
@@ -119,7 +120,7 @@ pub(crate) fn between(
         sets: rules::sets(),
         words: (!bytecode).then(|| chainwright_lang::Words::new(&words)),
     };
-    Ok(old.diff_in_words(new, options, &words)?)
+    Ok(old.diff_with(new, options, &words)?)
 }
 
 /// The JSON document.
@@ -146,7 +147,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             Some(new) => new,
             None => return Ok(Exit::Absent),
         },
-        None => Connection::open_to_look()?.snapshot(old.scope().clone())?,
+        None => Connection::open_if_loaded()?.snapshot(old.scope().clone())?,
     };
     let mut options = DiffOptions::default();
     options.counters = args.counters;
@@ -156,7 +157,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     if json {
         out.json("diff", &Document { changes: &diff })?;
     } else {
-        people(&mut out, &diff)?;
+        print_text(&mut out, &diff)?;
     }
     out.flush()?;
     Ok(if diff.is_empty() {
@@ -167,7 +168,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 }
 
 /// Prints each change on one line, or two.
-pub(crate) fn people(out: &mut Output, diff: &Diff) -> Result<(), Error> {
+pub(crate) fn print_text(out: &mut Output, diff: &Diff) -> Result<(), Error> {
     for change in &diff.changes {
         let path = Printable(&change.path);
         for (sign, color, text) in [

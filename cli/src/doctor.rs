@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeMap, HashMap};
 
 use bstr::{BStr, ByteSlice};
-use chainwright::iptables::doctor::{Fault, Finding, Severity, What, examine};
+use chainwright::iptables::doctor::{ExamineOptions, Fault, Finding, Severity, examine};
 use chainwright::iptables::forecast::{self, Effect, Version};
 use chainwright::iptables::{
     self, Backend, Family, Iptables, RuleView, Tables, builtins, tables_in_use,
@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::iptables::{backend_word, family_word};
 use crate::output::{Error, Exit, Output, Printable, causes, counted, note};
-use crate::scope::{Backend as Backends, NotLookedAt, Scope};
+use crate::scope::{Backend as Backends, Scope, UnreadPart};
 
 /// Find present and future problems in iptables' tables
 ///
@@ -49,7 +49,7 @@ struct Document<'a> {
     risk: bool,
     findings: Vec<Record>,
     tables: Vec<TableRecord>,
-    not_looked_at: &'a [NotLookedAt],
+    not_looked_at: &'a [UnreadPart],
     not_examined: &'a [NotExamined],
 }
 
@@ -107,13 +107,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let (mut looked, mut first) = (false, None);
     for &backend in args.scope.place.iptables_backends() {
         for &family in &families {
-            match look(backend, family) {
+            match read_tables(backend, family) {
                 Ok(tables) => {
                     looked = true;
                     all.extend(tables);
                 }
                 Err(error) => {
-                    not_looked_at.push(NotLookedAt {
+                    not_looked_at.push(UnreadPart {
                         backend: backend_word(backend),
                         family: Some(family_word(family)),
                         reason: causes(&error),
@@ -128,21 +128,21 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
     let mut not_examined = Vec::new();
     if args.scope.place.listed() != Backends::Legacy {
-        match nfts_own(args) {
+        match other_tables(args) {
             Ok(tables) => not_examined = tables,
-            Err(error) => not_looked_at.push(NotLookedAt {
+            Err(error) => not_looked_at.push(UnreadPart {
                 backend: backend_word(Backend::Nft),
                 family: None,
                 reason: causes(&error),
             }),
         }
     }
-    let what = What {
+    let what = ExamineOptions {
         versions: match args.versions.as_slice() {
             [] => &Version::ALL,
             versions => versions,
         },
-        of_agents: &detect::is_of_an_agent,
+        agent_chains: &detect::is_agent_chain,
     };
     let mut findings = examine(&all, &what);
     findings.retain(|finding| {
@@ -172,7 +172,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             false => grouped(&findings),
         };
         for group in &groups {
-            say(&mut out, group, &mut numbered)?;
+            print_group(&mut out, group, &mut numbered)?;
         }
         for table in tables(args, &all) {
             summary(&mut out, &table)?;
@@ -196,16 +196,18 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 }
 
 /// Reads iptables' tables of a family. Does not load missing modules.
-fn look(backend: Backend, family: Family) -> Result<Option<Tables>, iptables::Error> {
+fn read_tables(backend: Backend, family: Family) -> Result<Option<Tables>, iptables::Error> {
     if tables_in_use(backend, family)?.is_empty() {
         return Ok(None);
     }
-    Iptables::open_to_look(backend)?.read(family, &[]).map(Some)
+    Iptables::open_if_loaded(backend)?
+        .read(family, &[])
+        .map(Some)
 }
 
 /// Returns the tables of nf_tables that do not belong to iptables.
-fn nfts_own(args: &Args) -> Result<Vec<NotExamined>, netlink::Error> {
-    let mut connection = match Connection::open_to_look() {
+fn other_tables(args: &Args) -> Result<Vec<NotExamined>, netlink::Error> {
+    let mut connection = match Connection::open_if_loaded() {
         Ok(connection) => connection,
         Err(netlink::Error::NotLoaded) => return Ok(Vec::new()),
         Err(error) => return Err(error),
@@ -373,7 +375,7 @@ fn grouped(findings: &[Finding]) -> Vec<Vec<&Finding>> {
 }
 
 /// Prints a group of findings: the problem once, and its further places.
-fn say<'t>(
+fn print_group<'t>(
     out: &mut Output,
     group: &[&'t Finding],
     numbered: &mut Numbered<'t>,

@@ -15,7 +15,7 @@ use crate::legacy_tables;
 use crate::output::{Error, Exit, Output, note, say};
 use crate::progress::Progress;
 use crate::ruleset_source::Source;
-use crate::scope::{Backend, Found, NotLookedAt, Scope};
+use crate::scope::{Backend, Found, Scope, UnreadPart};
 use crate::trace_output::wrapped;
 
 /// Show which chains lead to which
@@ -78,7 +78,7 @@ struct Document<'g> {
     dangling: Vec<[usize; 2]>,
     unreferenced: Vec<usize>,
     unreachable: Vec<usize>,
-    not_looked_at: &'g [NotLookedAt],
+    not_looked_at: &'g [UnreadPart],
 }
 
 #[derive(Serialize)]
@@ -161,7 +161,7 @@ impl Args {
         let meant = |node: &Node| match (&self.service, &self.chain) {
             (Some(asked), _) => part(node)
                 .and_then(|part| part.port)
-                .is_some_and(|port| explain::is_meant(&port, asked)),
+                .is_some_and(|port| explain::matches_port(&port, asked)),
             (None, Some(chain)) => node.kind != Kind::Map && node.name == chain.as_bytes(),
             (None, None) => false,
         };

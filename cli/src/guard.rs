@@ -82,7 +82,7 @@ fn signals() -> SigSet {
 }
 
 /// Blocks these signals, so that they do not end the process but can be read.
-pub(crate) fn hold_signals() -> Result<(), Error> {
+pub(crate) fn block_signals() -> Result<(), Error> {
     let held = signals().thread_block();
     held.map_err(|errno| Error::Other(format!("cannot block signals: {errno}")))
 }
@@ -175,7 +175,7 @@ impl Formatted {
                 told.reason = Some(error.clone());
                 told.again_in_ms = millis(*retry);
             }
-            Event::GaveWay { missing, by, rest } => {
+            Event::BackedOff { missing, by, rest } => {
                 told.items = records(missing);
                 told.by = by.iter().map(By::from).collect();
                 told.again_in_ms = millis(*rest);
@@ -188,13 +188,13 @@ impl Formatted {
 }
 
 /// Prints an event as text: the event, the processes, and each object.
-fn say(out: &mut Output, notice: &Notice) -> Result<(), Error> {
+fn print_event(out: &mut Output, notice: &Notice) -> Result<(), Error> {
     let event = notice.event.to_string();
     writeln!(out, "{} {}", time(notice.at), Printable(&event))?;
     let (sign, items, by): (_, _, &[Culprit]) = match &notice.event {
         Event::Ready { made } => ('+', made, &[]),
         Event::Repaired(repair) => ('+', &repair.items, &repair.by),
-        Event::GaveWay { missing, by, .. } => ('-', missing, by),
+        Event::BackedOff { missing, by, .. } => ('-', missing, by),
         _ => return Ok(()),
     };
     for by in by {
@@ -216,7 +216,7 @@ fn print(notices: &Receiver<Notice>, json: bool) -> Result<(), Error> {
         }
         match json {
             true => out.json("guard", &Formatted::of(&notice))?,
-            false => say(&mut out, &notice)?,
+            false => print_event(&mut out, &notice)?,
         }
         out.flush()?;
     }
@@ -298,7 +298,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let backend = args
         .which
         .backend(&args.place, "a guard works on one backend")?;
-    if args.what.is_some() && !args.which.is_for(backend) {
+    if args.what.is_some() && !args.which.may_create_in(backend) {
         return Ok(Exit::Failed);
     }
     let options = GuardOptions {
@@ -329,7 +329,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         drop(printer);
     });
     let running = guard.start(move |notice| drop(sender.send(notice)))?;
-    let exit = keep(running, &alive);
+    let exit = run_until_signal(running, &alive);
     notify("STOPPING=1");
     // The guard is dropped, and with it the sender.
     drop(printing.join());
@@ -356,7 +356,7 @@ fn audit_log() -> Option<AuditLog> {
 }
 
 /// Waits for a signal that ends the process, and notifies systemd's watchdog.
-fn keep(mut running: Running, alive: &UnixStream) -> Result<Exit, Error> {
+fn run_until_signal(mut running: Running, alive: &UnixStream) -> Result<Exit, Error> {
     let signals = SignalFd::with_flags(&signals(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK);
     let signals = signals.map_err(|errno| Error::Output(errno.into()))?;
     let interval = watchdog();

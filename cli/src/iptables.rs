@@ -13,12 +13,12 @@ use crate::scope::Selection;
 
 /// Tables of one family in one backend.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Whose {
+pub(crate) struct TableSelection {
     pub(crate) family: iptables::Family,
     pub(crate) backend: iptables::Backend,
 }
 
-impl Whose {
+impl TableSelection {
     /// Returns the selection; by default IPv4 in nf_tables.
     pub(crate) fn of(place: &Selection) -> Result<Self, Error> {
         Ok(Self {
@@ -32,8 +32,8 @@ impl Whose {
     }
 
     /// Like [`open`](Self::open), but for reading only: loads no module.
-    pub(crate) fn open_to_look(self) -> Result<Iptables, Error> {
-        Ok(Iptables::open_to_look(self.backend)?)
+    pub(crate) fn open_if_loaded(self) -> Result<Iptables, Error> {
+        Ok(Iptables::open_if_loaded(self.backend)?)
     }
 
     /// Describes the tables.
@@ -48,7 +48,7 @@ impl Whose {
 
     /// Prints on standard error the tables that the other backend has in use. Ignores tables that cannot be read,
     /// because they were not requested.
-    pub(crate) fn warn_of_the_other(self) {
+    pub(crate) fn warn_about_other_backend(self) {
         let (other, option) = match self.backend {
             iptables::Backend::Nft => (iptables::Backend::Legacy, "legacy"),
             iptables::Backend::Legacy => (iptables::Backend::Nft, "nft"),

@@ -28,7 +28,7 @@ const FAILED: u8 = 1;
 const TAKEN_BACK: u8 = 255;
 
 /// The parsed arguments.
-struct Asked {
+struct Arguments {
     timeout: Duration,
     /// Where to save the rules after confirmation.
     save: Option<PathBuf>,
@@ -38,15 +38,15 @@ struct Asked {
 /// Runs `iptables-apply` or `ip6tables-apply`; returns the exit code.
 pub(crate) fn run(name: &str, words: &[OsString]) -> u8 {
     let plain = name.strip_suffix("-apply").unwrap_or("iptables");
-    let asked = match parse(name, plain, words) {
-        Ok(Some(asked)) => asked,
+    let parsed = match parse(name, plain, words) {
+        Ok(Some(parsed)) => parsed,
         Ok(None) => return DONE,
         Err(message) => {
             say(&format!("{name}: {message}"));
             return FAILED;
         }
     };
-    match apply(plain, &asked) {
+    match apply(plain, &parsed) {
         Ok(code) => code,
         Err(message) => {
             say(&format!("{name}: {message}"));
@@ -55,7 +55,7 @@ pub(crate) fn run(name: &str, words: &[OsString]) -> u8 {
     }
 }
 
-fn parse(name: &str, plain: &str, words: &[OsString]) -> Result<Option<Asked>, String> {
+fn parse(name: &str, plain: &str, words: &[OsString]) -> Result<Option<Arguments>, String> {
     let default = match plain {
         "ip6tables" => "/etc/network/ip6tables.up.rules",
         _ => "/etc/network/iptables.up.rules",
@@ -123,16 +123,16 @@ fn parse(name: &str, plain: &str, words: &[OsString]) -> Result<Option<Asked>, S
             _ => return Err(format!("unknown option {}", word.display())),
         }
     }
-    Ok(Some(Asked {
+    Ok(Some(Arguments {
         timeout: Duration::from_secs(timeout),
         save,
         rules: rules.unwrap_or_else(|| default.into()),
     }))
 }
 
-fn apply(plain: &str, asked: &Asked) -> Result<u8, String> {
-    let shown = asked.rules.display();
-    let file = fs::File::open(&asked.rules);
+fn apply(plain: &str, parsed: &Arguments) -> Result<u8, String> {
+    let shown = parsed.rules.display();
+    let file = fs::File::open(&parsed.rules);
     let rules = file
         .and_then(text::read)
         .map_err(|error| format!("cannot read {shown}: {error}"))?;
@@ -161,15 +161,15 @@ fn apply(plain: &str, asked: &Asked) -> Result<u8, String> {
     print(&format!("Applying {plain} rules from '{shown}'... "));
     if restored(plain, &rules) != DONE {
         print("failed.\n");
-        return take_back(plain, &before, &rules, FAILED);
+        return revert(plain, &before, &rules, FAILED);
     }
     print("done.\nCan you establish NEW connections to the machine? (y/N) ");
-    if !confirmed(&signals, asked.timeout) {
+    if !confirmed(&signals, parsed.timeout) {
         print("\nNo confirmation. Restoring the previous rules... ");
-        return take_back(plain, &before, &rules, TAKEN_BACK);
+        return revert(plain, &before, &rules, TAKEN_BACK);
     }
     print("\nThe rules are kept.\n");
-    if let Some(path) = &asked.save {
+    if let Some(path) = &parsed.save {
         fs::write(path, saved(plain)?)
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
@@ -183,7 +183,7 @@ fn tables(text: &[u8]) -> impl Iterator<Item = &str> {
 }
 
 /// Restores the previous tables, and empties those that did not exist; then returns the exit code.
-fn take_back(plain: &str, before: &[u8], rules: &[u8], code: u8) -> Result<u8, String> {
+fn revert(plain: &str, before: &[u8], rules: &[u8], code: u8) -> Result<u8, String> {
     let mut text = before.to_vec();
     let mut made: Vec<_> = tables(rules).collect();
     made.sort_unstable();

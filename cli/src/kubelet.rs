@@ -77,7 +77,7 @@ impl Which {
 
     /// Whether the chains may be created there: in nf_tables not on a node that uses the legacy tables, because the
     /// hint would lead other programs to the wrong backend.
-    pub(crate) fn is_for(&self, backend: Backend) -> bool {
+    pub(crate) fn may_create_in(&self, backend: Backend) -> bool {
         if self.force || backend == Backend::Legacy {
             return true;
         }
@@ -86,7 +86,7 @@ impl Which {
         if matches!(detector.look().verdict(), Verdict::Nft | Verdict::Mixed) {
             return true;
         }
-        let evidence = detector.evidence_of_chains();
+        let evidence = detector.evidence_without_rules();
         for (backend, error) in &evidence.uncounted {
             note(&format!(
                 "warning: cannot determine whether this node's Kubernetes uses {backend}: {}",
@@ -168,13 +168,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let kubelet = args.which.kubelet(&args.place)?;
     let what = "kubelet's chains are in one backend";
     let backend = args.which.backend(&args.place, what)?;
-    if matches!(args.action, Action::Ensure) && !args.which.is_for(backend) {
+    if matches!(args.action, Action::Ensure) && !args.which.may_create_in(backend) {
         return Ok(Exit::Failed);
     }
     let (mut nft, mut legacy);
     let tables: Through<'_> = match (backend, args.action) {
         (Backend::Nft, Action::Check) => {
-            nft = Connection::open_to_look()?;
+            nft = Connection::open_if_loaded()?;
             (&mut nft).into()
         }
         (Backend::Nft, _) => {

@@ -4,7 +4,7 @@ use chainwright::legacy::{self, Lookup, Status};
 use chainwright::nft;
 
 use crate::output::{Error, causes};
-use crate::scope::{Backend, Found, NotLookedAt, Scope};
+use crate::scope::{Backend, Found, Scope, UnreadPart};
 
 /// Returns a family's name in nf_tables.
 pub(crate) fn family_name(family: legacy::Family) -> &'static str {
@@ -30,7 +30,7 @@ pub(crate) fn look(
             Ok(()) => {}
             Err(error) if alone && !is_not_built(&error) => return Err(error.into()),
             Err(error) => {
-                found.not_looked_at.push(NotLookedAt {
+                found.not_looked_at.push(UnreadPart {
                     backend: "legacy",
                     family: Some(family_name(family)),
                     reason: causes(&error),
@@ -50,7 +50,7 @@ pub(crate) fn look(
         match error {
             legacy::Error::NotBuilt { .. } => {}
             legacy::Error::NoPermission { .. } => found.hidden = true,
-            _ => found.torn = true,
+            _ => found.is_inconsistent = true,
         }
     }
     found.notes.extend(not_looked_at(&refused));

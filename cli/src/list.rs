@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use bstr::ByteSlice;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Connection, Family, Scope};
-use chainwright_lang::{Answer, HookListing, Options, Part, Script};
+use chainwright_lang::{HookListing, Options, Part, QueryResult, Script};
 
 use crate::output::{Error, Exit, Output, note};
 
@@ -88,7 +88,7 @@ pub(crate) struct Format {
 impl Format {
     /// Returns the options, with names from this machine.
     pub(crate) fn options(&self) -> Options {
-        let mut options = Options::here_when_needed();
+        let mut options = Options::interfaces_when_needed();
         options.handles = self.handles;
         options.stateless = self.stateless;
         options.terse = self.terse;
@@ -109,7 +109,7 @@ impl Format {
 }
 
 /// The requested objects.
-struct Asked<'a> {
+struct Target<'a> {
     family: Family,
     table: Option<&'a [u8]>,
     part: Part<'a>,
@@ -127,7 +127,7 @@ fn hooks(args: &Args, json: bool) -> Result<Exit, Error> {
         Script::parse("arguments", text).map_err(|error| Error::Other(error.to_string()))?;
     let mut out = Output::new();
     let mut nft = Connection::open()?;
-    for (family, device) in script.questions().filter_map(|question| question.hooks()) {
+    for (family, device) in script.queries().filter_map(|query| query.hooks()) {
         write!(out, "{}", HookListing::read(&mut nft, family, device)?)?;
     }
     out.flush()?;
@@ -144,8 +144,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         table: asked.table.map(Into::into),
     };
     let options = args.format.options();
-    let mut nft = Connection::open_to_look()?;
-    let answer = Answer::read(&mut nft, &scope, asked.part, &options)?;
+    let mut nft = Connection::open_if_loaded()?;
+    let answer = QueryResult::read(&mut nft, &scope, asked.part, &options)?;
     let listing = answer.listing(&options);
     if asked.table.is_some() && listing.is_empty() {
         note("no such table, or it has no object of this name");
@@ -161,7 +161,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 }
 
 /// Parses the arguments.
-fn asked(what: &[OsString]) -> Result<Asked<'_>, Error> {
+fn asked(what: &[OsString]) -> Result<Target<'_>, Error> {
     let mut words = what.iter().map(|word| word.as_os_str()).peekable();
     let first = words.next().unwrap_or(OsStr::new("ruleset"));
     let mut kind = first.to_string_lossy().into_owned();
@@ -214,7 +214,7 @@ fn asked(what: &[OsString]) -> Result<Asked<'_>, Error> {
         Some(_) => Family::IP,
         None => Family::UNSPEC,
     });
-    Ok(Asked {
+    Ok(Target {
         family,
         table,
         part,

@@ -52,7 +52,7 @@ use std::process::ExitCode;
 use chainwright::netns::Netns;
 use clap::{Parser, Subcommand};
 
-use multicall::Called;
+use multicall::Invocation;
 use output::{Error, Exit};
 
 const EXIT_CODES: &str = "\
@@ -120,14 +120,14 @@ fn main() -> ExitCode {
     if let Some(exit) = programs::called(&words) {
         return exit;
     }
-    let called = Called::with(words);
+    let called = Invocation::with(words);
     let command = match Command::try_parse_from(called.arguments) {
         Ok(command) => command,
         Err(error) => {
             // If the output is closed, nobody can read the error.
             let _ = error.print();
             let code = if error.use_stderr() {
-                called.misused
+                called.usage_exit_code
             } else {
                 0
             };
@@ -150,7 +150,7 @@ fn run(command: &Command) -> Result<Exit, Error> {
         .transpose()?;
     if matches!(command.verb, Verb::Guard(_)) {
         // Threads inherit the signal mask, so this must happen before other threads are started.
-        guard::hold_signals()?;
+        guard::block_signals()?;
     }
     match netns {
         None => command.verb.run(command.json),
@@ -206,7 +206,7 @@ mod tests {
     /// Checks that the table options are the same in every verb that has them. In `restore`, `-t` is iptables-restore's
     /// `--test`; a kubelet's chains are in fixed tables.
     #[test]
-    fn the_same_options_say_which_tables() {
+    fn table_options_are_the_same_in_all_verbs() {
         let command = super::Command::command();
         let option = |verb: &str, name: &str| {
             let verb = command.find_subcommand(verb).unwrap();

@@ -151,8 +151,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let migration = Migration {
         families,
         keep: &keep,
-        made_again: &|name| !args.force && detect::is_of_an_agent(name),
-        apart: args.force,
+        recreated: &|name| !args.force && detect::is_agent_chain(name),
+        allow_split: args.force,
         test: args.dry_run,
     };
     let (moved, obstacles) = match old.migrate_to(&mut new, &migration) {

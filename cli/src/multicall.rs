@@ -9,28 +9,28 @@ struct Program {
     name: &'static str,
     verb: &'static str,
     /// Its exit code for invalid arguments.
-    misused: u8,
+    usage_exit_code: u8,
 }
 
 /// One line per name.
 const PROGRAMS: &[Program] = &[Program {
     name: "nft",
     verb: "nft",
-    misused: 1,
+    usage_exit_code: 1,
 }];
 
 /// The arguments of this program.
-pub(crate) struct Called {
+pub(crate) struct Invocation {
     /// With the name of the verb, if a link was used.
     pub(crate) arguments: Vec<OsString>,
     /// The exit code for invalid arguments.
-    pub(crate) misused: u8,
+    pub(crate) usage_exit_code: u8,
 }
 
 /// The exit code of this program's own verbs for invalid arguments.
-const MISUSED: u8 = 2;
+const USAGE_EXIT_CODE: u8 = 2;
 
-impl Called {
+impl Invocation {
     pub(crate) fn with(mut arguments: Vec<OsString>) -> Self {
         let file = |path: &OsString| Path::new(path).file_name().map(OsStr::to_owned);
         let name = arguments.first().and_then(file).unwrap_or_default();
@@ -43,7 +43,7 @@ impl Called {
             PROGRAMS.iter().find(|program| verb == program.verb)
         });
         Self {
-            misused: program.map_or(MISUSED, |program| program.misused),
+            usage_exit_code: program.map_or(USAGE_EXIT_CODE, |program| program.usage_exit_code),
             arguments,
         }
     }
@@ -67,19 +67,19 @@ mod tests {
     use super::*;
 
     fn with(words: &[&str]) -> (String, u8) {
-        let called = Called::with(words.iter().map(OsString::from).collect());
+        let called = Invocation::with(words.iter().map(OsString::from).collect());
         let words: Vec<_> = called
             .arguments
             .iter()
             .map(|word| word.to_string_lossy())
             .collect();
-        (words.join(" "), called.misused)
+        (words.join(" "), called.usage_exit_code)
     }
 
     #[test]
     fn links_are_verbs() {
-        let is = |words: &[&str], line: &str, misused| {
-            assert_eq!(with(words), (line.to_owned(), misused));
+        let is = |words: &[&str], line: &str, usage_exit_code| {
+            assert_eq!(with(words), (line.to_owned(), usage_exit_code));
         };
         is(
             &["/usr/sbin/nft", "-a", "list", "ruleset"],

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use chainwright::nft::{Connection, Outcome};
 use chainwright::{Errno, netlink};
 use chainwright_lang::{
-    Definitions, HookListing, Includes, Known, Mode, Options, RunError, Script, read_text,
+    Definitions, HookListing, Includes, Mode, Options, QueryCache, RunError, Script, read_text,
 };
 
 use crate::list::Format;
@@ -173,7 +173,7 @@ impl Args {
         } else if !self.define.is_empty() && self.file.is_none() {
             "--define can only be used with --file".to_owned()
         } else {
-            return self.wrong_level();
+            return self.debug_level_error();
         };
         Some(Error::Other(why))
     }
@@ -182,7 +182,7 @@ impl Args {
         self.debug.iter().flat_map(|levels| levels.split(','))
     }
 
-    fn wrong_level(&self) -> Option<Error> {
+    fn debug_level_error(&self) -> Option<Error> {
         const LEVELS: [&str; 8] = [
             "scanner",
             "parser",
@@ -300,7 +300,7 @@ impl Session<'_> {
         let is_json = self.json && text.trim_ascii_start().starts_with(b"{");
         let script = match is_json {
             true => Script::parse_json(name, text),
-            false => Script::parse_behind(&self.definitions, name, text, &self.includes),
+            false => Script::parse_with_definitions(&self.definitions, name, text, &self.includes),
         };
         let mut changes = true;
         let done = match script {
@@ -334,10 +334,10 @@ impl Session<'_> {
         };
         let mut echo = None;
         let mut document = None;
-        let mut known = Known::new(&self.options);
+        let mut known = QueryCache::new(&self.options);
         let changes = script.changes_something();
         let is_told = self.args.echo && self.json;
-        if changes || is_told || script.questions().nth(1).is_some() {
+        if changes || is_told || script.queries().nth(1).is_some() {
             let opened = opened(connection, Connection::open)?;
             let mut bytecode = String::new();
             let done = script.run_shown(opened, mode, &self.options, |transaction| {
@@ -353,17 +353,17 @@ impl Session<'_> {
         if self.args.debug.is_some() {
             known = known.with_bytecode();
         }
-        for question in script.questions() {
-            if let Some(text) = question.description() {
+        for query in script.queries() {
+            if let Some(text) = query.description() {
                 write!(self.out, "{text}")?;
                 continue;
             }
-            if let Some(watched) = question.watched() {
+            if let Some(watched) = query.watched() {
                 self.monitor(watched)?;
                 continue;
             }
-            let nft = opened(connection, Connection::open_to_look)?;
-            if let Some((family, device)) = question.hooks() {
+            let nft = opened(connection, Connection::open_if_loaded)?;
+            if let Some((family, device)) = query.hooks() {
                 if self.json {
                     let why = "list hooks has no JSON output";
                     return Err(Error::Other(why.to_owned()).into());
@@ -371,7 +371,7 @@ impl Session<'_> {
                 write!(self.out, "{}", HookListing::read(nft, family, device)?)?;
                 continue;
             }
-            let answer = match question.answer_from(nft, &mut known) {
+            let answer = match query.answer_cached(nft, &mut known) {
                 // With --check, an object that the input only plans does not exist.
                 Err(RunError::Script(_)) if mode == Mode::Check && changes => {
                     continue;
@@ -432,7 +432,7 @@ impl Session<'_> {
             if let Err(error) = self.input("<stdin>", line) {
                 report(&error);
             }
-            if read == 0 || !self.out.is_read() {
+            if read == 0 || !self.out.has_reader() {
                 return Ok(());
             }
         }

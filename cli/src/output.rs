@@ -177,7 +177,7 @@ pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
 pub(crate) fn note(text: &str) {
     // If standard error is closed, nobody can read the message.
     let _ = writeln!(
-        Harmless::new(io::stderr(), io::stderr().is_terminal()),
+        TerminalEscaper::new(io::stderr(), io::stderr().is_terminal()),
         "chainwright: {text}"
     );
 }
@@ -266,27 +266,27 @@ impl Rows {
 /// Standard output, buffered; used with `write!` and `writeln!`.
 pub(crate) struct Output {
     colored: bool,
-    inner: BufWriter<WhileRead<StdoutLock<'static>>>,
+    inner: BufWriter<IgnoreClosedPipe<StdoutLock<'static>>>,
 }
 
 /// A pipe that ignores a closed reader, such as `head`: this is no failure, and does not change the result of a verb.
-struct WhileRead<W> {
+struct IgnoreClosedPipe<W> {
     pipe: W,
-    gone: bool,
+    closed: bool,
 }
 
-impl<W: Write> WhileRead<W> {
-    fn unless_gone<T>(
+impl<W: Write> IgnoreClosedPipe<W> {
+    fn unless_closed<T>(
         &mut self,
         instead: T,
         write: impl FnOnce(&mut W) -> io::Result<T>,
     ) -> io::Result<T> {
-        if self.gone {
+        if self.closed {
             return Ok(instead);
         }
         match write(&mut self.pipe) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                self.gone = true;
+                self.closed = true;
                 Ok(instead)
             }
             result => result,
@@ -294,13 +294,13 @@ impl<W: Write> WhileRead<W> {
     }
 }
 
-impl<W: Write> Write for WhileRead<W> {
+impl<W: Write> Write for IgnoreClosedPipe<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.unless_gone(bytes.len(), |pipe| pipe.write(bytes))
+        self.unless_closed(bytes.len(), |pipe| pipe.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.unless_gone((), Write::flush)
+        self.unless_closed((), Write::flush)
     }
 }
 
@@ -310,9 +310,9 @@ impl Output {
             colored: is_colored(&io::stdout()),
             inner: BufWriter::with_capacity(
                 64 * 1024,
-                WhileRead {
+                IgnoreClosedPipe {
                     pipe: io::stdout().lock(),
-                    gone: false,
+                    closed: false,
                 },
             ),
         }
@@ -353,12 +353,12 @@ impl Output {
     /// Returns a writer for text with unescaped names, for files and other programs; if the output is a terminal,
     /// control characters are escaped. Callers wrap its errors in [`Error::Output`].
     pub(crate) fn text(&mut self) -> impl Write {
-        Harmless::new(&mut self.inner, io::stdout().is_terminal())
+        TerminalEscaper::new(&mut self.inner, io::stdout().is_terminal())
     }
 
     /// Whether the reader still exists; known only after a flush.
-    pub(crate) fn is_read(&self) -> bool {
-        !self.inner.get_ref().gone
+    pub(crate) fn has_reader(&self) -> bool {
+        !self.inner.get_ref().closed
     }
 
     /// Flushes the buffer. Callers must do this at the end, because dropping does not report errors.
@@ -369,14 +369,14 @@ impl Output {
 
 /// A writer that passes text on. For a terminal it escapes control characters except newlines and tabs, because they
 /// could control the terminal.
-pub(crate) struct Harmless<W> {
+pub(crate) struct TerminalEscaper<W> {
     to: W,
     for_terminal: bool,
     /// Whether the last byte was 0xc2, the first byte of the control characters from U+0080 on.
     pending: bool,
 }
 
-impl<W: Write> Harmless<W> {
+impl<W: Write> TerminalEscaper<W> {
     pub(crate) const fn new(to: W, for_terminal: bool) -> Self {
         Self {
             to,
@@ -386,7 +386,7 @@ impl<W: Write> Harmless<W> {
     }
 }
 
-impl<W: Write> Write for Harmless<W> {
+impl<W: Write> Write for TerminalEscaper<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if !self.for_terminal {
             return self.to.write(bytes);
@@ -457,7 +457,7 @@ mod tests {
     fn a_terminal_gets_escapes_in_place_of_control_characters() {
         let all: Vec<u8> = (0..=255).chain("\u{85}é\u{9b}2J\n\t".bytes()).collect();
         let through = |for_terminal, piece| {
-            let mut out = Harmless::new(Vec::new(), for_terminal);
+            let mut out = TerminalEscaper::new(Vec::new(), for_terminal);
             for piece in all.chunks(piece) {
                 out.write_all(piece).unwrap();
             }

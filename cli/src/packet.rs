@@ -14,7 +14,7 @@ use crate::output::Error;
 
 /// Further properties of a packet.
 #[derive(Debug, Default, clap::Args)]
-pub(crate) struct More {
+pub(crate) struct PacketOptions {
     /// Input interface of the packet
     #[arg(long = "in", value_name = "INTERFACE", help_heading = HEADING)]
     in_interface: Option<String>,
@@ -28,10 +28,10 @@ pub(crate) struct More {
     mark: u32,
 
     /// State of the packet's connection
-    #[arg(long, value_enum, value_name = "STATE", default_value_t = Words::New, hide_possible_values = true,
+    #[arg(long, value_enum, value_name = "STATE", default_value_t = StateArgument::New, hide_possible_values = true,
         help_heading = HEADING, long_help = "State of the packet's connection: new, established, related, invalid, \
         untracked, or any")]
-    state: Words,
+    state: StateArgument,
 
     /// Direction of the packet: in, forward, out or local
     #[arg(long, value_enum, value_name = "WAY", hide_possible_values = true, help_heading = HEADING,
@@ -49,7 +49,7 @@ pub(crate) struct More {
 const HEADING: &str = "The packet";
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Words {
+enum StateArgument {
     #[default]
     New,
     Established,
@@ -164,7 +164,7 @@ const fn has_ports(protocol: u8) -> bool {
 }
 
 /// Parses a packet from three words: protocol, source, destination.
-pub(crate) fn parse(words: &[String], more: &More, node: &Node) -> Result<Packet, Error> {
+pub(crate) fn parse(words: &[String], more: &PacketOptions, node: &Node) -> Result<Packet, Error> {
     let [protocol_word, source, destination] = words else {
         return Err(Error::Other(
             "a packet takes three arguments: tcp 10.0.0.5:1234 10.96.0.1:443".into(),
@@ -182,7 +182,7 @@ pub(crate) fn packet(
     source: End,
     destination: End,
     family: Option<Family>,
-    more: &More,
+    more: &PacketOptions,
     node: &Node,
 ) -> Result<Packet, String> {
     let of = |address: Option<IpAddr>| address.map(|address| address.is_ipv6());
@@ -215,14 +215,14 @@ pub(crate) fn packet(
     packet.out_interface = more.out_interface.as_deref().map(Into::into);
     packet.user = more.uid;
     packet.connection.state = match more.state {
-        Words::New => Some(State::New),
-        Words::Established => Some(State::Established),
-        Words::Related => Some(State::Related),
-        Words::Invalid => Some(State::Invalid),
-        Words::Untracked => Some(State::Untracked),
-        Words::Any => None,
+        StateArgument::New => Some(State::New),
+        StateArgument::Established => Some(State::Established),
+        StateArgument::Related => Some(State::Related),
+        StateArgument::Invalid => Some(State::Invalid),
+        StateArgument::Untracked => Some(State::Untracked),
+        StateArgument::Any => None,
     };
-    if more.state == Words::New {
+    if more.state == StateArgument::New {
         packet.connection.is_reply = Some(false);
         // A SYN without other flags opens a connection.
         packet.tcp_flags = (protocol == 6).then_some(2);
@@ -235,7 +235,7 @@ pub(crate) fn packet(
     Ok(packet)
 }
 
-impl More {
+impl PacketOptions {
     fn way(&self, source: Option<IpAddr>, destination: Option<IpAddr>, node: &Node) -> Direction {
         if let Some(way) = self.direction {
             return match way {
@@ -255,7 +255,7 @@ impl More {
     }
 
     /// Sets the direction of a packet, unless the options specify one.
-    pub(crate) fn unless_said(&self, packet: &mut Packet, way: Direction) {
+    pub(crate) fn set_default_direction(&self, packet: &mut Packet, way: Direction) {
         if self.direction.is_none() {
             packet.direction = way;
         }
@@ -343,7 +343,7 @@ mod tests {
 
     fn said_by(words: &str) -> Result<String, String> {
         let words: Vec<_> = words.split(' ').map(str::to_owned).collect();
-        let packet = parse(&words, &More::default(), &Node::default());
+        let packet = parse(&words, &PacketOptions::default(), &Node::default());
         packet
             .map(|packet| said(&packet))
             .map_err(|error| error.to_string())

@@ -10,7 +10,7 @@ use chainwright::iptables::program::{Program, Streams, Tool};
 use chainwright_lang::translate::for_program;
 use clap::Subcommand;
 
-use crate::output::Harmless;
+use crate::output::TerminalEscaper;
 use crate::{iptables_apply, xtables_monitor};
 
 /// Runs a program of iptables, if this process was started with its name, or if the first argument is its name. Returns
@@ -51,8 +51,8 @@ fn run(program: &Program, words: &[OsString]) -> u8 {
     let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
     let streams = Streams {
         input: &mut stdin().lock(),
-        output: &mut Harmless::new(BufWriter::new(stdout().lock()), stdout().is_terminal()),
-        errors: &mut Harmless::new(stderr().lock(), stderr().is_terminal()),
+        output: &mut TerminalEscaper::new(BufWriter::new(stdout().lock()), stdout().is_terminal()),
+        errors: &mut TerminalEscaper::new(stderr().lock(), stderr().is_terminal()),
     };
     program.run(&words, streams, for_program)
 }

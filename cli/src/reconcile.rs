@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let mut options = PlanOptions::default();
     options.owner_tag = args.owner;
     let (plan, lacking) = if args.dry_run {
-        let mut connection = Connection::open_to_look()?;
+        let mut connection = Connection::open_if_loaded()?;
         let plan = connection.plan(&desired, options)?;
         let lacking = match plan.is_empty() {
             true => Vec::new(),

@@ -14,7 +14,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::glob::Glob;
-use crate::iptables::{Locking, Whose};
+use crate::iptables::{Locking, TableSelection};
 use crate::output::{Error, Exit, Output, Printable, color_of_errors, note, say};
 use crate::progress::Progress;
 use crate::scope::Selection;
@@ -99,7 +99,7 @@ struct Record {
     tables: usize,
     chains: usize,
     rules: usize,
-    shortened: Vec<Cut>,
+    shortened: Vec<TruncatedText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<KeptRecord>,
 }
@@ -115,8 +115,8 @@ struct KeptRecord {
     deleted_rules: usize,
 }
 
-impl From<&text::Kept> for KeptRecord {
-    fn from(kept: &text::Kept) -> Self {
+impl From<&text::Preserved> for KeptRecord {
+    fn from(kept: &text::Preserved) -> Self {
         Self {
             chains: kept.chains,
             passed_over: kept.passed_over,
@@ -130,14 +130,14 @@ impl From<&text::Kept> for KeptRecord {
 
 /// A truncated text.
 #[derive(Serialize)]
-struct Cut {
+struct TruncatedText {
     line: usize,
     option: &'static str,
     length: usize,
     kept: usize,
 }
 
-impl From<&ShortenedLine> for Cut {
+impl From<&ShortenedLine> for TruncatedText {
     fn from(line: &ShortenedLine) -> Self {
         Self {
             line: line.line,
@@ -166,7 +166,7 @@ fn warn(name: &str, shortened: &[ShortenedLine]) {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let whose = Whose::of(&args.place)?;
+    let whose = TableSelection::of(&args.place)?;
     let file = args.file.as_deref().filter(|file| *file != Path::new("-"));
     let name = file.map_or(Cow::Borrowed("<stdin>"), |file| file.to_string_lossy());
     // No progress line while the user types the input.
@@ -180,7 +180,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 
     drop(progress);
 
-    whose.warn_of_the_other();
+    whose.warn_about_other_backend();
     let iptables = whose.open()?.with_profile(args.profile.into());
     let mut iptables = args.locking.of(iptables);
     let options = RestoreOptions {
@@ -221,7 +221,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                         tables: restored.tables,
                         chains: restored.chains,
                         rules: restored.rules,
-                        shortened: restored.shortened.iter().map(Cut::from).collect(),
+                        shortened: restored.shortened.iter().map(TruncatedText::from).collect(),
                         kept: kept.as_ref().map(KeptRecord::from),
                     },
                 )?;

@@ -113,7 +113,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     };
     let progress = Progress::new("checking the ruleset in the kernel");
     let mut nft = match args.dry_run {
-        true => Connection::open_to_look()?,
+        true => Connection::open_if_loaded()?,
         false => Connection::open()?,
     };
     let mut restored = snapshot.check(&mut nft)?;
@@ -174,10 +174,10 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             }
             false => None,
         };
-        people(&mut out, &snapshot, &actions, &no_longer_owned)?;
+        print_text(&mut out, &snapshot, &actions, &no_longer_owned)?;
         match changes {
             Some(changes) => {
-                diff::people(&mut out, &changes)?;
+                diff::print_text(&mut out, &changes)?;
                 writeln!(out, "nothing was done")?;
             }
             None => writeln!(out, "done     in one transaction")?,
@@ -209,7 +209,7 @@ fn is_left(actions: &BTreeMap<Key, Action>, path: &str) -> bool {
     })
 }
 
-fn people(
+fn print_text(
     out: &mut Output,
     snapshot: &Snapshot,
     actions: &BTreeMap<Key, Action>,

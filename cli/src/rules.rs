@@ -19,7 +19,7 @@ use crate::glob::Glob;
 use crate::iptables::{ChainRecord, RuleRecord, TableRecord};
 use crate::legacy_tables::{self, family_name};
 use crate::output::{Error, Exit, Output, Printable, name_text};
-use crate::scope::{Backend, Found, NotLookedAt, Scope, admits};
+use crate::scope::{Backend, Found, Scope, UnreadPart, admits};
 
 /// List rules, by chain
 ///
@@ -52,7 +52,7 @@ struct Document<'s> {
     generation: Option<u32>,
     tables: Vec<TableDocument<'s>>,
     legacy: Vec<LegacyRecord>,
-    not_looked_at: &'s [NotLookedAt],
+    not_looked_at: &'s [UnreadPart],
 }
 
 #[derive(Serialize)]
@@ -81,7 +81,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let mut found = Found::default();
     let snapshot = found
         .nft(backend, || {
-            args.scope.look_at(|nft, filter| args.read(nft, filter))
+            args.scope
+                .read_or_note(|nft, filter| args.read(nft, filter))
         })?
         .unwrap_or_default();
     let tables: Vec<_> = snapshot
@@ -122,13 +123,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         let options = chainwright_lang::Options::here();
         for (table, chains) in &tables {
             for chain in chains {
-                people(&mut out, table, chain, &sets, &options)?;
+                print_text(&mut out, table, chain, &sets, &options)?;
             }
         }
         legacy_tables::look(&args.scope, &mut found, &mut |table| {
             for chain in table.chains().filter(|chain| args.admits(chain.name())) {
                 any = true;
-                legacy_people(&mut out, &chain, &sets)?;
+                print_legacy_text(&mut out, &chain, &sets)?;
             }
             Ok(())
         })?;
@@ -232,7 +233,7 @@ pub(crate) fn sets() -> Sets {
 }
 
 /// Prints a chain with its rules as text.
-fn people(
+fn print_text(
     out: &mut Output,
     table: &SnapshotTable<'_>,
     chain: &SnapshotChain<'_>,
@@ -244,14 +245,18 @@ fn people(
     for rule in rules {
         let text = options(&rule, sets)
             .or_else(|| chainwright_lang::rule(table, &rule, words))
-            .unwrap_or_else(|| said(&rule, sets));
+            .unwrap_or_else(|| format_rule(&rule, sets));
         writeln!(out, "  handle {:<6} {}", rule.handle(), Printable(&text))?;
     }
     Ok(())
 }
 
 /// Prints a chain of a legacy table with its rules as text.
-fn legacy_people(out: &mut Output, chain: &legacy::ChainRef<'_>, sets: &Sets) -> Result<(), Error> {
+fn print_legacy_text(
+    out: &mut Output,
+    chain: &legacy::ChainRef<'_>,
+    sets: &Sets,
+) -> Result<(), Error> {
     writeln!(out, "{}", Line::legacy(chain, true))?;
     for (number, rule) in (1..).zip(chain.rules()) {
         let text = match entry(&rule, sets) {
@@ -282,7 +287,7 @@ pub(crate) fn entry(rule: &legacy::RuleRef<'_>, sets: &Sets) -> Result<Entry, St
 }
 
 /// Formats a rule on one line.
-pub(crate) fn said(rule: &RuleRef<'_>, sets: &Sets) -> String {
+pub(crate) fn format_rule(rule: &RuleRef<'_>, sets: &Sets) -> String {
     if let Some(options) = options(rule, sets) {
         return options;
     }

@@ -4,7 +4,7 @@ use chainwright::iptables::text::{Omissions, SaveOptions};
 use chainwright::iptables::{Backend, Chain, ChainKind, Policy, RuleView, Tables};
 use serde::Serialize;
 
-use crate::iptables::{ChainRecord, RuleRecord, TableRecord, Whose};
+use crate::iptables::{ChainRecord, RuleRecord, TableRecord, TableSelection};
 use crate::output::{Error, Exit, Output, Printable, name_text, note};
 use crate::scope::Scope;
 
@@ -36,12 +36,12 @@ struct Document<'t> {
 }
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
-    let whose = Whose::of(&args.scope.place)?;
-    whose.warn_of_the_other();
+    let whose = TableSelection::of(&args.scope.place)?;
+    whose.warn_about_other_backend();
     // A name that is not UTF-8 belongs to none of iptables' tables.
     let name = args.scope.table.as_ref().map(|name| name.to_string_lossy());
     let names: Vec<&str> = name.as_deref().into_iter().collect();
-    let tables = whose.open_to_look()?.read(whose.family, &names)?;
+    let tables = whose.open_if_loaded()?.read(whose.family, &names)?;
     let mut out = Output::new();
     let omissions = if json {
         let (document, omissions) = document(&tables);
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         {
             let words = chainwright_lang::Options::here();
             tables
-                .save_in_words(
+                .save_with_formatter(
                     options,
                     &|table, rule| chainwright_lang::rule(table, rule, &words),
                     &mut out.text(),
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         note(&format!(
             "this copy is incomplete: iptables cannot express {}; the text has comments in their place \
              (`chainwright backup` keeps everything)",
-            said(omissions)
+            describe_omissions(omissions)
         ));
     }
     if omissions.private > 0 {
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 }
 
 /// Describes the omissions.
-pub(crate) fn said(omissions: Omissions) -> String {
+pub(crate) fn describe_omissions(omissions: Omissions) -> String {
     let parts = [
         (omissions.rules, "rule", "rules"),
         (omissions.chains, "chain", "chains"),

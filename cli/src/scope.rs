@@ -248,15 +248,15 @@ impl Scope {
 
     /// Reads the selected tables of nf_tables; also returns a note if they could not be read in one generation.
     pub(crate) fn look(&self) -> Result<(Snapshot, Option<String>), Error> {
-        self.look_at(|nft, filter| nft.snapshot(filter))
+        self.read_or_note(|nft, filter| nft.snapshot(filter))
     }
 
     /// Reads a part of the selected tables with `read`; otherwise like `look`.
-    pub(crate) fn look_at<S: From<Snapshot>>(
+    pub(crate) fn read_or_note<S: From<Snapshot>>(
         &self,
         read: impl FnOnce(&mut Connection, nft::Scope<'_>) -> Result<S, SnapshotError>,
     ) -> Result<(S, Option<String>), Error> {
-        let error = match read(&mut Connection::open_to_look()?, self.filter()) {
+        let error = match read(&mut Connection::open_if_loaded()?, self.filter()) {
             Ok(snapshot) => return Ok((snapshot, None)),
             Err(SnapshotError::Netlink(error)) => return Err(error.into()),
             Err(error) => error,
@@ -287,7 +287,7 @@ pub(crate) fn describe(filter: &nft::Scope<'_>) -> String {
 
 /// A part of the tables that could not be read.
 #[derive(Serialize)]
-pub(crate) struct NotLookedAt {
+pub(crate) struct UnreadPart {
     pub(crate) backend: &'static str,
     /// Omitted if it applies to all families.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -299,11 +299,11 @@ pub(crate) struct NotLookedAt {
 #[derive(Default)]
 pub(crate) struct Found {
     /// The selected tables that could not be read, for JSON.
-    pub(crate) not_looked_at: Vec<NotLookedAt>,
+    pub(crate) not_looked_at: Vec<UnreadPart>,
     /// Notes for users, on standard error.
     pub(crate) notes: Vec<String>,
     /// Whether a part could not be read, or the parts are of different generations.
-    pub(crate) torn: bool,
+    pub(crate) is_inconsistent: bool,
     /// Whether the process lacks permission to read some tables.
     pub(crate) hidden: bool,
 }
@@ -311,7 +311,7 @@ pub(crate) struct Found {
 impl Found {
     /// Whether a result about all rules may be wrong, because some were not read.
     pub(crate) const fn is_partial(&self) -> bool {
-        self.torn || self.hidden
+        self.is_inconsistent || self.hidden
     }
 
     /// Runs `work`, which reads nf_tables. If both backends are selected, a kernel without nf_tables is no error: it
@@ -325,15 +325,15 @@ impl Found {
             return Ok(None);
         }
         match work() {
-            Ok((found, torn)) => {
-                self.torn |= torn.is_some();
-                self.notes.extend(torn);
+            Ok((found, is_inconsistent)) => {
+                self.is_inconsistent |= is_inconsistent.is_some();
+                self.notes.extend(is_inconsistent);
                 Ok(Some(found))
             }
             Err(error) if backend == Backend::All && error.is_nft_not_built() => {
                 let reason = causes(&error);
                 self.notes.push(format!("nf_tables not examined: {reason}"));
-                self.not_looked_at.push(NotLookedAt {
+                self.not_looked_at.push(UnreadPart {
                     backend: "nft",
                     family: None,
                     reason,
@@ -358,7 +358,7 @@ impl Found {
         for said in &self.notes {
             note(said);
         }
-        if self.torn || (!any && self.hidden) {
+        if self.is_inconsistent || (!any && self.hidden) {
             return Exit::Failed;
         }
         if any {

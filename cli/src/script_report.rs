@@ -5,7 +5,7 @@ use chainwright::nft::live::{Change, Event, EventObject};
 use chainwright_lang::{Echo, Formatted, RunError};
 
 use crate::output::{Error, note, say};
-use crate::rules::{Sets, said};
+use crate::rules::{Sets, format_rule};
 
 /// Formats an event in nft's syntax, or as a comment if nft cannot express it; `None` if it is printed together with
 /// another one.
@@ -20,7 +20,7 @@ pub(crate) fn line(
         Formatted::Line(line) if handles => Some(format!("{line:#}")),
         Formatted::Line(line) => Some(line.to_string()),
         _ => Some(match event.object() {
-            Ok(EventObject::Rule(rule)) => format!("# {event}: {}", said(&rule, sets)),
+            Ok(EventObject::Rule(rule)) => format!("# {event}: {}", format_rule(&rule, sets)),
             _ => format!("# {event}"),
         }),
     }

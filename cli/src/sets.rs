@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::glob::Glob;
 use crate::output::{Error, Exit, Output, Printable, name_text};
-use crate::scope::{Backend, Found, NotLookedAt, Scope, admits};
+use crate::scope::{Backend, Found, Scope, UnreadPart, admits};
 
 /// List sets and maps, one per line
 ///
@@ -46,7 +46,7 @@ pub(crate) struct Args {
 struct Document<'s> {
     generation: Option<u32>,
     tables: Vec<TableDocument<'s>>,
-    not_looked_at: &'s [NotLookedAt],
+    not_looked_at: &'s [UnreadPart],
 }
 
 #[derive(Serialize)]
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let snapshot = found
         .nft(backend, || {
             args.scope
-                .look_at(|nft, filter| nft.snapshot_sets(filter, |set| args.admits(set)))
+                .read_or_note(|nft, filter| nft.snapshot_sets(filter, |set| args.admits(set)))
         })?
         .unwrap_or_default();
     let tables: Vec<_> = snapshot

@@ -4,15 +4,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use chainwright::iptables::Family;
-use chainwright_kube::explain::is_meant;
+use chainwright_kube::explain::matches_port;
 use chainwright_kube::frontend::{Frontend, frontends, node_port_addresses};
-use chainwright_trace::{Direction, Node, Packet, Walk};
+use chainwright_trace::{Direction, Node, Packet, Trace};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, counted, note};
-use crate::packet::{End, More, node, packet, parse, said};
-use crate::scope::{Found, NotLookedAt, Scope};
-use crate::trace_output::{Ruleset, lines, options, people, say_not_walked};
+use crate::packet::{End, PacketOptions, node, packet, parse, said};
+use crate::scope::{Found, Scope, UnreadPart};
+use crate::trace_output::{Ruleset, lines, options, print_text, print_untraced};
 
 /// Show the path of a packet through the rules
 ///
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     as_is: bool,
 
     #[command(flatten)]
-    more: More,
+    more: PacketOptions,
 
     #[command(flatten)]
     scope: Scope,
@@ -64,9 +64,9 @@ pub(crate) struct Args {
 /// The JSON document.
 #[derive(Serialize)]
 struct Document<'d> {
-    walks: Vec<Record<'d>>,
-    not_walked: &'d [String],
-    not_looked_at: &'d [NotLookedAt],
+    traces: Vec<Record<'d>>,
+    not_traced: &'d [String],
+    not_looked_at: &'d [UnreadPart],
 }
 
 #[derive(Serialize)]
@@ -74,11 +74,11 @@ struct Record<'d> {
     packet: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     service: Option<&'d str>,
-    walk: &'d Walk,
+    trace: &'d Trace,
 }
 
 /// A packet to trace.
-struct Asked {
+struct TracedPacket {
     packet: Packet,
     /// The heading of a packet to a service.
     heading: Option<String>,
@@ -115,32 +115,32 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             }
             asked
         }
-        words => vec![Asked {
+        words => vec![TracedPacket {
             packet: parse(words, &args.more, &node)?,
             heading: None,
             service: None,
         }],
     };
     let rules = ruleset.rules();
-    let walks: Vec<Walk> = asked
+    let traces: Vec<Trace> = asked
         .iter()
-        .map(|one| rules.walk(&one.packet, &node, &options(args.as_is)))
+        .map(|one| rules.trace(&one.packet, &node, &options(args.as_is)))
         .collect();
     let mut out = Output::new();
     if json {
-        let records = asked.iter().zip(&walks).map(|(one, walk)| Record {
+        let records = asked.iter().zip(&traces).map(|(one, trace)| Record {
             packet: said(&one.packet),
             service: one.service.as_deref(),
-            walk,
+            trace,
         });
         let document = Document {
-            walks: records.collect(),
-            not_walked: rules.not_walked(),
+            traces: records.collect(),
+            not_traced: rules.not_traced(),
             not_looked_at: &found.not_looked_at,
         };
         out.json("trace", &document)?;
     } else {
-        for (place, (one, walk)) in asked.iter().zip(&walks).enumerate() {
+        for (place, (one, trace)) in asked.iter().zip(&traces).enumerate() {
             if place > 0 {
                 writeln!(out)?;
             }
@@ -148,11 +148,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                 lines(&mut out, "", heading)?;
             }
             lines(&mut out, "", &said(&one.packet))?;
-            people(&mut out, &ruleset, &one.packet, walk, args.all)?;
+            print_text(&mut out, &ruleset, &one.packet, trace, args.all)?;
         }
     }
     out.flush()?;
-    say_not_walked(&rules, None);
+    print_untraced(&rules, None);
     Ok(match found.is_partial() {
         true => Exit::Failed,
         false => Exit::Done,
@@ -160,13 +160,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 }
 
 /// The default external source: addresses for documentation (RFC 5737, RFC 3849).
-const OUTSIDE: [IpAddr; 2] = [
+const EXTERNAL_SOURCES: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
     IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
 ];
 
 /// The machine of a file without its addresses.
-const MACHINE: [IpAddr; 2] = [
+const DEFAULT_NODE_ADDRESSES: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(192, 0, 2, 100)),
     IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 100)),
 ];
@@ -179,7 +179,7 @@ impl Args {
         let mut addresses = self.own.clone();
         if addresses.is_empty() && self.what.len() == 1 {
             addresses = node_port_addresses(&ruleset.snapshot);
-            for otherwise in MACHINE {
+            for otherwise in DEFAULT_NODE_ADDRESSES {
                 let of_family =
                     |one: &IpAddr| one.is_ipv6() == otherwise.is_ipv6() && !one.is_loopback();
                 if !addresses.iter().any(of_family) {
@@ -195,19 +195,24 @@ impl Args {
     }
 
     /// Returns packets to a service's addresses and ports.
-    fn service(&self, asked: &str, all: &[Frontend], node: &Node) -> Result<Vec<Asked>, Error> {
+    fn service(
+        &self,
+        asked: &str,
+        all: &[Frontend],
+        node: &Node,
+    ) -> Result<Vec<TracedPacket>, Error> {
         let source = self.from.as_deref().map(End::parse).transpose();
         let source = source.map_err(Error::Other)?;
         let address = End::parse(asked).ok().filter(|end| end.address.is_some());
         let node_port: Option<u16> = asked.parse().ok();
-        let is_asked = |frontend: &&Frontend| match (address, node_port) {
+        let is_requested = |frontend: &&Frontend| match (address, node_port) {
             (Some(end), _) => {
                 frontend.address == end.address && end.port.is_none_or(|port| port == frontend.port)
             }
             (_, Some(port)) => frontend.address.is_none() && frontend.port == port,
             (None, None) => {
                 let service = frontend.service.as_deref();
-                service.is_some_and(|service| is_meant(service, asked))
+                service.is_some_and(|service| matches_port(service, asked))
             }
         };
         let family = self.scope.place.iptables()?;
@@ -219,10 +224,10 @@ impl Args {
             is_ipv6.is_none_or(|is| is == frontend.ipv6)
         };
         let mut packets = Vec::new();
-        let mut asked_for: Vec<&Frontend> = all.iter().filter(is_asked).filter(wanted).collect();
+        let mut matching: Vec<&Frontend> = all.iter().filter(is_requested).filter(wanted).collect();
         // Node ports follow addresses.
-        asked_for.sort_by_key(|frontend| frontend.address.is_none());
-        for frontend in asked_for {
+        matching.sort_by_key(|frontend| frontend.address.is_none());
+        for frontend in matching {
             let to = End {
                 address: frontend
                     .address
@@ -234,17 +239,17 @@ impl Args {
                 false => Family::Ipv4,
             };
             let outside = End {
-                address: Some(OUTSIDE[usize::from(frontend.ipv6)]),
+                address: Some(EXTERNAL_SOURCES[usize::from(frontend.ipv6)]),
                 port: None,
             };
             let from = source.unwrap_or(outside);
             let made = packet(frontend.protocol, from, to, Some(family), &self.more, node);
             let mut packet = made.map_err(Error::Other)?;
             if frontend.address.is_none() && packet.direction == Direction::Forwarded {
-                self.more.unless_said(&mut packet, Direction::In);
+                self.more.set_default_direction(&mut packet, Direction::In);
             }
             let service = frontend.service.clone();
-            packets.push(Asked {
+            packets.push(TracedPacket {
                 packet,
                 heading: Some(match &service {
                     Some(service) => format!("service {service}"),

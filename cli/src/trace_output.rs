@@ -9,7 +9,7 @@ use chainwright::iptables::Backend;
 use chainwright::legacy;
 use chainwright::nft::{self, Snapshot};
 use chainwright_kube::explain::{Part, Role};
-use chainwright_trace::{End, Options, Outcome, Packet, RuleAt, Rules, Step, Verdict, Walk};
+use chainwright_trace::{End, Options, Outcome, Packet, RuleAt, Rules, Step, Trace, Verdict};
 
 use crate::legacy_tables::{self, family_name};
 use crate::output::{Error, Output, Printable, note};
@@ -75,7 +75,7 @@ impl Ruleset {
     }
 
     /// Returns the purpose of the chain that a step leads to, from its first rules.
-    fn led_to(&self, step: &Step) -> Option<Part> {
+    fn purpose_of_target(&self, step: &Step) -> Option<Part> {
         let (Verdict::Jump(to) | Verdict::Goto(to)) = &step.verdict else {
             return None;
         };
@@ -109,7 +109,7 @@ impl Ruleset {
                 let comment = rule.comment().map(ToString::to_string);
                 let words = chainwright_lang::rule(&table, &rule, &self.words);
                 Some((
-                    words.unwrap_or_else(|| rules::said(&rule, &self.sets)),
+                    words.unwrap_or_else(|| rules::format_rule(&rule, &self.sets)),
                     comment,
                 ))
             }
@@ -291,7 +291,7 @@ pub(crate) fn percent(probability: f64) -> String {
 }
 
 /// Ends with the same text.
-struct Alike<'w> {
+struct OutcomeGroup<'w> {
     words: String,
     probability: f64,
     /// The first of them.
@@ -299,26 +299,29 @@ struct Alike<'w> {
 }
 
 /// Prints the fate of a packet, and then its paths.
-pub(crate) fn people(
+pub(crate) fn print_text(
     out: &mut Output,
     ruleset: &Ruleset,
     packet: &Packet,
-    walk: &Walk,
+    trace: &Trace,
     all: bool,
 ) -> Result<(), Error> {
     // Probabilities are added if the assumptions are the same.
-    let mut assumed: BTreeMap<&[String], Vec<Alike<'_>>> = BTreeMap::new();
+    let mut assumed: BTreeMap<&[String], Vec<OutcomeGroup<'_>>> = BTreeMap::new();
     let mut order: Vec<&[String]> = Vec::new();
-    for end in &walk.ends {
+    for end in &trace.ends {
         let key = end.assumptions.as_slice();
         let group = assumed.entry(key).or_insert_with(|| {
             order.push(key);
             Vec::new()
         });
         let words = outcome(packet, end);
-        match group.iter_mut().find(|alike| alike.words == words) {
-            Some(alike) => alike.probability += end.probability,
-            None => group.push(Alike {
+        match group
+            .iter_mut()
+            .find(|group_member| group_member.words == words)
+        {
+            Some(group_member) => group_member.probability += end.probability,
+            None => group.push(OutcomeGroup {
                 words,
                 probability: end.probability,
                 end,
@@ -326,8 +329,8 @@ pub(crate) fn people(
         }
     }
     // Results that do not depend on assumptions are printed once.
-    let same = |one: &[Alike<'_>], other: &[Alike<'_>]| {
-        let close = |(one, other): (&Alike<'_>, &Alike<'_>)| {
+    let same = |one: &[OutcomeGroup<'_>], other: &[OutcomeGroup<'_>]| {
+        let close = |(one, other): (&OutcomeGroup<'_>, &OutcomeGroup<'_>)| {
             one.words == other.words && (one.probability - other.probability).abs() < 1e-9
         };
         one.len() == other.len() && one.iter().zip(other).all(close)
@@ -358,16 +361,16 @@ pub(crate) fn people(
             };
             lines(out, "  ", &format!("if {}{or}:", key.join(", ")))?;
         }
-        for alike in &assumed[key] {
-            let percent = percent(alike.probability);
+        for group_member in &assumed[key] {
+            let percent = percent(group_member.probability);
             let room = WIDTH - 11;
-            let words = fitted(&alike.words, room);
+            let words = fitted(&group_member.words, room);
             writeln!(out, "{bold}{percent:>9}{bold:#}  {words}")?;
             let ended = matches!(
-                alike.end.outcome,
+                group_member.end.outcome,
                 Outcome::Dropped | Outcome::Rejected(_) | Outcome::Queued(_) | Outcome::Unknown(_)
             );
-            if ended && let Some(reason) = reason(ruleset, alike.end) {
+            if ended && let Some(reason) = reason(ruleset, group_member.end) {
                 lines(out, "             ", &format!("by {reason}"))?;
             }
         }
@@ -379,38 +382,38 @@ pub(crate) fn people(
             told.len() - most
         )?;
     }
-    if walk.is_cut {
+    if trace.is_truncated {
         writeln!(out, "  Not all paths were followed.")?;
     }
     writeln!(out)?;
-    let distinct: Vec<&Alike<'_>> = told.iter().flat_map(|(key, _)| &assumed[key]).collect();
-    let common = common(&walk.ends);
+    let distinct: Vec<&OutcomeGroup<'_>> = told.iter().flat_map(|(key, _)| &assumed[key]).collect();
+    let common = common(&trace.ends);
     let several = distinct.len() > 1;
     if several && common > 0 {
         writeln!(out, "all:")?;
     }
-    if let Some(first) = walk.ends.first() {
+    if let Some(first) = trace.ends.first() {
         steps(out, ruleset, &first.steps[..common], all, None)?;
     }
     let shown = match all {
         true => distinct.len(),
         false => distinct.len().min(SHOWN),
     };
-    for alike in &distinct[..shown] {
+    for group_member in &distinct[..shown] {
         if several {
-            let percent = percent(alike.end.probability);
+            let percent = percent(group_member.end.probability);
             writeln!(
                 out,
                 "{}",
-                fitted(&format!("{percent}: {}", alike.words), WIDTH)
+                fitted(&format!("{percent}: {}", group_member.words), WIDTH)
             )?;
-            for chance in &alike.end.chances {
+            for chance in &group_member.end.chances {
                 lines(out, "  ", &format!("random: {chance}"))?;
             }
         }
-        let before = alike.end.steps[..common].last();
-        steps(out, ruleset, &alike.end.steps[common..], all, before)?;
-        for note in &alike.end.notes {
+        let before = group_member.end.steps[..common].last();
+        steps(out, ruleset, &group_member.end.steps[common..], all, before)?;
+        for note in &group_member.end.notes {
             lines(out, "  ", &format!("note: {note}"))?;
         }
     }
@@ -463,7 +466,7 @@ fn steps(
         let remark = match (&step.verdict, comment) {
             (Verdict::Jump(_) | Verdict::Goto(_), _) => part(step, comment)
                 .map(|part| match part.port {
-                    None => ruleset.led_to(step).unwrap_or(part),
+                    None => ruleset.purpose_of_target(step).unwrap_or(part),
                     Some(_) => part,
                 })
                 .map(|part| part.to_string()),
@@ -490,8 +493,8 @@ fn steps(
 }
 
 /// Lists the tables and chains that traces do not cover; `whose` names the ruleset if there are several.
-pub(crate) fn say_not_walked(rules: &Rules<'_>, whose: Option<&str>) {
-    for name in rules.not_walked() {
+pub(crate) fn print_untraced(rules: &Rules<'_>, whose: Option<&str>) {
+    for name in rules.not_traced() {
         let name = Printable(name);
         let of = whose.map_or_else(String::new, |whose| format!(" (of the {whose} ruleset)"));
         note(&format!("not evaluated: {name}{of}"));
@@ -501,6 +504,6 @@ pub(crate) fn say_not_walked(rules: &Rules<'_>, whose: Option<&str>) {
 /// Returns the command's options for traces.
 pub(crate) fn options(as_they_are: bool) -> Options {
     let mut options = Options::default();
-    options.sets_as_they_are = as_they_are;
+    options.assume_static_sets = as_they_are;
     options
 }

@@ -8,7 +8,7 @@ use nix::net::if_::if_indextoname;
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable, causes, name_text, note, say};
-use crate::rules::{Sets, said, sets};
+use crate::rules::{Sets, format_rule, sets};
 use crate::scope::Scope;
 
 /// Print the rules that packets meet
@@ -98,7 +98,7 @@ fn rule(
         return Ok(None);
     };
     match nft.rule(step.family(), table, chain, handle) {
-        Ok(rule) => Ok(rule.map(|rule| said(&rule, sets))),
+        Ok(rule) => Ok(rule.map(|rule| format_rule(&rule, sets))),
         // The table no longer exists, or the rule does not fit into a reply.
         Err(netlink::Error::Refused { .. }) => Ok(None),
         Err(error) => Err(error),
@@ -112,13 +112,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let options = TracerOptions {
         receive_buffer: args.buffer,
     };
-    let mut tracer = options.open_to_look()?;
+    let mut tracer = options.open_if_loaded()?;
     let mut nft = Connection::open()?;
     let sets = sets();
     let mut out = Output::new();
     say("chainwright: listening for traced packets");
     let mut left = args.count;
-    while left != Some(0) && out.is_read() {
+    while left != Some(0) && out.has_reader() {
         let item = tracer.receive()?;
         let traced = match &item {
             TracedItem::Step(traced) => traced,
@@ -152,7 +152,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         let rule = rule(&mut nft, &step, &sets)?;
         match json {
             true => out.json("trace-packets", &document(&step, rule))?,
-            false => people(&mut out, &step, rule)?,
+            false => print_text(&mut out, &step, rule)?,
         }
         out.flush()?;
         if let Some(left) = &mut left {
@@ -182,7 +182,7 @@ fn document(step: &TraceRef<'_>, rule: Option<String>) -> Step {
     }
 }
 
-fn people(out: &mut Output, step: &TraceRef<'_>, rule: Option<String>) -> Result<(), Error> {
+fn print_text(out: &mut Output, step: &TraceRef<'_>, rule: Option<String>) -> Result<(), Error> {
     let id = step.id();
     if let Some(packet) = step.packet() {
         let named = |word, index: Option<u32>| {

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use bstr::ByteSlice;
 use chainwright::iptables::Family;
 use chainwright::iptables::text::{self, SaveOptions};
-use chainwright_lang::translate::{Back, NotSaid, Translation};
+use chainwright_lang::translate::{ReverseTranslation, Translation, UntranslatedRule};
 use chainwright_lang::{self as nfts, Options, Script};
 use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable, note};
-use crate::save::said;
+use crate::save::describe_omissions;
 
 /// Translate iptables' rules into nft's language, or nft's rules into iptables'
 ///
@@ -70,7 +70,7 @@ enum Language {
 struct Document<'d> {
     text: &'d str,
     rules: usize,
-    not_said: Vec<Record<'d>>,
+    untranslated: Vec<Record<'d>>,
 }
 
 /// A line that was not translated.
@@ -82,11 +82,11 @@ struct Record<'d> {
 }
 
 impl<'d> Record<'d> {
-    fn of(not_said: &'d NotSaid) -> Self {
+    fn of(untranslated: &'d UntranslatedRule) -> Self {
         Self {
-            line: not_said.line,
-            text: &not_said.text,
-            why: &not_said.why,
+            line: untranslated.line,
+            text: &untranslated.text,
+            why: &untranslated.why,
         }
     }
 }
@@ -111,18 +111,18 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             &Document {
                 text: &translation.text,
                 rules: translation.rules,
-                not_said: translation.not_said.iter().map(Record::of).collect(),
+                untranslated: translation.untranslated.iter().map(Record::of).collect(),
             },
         )?;
     } else {
         write!(out, "{}", translation.text)?;
     }
     out.flush()?;
-    let count = translation.not_said.len();
+    let count = translation.untranslated.len();
     if count == 0 {
         return Ok(Exit::Done);
     }
-    note(&match (count, &translation.not_said[0]) {
+    note(&match (count, &translation.untranslated[0]) {
         (1, first) => format!(
             "not translated: line {}: {}",
             first.line,
@@ -178,12 +178,13 @@ struct Omitted<'d> {
 fn back(args: &Args, family: Family, json: bool) -> Result<Exit, Error> {
     let (name, text) = read(args)?;
     let script = Script::parse(&name, text).map_err(|error| Error::Other(error.to_string()))?;
-    let back = Back::of(family, &script).map_err(|error| Error::Other(error.to_string()))?;
+    let back =
+        ReverseTranslation::of(family, &script).map_err(|error| Error::Other(error.to_string()))?;
     let (options, words) = (SaveOptions { counters: true }, Options::here());
     let mut text = Vec::new();
     let omissions = back
         .tables
-        .save_in_words(
+        .save_with_formatter(
             options,
             &|table, rule| nfts::rule(table, rule, &words),
             &mut text,
@@ -215,7 +216,10 @@ fn back(args: &Args, family: Family, json: bool) -> Result<Exit, Error> {
     }
     out.flush()?;
     if !omissions.is_none() {
-        note(&format!("iptables cannot express {}", said(omissions)));
+        note(&format!(
+            "iptables cannot express {}",
+            describe_omissions(omissions)
+        ));
     }
     if let [first, ..] = &*back.others {
         note(&match back.others.len() {

@@ -9,7 +9,7 @@ use chainwright_lang::{EventFormatter, Formatted as Said};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable, name_text, say};
-use crate::rules::{Sets, options, said, sets};
+use crate::rules::{Sets, format_rule, options, sets};
 use crate::scope::Scope;
 
 /// Print each change of nf_tables, and the thread that made it
@@ -51,19 +51,19 @@ pub(crate) struct Args {
 struct Formatted<'t> {
     time: String,
     #[serde(flatten)]
-    item: ToldItem<'t>,
+    item: ItemRecord<'t>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum ToldItem<'t> {
-    Change(ToldChange<'t>),
-    Lost(ToldLost),
-    Notice(ToldEvent<'t>),
+enum ItemRecord<'t> {
+    Change(ChangeRecord<'t>),
+    Lost(LostRecord),
+    Notice(EventRecord<'t>),
 }
 
 #[derive(Serialize)]
-struct ToldChange<'t> {
+struct ChangeRecord<'t> {
     generation: u32,
     port: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,18 +72,18 @@ struct ToldChange<'t> {
     name: Option<std::borrow::Cow<'t, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     process: Option<u32>,
-    events: Vec<ToldEvent<'t>>,
+    events: Vec<EventRecord<'t>>,
 }
 
 #[derive(Serialize)]
-struct ToldLost {
+struct LostRecord {
     after: u32,
     through: u32,
     cause: String,
 }
 
 #[derive(Serialize)]
-struct ToldEvent<'t> {
+struct EventRecord<'t> {
     verb: &'static str,
     kind: &'static str,
     family: String,
@@ -99,12 +99,14 @@ struct ToldEvent<'t> {
 /// Formats a rule; `None` if the event only names it.
 fn rule_of(event: &Event<'_>, sets: &Sets) -> Option<String> {
     match event.object() {
-        Ok(EventObject::Rule(rule)) if rule.expressions().is_some() => Some(said(&rule, sets)),
+        Ok(EventObject::Rule(rule)) if rule.expressions().is_some() => {
+            Some(format_rule(&rule, sets))
+        }
         _ => None,
     }
 }
 
-impl<'t> ToldEvent<'t> {
+impl<'t> EventRecord<'t> {
     fn of(event: &Event<'t>, sets: &Sets) -> Self {
         let operation = event.operation();
         let keys = match event.object() {
@@ -153,7 +155,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         receive_buffer: args.buffer,
         ..MonitorOptions::default()
     };
-    let mut monitor = options.open_to_look()?;
+    let mut monitor = options.open_if_loaded()?;
     let mut watch = Watch {
         args,
         json,
@@ -161,18 +163,18 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         sets: sets(),
         out: Output::new(),
     };
-    watch.know()?;
+    watch.load_formatter()?;
     say(&format!(
         "chainwright: watching nf_tables after generation {}",
-        monitor.told()
+        monitor.reported()
     ));
     let mut left = args.count;
-    while left != Some(0) && watch.out.is_read() {
+    while left != Some(0) && watch.out.has_reader() {
         let item = monitor.receive()?;
         let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
-        let told = watch.tell(time, &item)?;
+        let reported = watch.print_item(time, &item)?;
         watch.out.flush()?;
-        if told && let Some(left) = &mut left {
+        if reported && let Some(left) = &mut left {
             *left -= 1;
         }
     }
@@ -190,20 +192,20 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     /// Reads the present tables and sets, because events do not contain the types of sets.
-    fn know(&mut self) -> Result<(), Error> {
+    fn load_formatter(&mut self) -> Result<(), Error> {
         if self.json || self.args.bytecode {
             return Ok(());
         }
         let words = chainwright_lang::Options::here();
-        let mut nft = Connection::open_to_look()?;
+        let mut nft = Connection::open_if_loaded()?;
         let formatter = EventFormatter::new(&mut nft, words.clone());
         // If others keep changing the ruleset, the formatter knows only objects that are created from now on.
-        self.formatter = Some(formatter.unwrap_or_else(|_| EventFormatter::of_nothing(words)));
+        self.formatter = Some(formatter.unwrap_or_else(|_| EventFormatter::empty(words)));
         Ok(())
     }
 
     /// Formats an event on one line; `None` if it is printed together with another one.
-    fn line(&self, event: &Event<'_>, told: &Said) -> Option<String> {
+    fn line(&self, event: &Event<'_>, reported: &Said) -> Option<String> {
         let words = event.to_string();
         if let Ok(EventObject::Rule(rule)) = event.object()
             && rule.expressions().is_some()
@@ -211,7 +213,7 @@ impl Watch<'_> {
         {
             return Some(format!("{words}: {options}"));
         }
-        match (told, event.object()) {
+        match (reported, event.object()) {
             (Said::Within, _) => None,
             (Said::Line(line), Ok(EventObject::Elements(_))) => Some(line.to_string()),
             (Said::Line(line), _) if line.body.is_empty() => Some(words),
@@ -225,7 +227,7 @@ impl Watch<'_> {
     }
 
     /// Prints an item; returns whether it was a transaction on selected tables.
-    fn tell(&mut self, time: String, item: &Item) -> Result<bool, Error> {
+    fn print_item(&mut self, time: String, item: &Item) -> Result<bool, Error> {
         match item {
             Item::Change(change) => self.change(time, change),
             Item::Lost(lost) => self.lost(time, lost).map(|()| false),
@@ -235,7 +237,7 @@ impl Watch<'_> {
                     return Ok(false);
                 }
                 if self.json {
-                    let item = ToldItem::Notice(ToldEvent::of(&event, &self.sets));
+                    let item = ItemRecord::Notice(EventRecord::of(&event, &self.sets));
                     self.out.json("watch", &Formatted { time, item })?;
                 } else {
                     let words = event.to_string();
@@ -253,7 +255,7 @@ impl Watch<'_> {
 
     fn change(&mut self, time: String, change: &Change) -> Result<bool, Error> {
         // The formatter must see all events.
-        let told = match &mut self.formatter {
+        let reported = match &mut self.formatter {
             Some(formatter) => formatter.format(change),
             None => vec![Said::Inexpressible; change.events().len()],
         };
@@ -265,17 +267,17 @@ impl Watch<'_> {
         let events = change.events().filter(admitted);
         let name = change.thread_name().map(|name| name_text(name));
         if self.json {
-            let change = ToldChange {
+            let change = ChangeRecord {
                 generation: change.generation().number(),
                 port: change.port(),
                 thread: change.thread_id(),
                 name,
                 process: change.process_id(),
                 events: events
-                    .map(|event| ToldEvent::of(&event, &self.sets))
+                    .map(|event| EventRecord::of(&event, &self.sets))
                     .collect(),
             };
-            let item = ToldItem::Change(change);
+            let item = ItemRecord::Change(change);
             self.out.json("watch", &Formatted { time, item })?;
             return Ok(true);
         }
@@ -291,9 +293,10 @@ impl Watch<'_> {
             self.out,
             "{time} generation {generation}{by}{thread}: {count} event{plural}"
         )?;
-        let lines = change.events().zip(&told);
+        let lines = change.events().zip(&reported);
         let lines = lines.filter(|(event, _)| self.args.admits(event));
-        let lines = lines.filter_map(|(event, told)| Some((event, self.line(&event, told)?)));
+        let lines =
+            lines.filter_map(|(event, reported)| Some((event, self.line(&event, reported)?)));
         let (mut shown, mut more) = (Vec::new(), 0);
         for line in lines {
             match shown.len() < self.args.show {
@@ -316,9 +319,9 @@ impl Watch<'_> {
     }
 
     fn lost(&mut self, time: String, lost: &Lost) -> Result<(), Error> {
-        self.know()?;
+        self.load_formatter()?;
         if self.json {
-            let item = ToldItem::Lost(ToldLost {
+            let item = ItemRecord::Lost(LostRecord {
                 after: lost.after.number(),
                 through: lost.through.number(),
                 cause: lost.cause.to_string(),

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use bstr::BString;
 use chainwright::iptables::Backend;
-use chainwright_trace::{End, Node, Outcome, Step, Verdict, Walk, owner};
+use chainwright_trace::{End, Node, Outcome, Step, Trace, Verdict, owner};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, note};
-use crate::packet::{More, node, parse, said};
-use crate::scope::{Found, NotLookedAt, Scope};
-use crate::trace_output::{Ruleset, lines, options, percent, place, reason, say_not_walked};
+use crate::packet::{PacketOptions, node, parse, said};
+use crate::scope::{Found, Scope, UnreadPart};
+use crate::trace_output::{Ruleset, lines, options, percent, place, print_untraced, reason};
 
 /// Show the rules that stop a packet, although others accept it
 ///
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     file: Option<PathBuf>,
 
     #[command(flatten)]
-    more: More,
+    more: PacketOptions,
 
     #[command(flatten)]
     scope: Scope,
@@ -48,8 +48,8 @@ struct Document<'d> {
     packet: String,
     stopped: Vec<Stop>,
     unknown: &'d [&'d str],
-    not_walked: &'d [String],
-    not_looked_at: &'d [NotLookedAt],
+    not_traced: &'d [String],
+    not_looked_at: &'d [UnreadPart],
 }
 
 /// The way in which a packet is stopped.
@@ -58,15 +58,15 @@ struct Stop {
     probability: f64,
     outcome: String,
     assumptions: Vec<String>,
-    by: Said,
-    accepted_by: Vec<Said>,
+    by: Decision,
+    accepted_by: Vec<Decision>,
     #[serde(skip)]
     reason: String,
 }
 
 /// The decision of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Said {
+struct Decision {
     backend: &'static str,
     family: &'static str,
     table: String,
@@ -80,7 +80,7 @@ struct Said {
     place: String,
 }
 
-impl Said {
+impl Decision {
     fn of(step: &Step, base: &BString) -> Self {
         // A rule in a shared chain has no known owner; the chain that jumped there may have one.
         let owner = owner(&step.table, &step.chain).or_else(|| owner(&step.table, base));
@@ -121,9 +121,9 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
     let packet = parse(&args.packet, &args.more, &node)?;
     let rules = ruleset.rules();
-    let walk = rules.walk(&packet, &node, &options(false));
-    let stopped = stops(&walk, &ruleset, &args.scope);
-    let unknown = unknown(&walk);
+    let trace = rules.trace(&packet, &node, &options(false));
+    let stopped = stops(&trace, &ruleset, &args.scope);
+    let unknown = unknown(&trace);
     let mut out = Output::new();
     let exit = match (found.is_partial(), stopped.is_empty(), unknown.is_empty()) {
         (true, ..) | (false, true, false) => Exit::Failed,
@@ -135,22 +135,22 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             packet: said(&packet),
             stopped,
             unknown: &unknown,
-            not_walked: rules.not_walked(),
+            not_traced: rules.not_traced(),
             not_looked_at: &found.not_looked_at,
         };
         out.json("why", &document)?;
     } else {
         writeln!(out, "{}", said(&packet))?;
-        people(&mut out, &unknown, &stopped)?;
+        print_text(&mut out, &unknown, &stopped)?;
     }
     out.flush()?;
-    say_not_walked(&rules, None);
+    print_untraced(&rules, None);
     Ok(exit)
 }
 
 /// Returns the reasons for unknown results, without duplicates.
-fn unknown(walk: &Walk) -> Vec<&str> {
-    let reasons = walk.ends.iter().filter_map(|end| match &end.outcome {
+fn unknown(trace: &Trace) -> Vec<&str> {
+    let reasons = trace.ends.iter().filter_map(|end| match &end.outcome {
         Outcome::Unknown(why) | Outcome::NotFollowed(why) => Some(why.as_str()),
         _ => None,
     });
@@ -159,10 +159,10 @@ fn unknown(walk: &Walk) -> Vec<&str> {
 }
 
 /// Returns the ends at which a selected table stops the packet, grouped by rule.
-fn stops(walk: &Walk, ruleset: &Ruleset, scope: &Scope) -> Vec<Stop> {
+fn stops(trace: &Trace, ruleset: &Ruleset, scope: &Scope) -> Vec<Stop> {
     let mut stopped: Vec<Stop> = Vec::new();
     let mut known: BTreeMap<(String, Vec<String>), usize> = BTreeMap::new();
-    for end in &walk.ends {
+    for end in &trace.ends {
         let stops = matches!(end.outcome, Outcome::Dropped | Outcome::Rejected(_));
         let Some(last) = end.steps.last().filter(|_| stops) else {
             continue;
@@ -170,7 +170,7 @@ fn stops(walk: &Walk, ruleset: &Ruleset, scope: &Scope) -> Vec<Stop> {
         if !scope.admits_table(&last.table) {
             continue;
         }
-        let by = Said::of(last, base(end, end.steps.len() - 1));
+        let by = Decision::of(last, base(end, end.steps.len() - 1));
         let key = (by.place.clone(), end.assumptions.clone());
         if let Some(place) = known.get(&key) {
             stopped[*place].probability += end.probability;
@@ -202,10 +202,10 @@ fn base(end: &End, at: usize) -> &BString {
 }
 
 /// Returns the earlier decisions of other tables to accept the packet, without duplicates.
-fn accepted(end: &End, by: &Said) -> Vec<Said> {
-    let mut accepted: Vec<Said> = Vec::new();
+fn accepted(end: &End, by: &Decision) -> Vec<Decision> {
+    let mut accepted: Vec<Decision> = Vec::new();
     for (at, step) in end.steps.iter().enumerate() {
-        let mut said = Said::of(step, base(end, at));
+        let mut said = Decision::of(step, base(end, at));
         let other = (said.backend, said.family, &said.table) != (by.backend, by.family, &by.table);
         // An accept of NAT rules is no decision to let the packet pass.
         let decides = step.rule.is_some() && said.table != "nat";
@@ -219,7 +219,7 @@ fn accepted(end: &End, by: &Said) -> Vec<Said> {
     accepted
 }
 
-fn people(out: &mut Output, unknown: &[&str], stopped: &[Stop]) -> Result<(), Error> {
+fn print_text(out: &mut Output, unknown: &[&str], stopped: &[Stop]) -> Result<(), Error> {
     for stop in stopped {
         let percent = percent(stop.probability);
         match stop.assumptions.is_empty() {

@@ -23,7 +23,7 @@ use chainwright_sys::nf_tables::NFT_RETURN;
 
 use crate::nft::monitor::{Changes, wait};
 use crate::output::{Error, Output, Printable, causes, note, say};
-use crate::rules::{Sets, said, sets};
+use crate::rules::{Sets, format_rule, sets};
 use crate::trace_packets::device;
 
 /// The name of the program.
@@ -57,7 +57,7 @@ const OPTIONS: [(&str, u8); 7] = [
 
 /// The parsed arguments.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Asked {
+struct Arguments {
     events: bool,
     traces: bool,
     counters: bool,
@@ -67,8 +67,8 @@ struct Asked {
 /// Runs `xtables-monitor`; returns the exit code.
 pub(crate) fn run(words: &[OsString]) -> u8 {
     let mut out = Output::new();
-    let asked = match parse(words) {
-        Ok(asked) => asked,
+    let parsed = match parse(words) {
+        Ok(parsed) => parsed,
         Err((code, text)) => {
             match code {
                 MISUSED => say(text.trim_end()),
@@ -77,7 +77,7 @@ pub(crate) fn run(words: &[OsString]) -> u8 {
             return code;
         }
     };
-    match asked.watch(&mut out) {
+    match parsed.watch(&mut out) {
         Ok(()) => DONE,
         Err(error) => {
             if let Some(errno) = error.errno().filter(|_| error.is_permission()) {
@@ -91,8 +91,8 @@ pub(crate) fn run(words: &[OsString]) -> u8 {
 }
 
 /// Parses the arguments. Returns the exit code and the text to print if they do not ask for a monitor.
-fn parse(words: &[OsString]) -> Result<Asked, (u8, String)> {
-    let mut asked = Asked::default();
+fn parse(words: &[OsString]) -> Result<Arguments, (u8, String)> {
+    let mut parsed = Arguments::default();
     let usage = || (FAILED, format!("{NAME} {VERSION} (nf_tables)\n{USAGE}"));
     for word in words {
         let letters = match word.as_bytes() {
@@ -111,11 +111,11 @@ fn parse(words: &[OsString]) -> Result<Asked, (u8, String)> {
         };
         for letter in letters {
             match letter {
-                b'c' => asked.counters = true,
-                b'e' => asked.events = true,
-                b't' => asked.traces = true,
-                b'4' => asked.family = Family::IP,
-                b'6' => asked.family = Family::IP6,
+                b'c' => parsed.counters = true,
+                b'e' => parsed.events = true,
+                b't' => parsed.traces = true,
+                b'4' => parsed.family = Family::IP,
+                b'6' => parsed.family = Family::IP6,
                 b'h' => return Err(usage()),
                 b'V' => return Err((DONE, format!("{NAME} {VERSION}\n"))),
                 _ => {
@@ -127,8 +127,8 @@ fn parse(words: &[OsString]) -> Result<Asked, (u8, String)> {
             }
         }
     }
-    match asked.events || asked.traces {
-        true => Ok(asked),
+    match parsed.events || parsed.traces {
+        true => Ok(parsed),
         false => Err(usage()),
     }
 }
@@ -144,24 +144,24 @@ fn program(family: Family) -> Option<&'static str> {
     })
 }
 
-impl Asked {
+impl Arguments {
     fn watch(&self, out: &mut Output) -> Result<(), Error> {
         let mut changes = match self.events {
             true => Some(Changes {
-                monitor: MonitorOptions::default().open_to_look()?,
+                monitor: MonitorOptions::default().open_if_loaded()?,
                 formatter: formatter()?,
             }),
             false => None,
         };
         let mut traces = match self.traces {
             true => Some((
-                TracerOptions::default().open_to_look()?,
-                Connection::open_to_look()?,
+                TracerOptions::default().open_if_loaded()?,
+                Connection::open_if_loaded()?,
             )),
             false => None,
         };
         let sets = sets();
-        while out.is_read() {
+        while out.has_reader() {
             let mut is_idle = true;
             if let Some(Changes { monitor, formatter }) = &mut changes
                 && let Some(item) = monitor.try_receive()?
@@ -253,7 +253,7 @@ impl Asked {
                     None => {
                         let words = match told {
                             Formatted::Line(line) if !line.body.is_empty() => line.body.clone(),
-                            _ => said(&rule, sets),
+                            _ => format_rule(&rule, sets),
                         };
                         let (table, chain) = (rule.table(), rule.chain());
                         format!("nft: {verb} rule: {family} {table} {chain} {words}")
@@ -352,7 +352,7 @@ impl Asked {
             let words = chainwright_lang::rule(&table, &rule, &chainwright_lang::Options::here());
             Some(format!(
                 "nft: {}",
-                words.unwrap_or_else(|| said(&rule, sets))
+                words.unwrap_or_else(|| format_rule(&rule, sets))
             ))
         });
         Ok(words)
@@ -361,9 +361,9 @@ impl Asked {
 
 fn formatter() -> Result<EventFormatter, Error> {
     let options = chainwright_lang::Options::here();
-    let formatter = EventFormatter::new(&mut Connection::open_to_look()?, options.clone());
+    let formatter = EventFormatter::new(&mut Connection::open_if_loaded()?, options.clone());
     // If others keep changing the ruleset, the formatter knows only objects that are created from now on.
-    Ok(formatter.unwrap_or_else(|_| EventFormatter::of_nothing(options)))
+    Ok(formatter.unwrap_or_else(|_| EventFormatter::empty(options)))
 }
 
 /// A chain in libnftnl's format.

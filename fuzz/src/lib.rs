@@ -149,13 +149,13 @@ mod tests {
 
     #[test]
     fn seeds_are_accepted() {
-        let of_kernel = seeds::of_kernel();
+        let kernel_listings = seeds::kernel_listings();
         assert!(
-            of_kernel.len() > 40,
+            kernel_listings.len() > 40,
             "nft is missing: tests/setup installs it"
         );
         for target in targets::ALL {
-            let seeds = seeds::all(target, &of_kernel);
+            let seeds = seeds::all(target, &kernel_listings);
             assert!(seeds.len() > 2, "{target:?}: {}", seeds.len());
             for seed in seeds.iter().step_by(seeds.len().div_ceil(60)) {
                 target.check(seed);

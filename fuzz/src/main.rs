@@ -71,10 +71,10 @@ fn main() -> ExitCode {
                 Err(code) => return code,
             };
             let seed = seed.unwrap_or_else(|| fastrand::u64(..));
-            let of_kernel = seeds::of_kernel();
+            let kernel_listings = seeds::kernel_listings();
             let mut found = false;
             for target in targets {
-                let seeds = seeds::all(target, &of_kernel);
+                let seeds = seeds::all(target, &kernel_listings);
                 let time = Duration::from_secs_f64(seconds);
                 found |= !driver::run(target, &seeds, time, seed, keep_going);
             }

@@ -344,8 +344,8 @@ fn documents() -> Vec<Vec<u8>> {
 
 /// The seeds of a target, given the kernel's listings.
 #[must_use]
-pub fn all(target: &Target, of_kernel: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let streams = || [batches(), of_kernel.to_vec()].concat();
+pub fn all(target: &Target, kernel_listings: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let streams = || [batches(), kernel_listings.to_vec()].concat();
     let one_by_one = || [single(&streams()), encoded_rules()].concat();
     let found = match target.name {
         "netlink" => [streams(), single(&batches()), replies()].concat(),
@@ -493,7 +493,7 @@ fn findings(target: &Target) -> Vec<Vec<u8>> {
 /// The kernel's listings of the rulesets in `tests/rulesets`, each loaded by nft into its own sandbox: streams of
 /// messages. Reports missing ones on standard error.
 #[must_use]
-pub fn of_kernel() -> Vec<Vec<u8>> {
+pub fn kernel_listings() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let mut missing = None;
     for path in files("tests/rulesets", ".nft") {
@@ -542,11 +542,11 @@ fn listed(path: &Path) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error + Se
 /// # Errors
 /// Those of writing.
 pub fn write(directory: &Path) -> io::Result<()> {
-    let of_kernel = of_kernel();
+    let kernel_listings = kernel_listings();
     for target in targets::ALL {
         let directory = directory.join(target.name);
         fs::create_dir_all(&directory)?;
-        let seeds = all(target, &of_kernel);
+        let seeds = all(target, &kernel_listings);
         for seed in &seeds {
             let name: String = Sha256::digest(seed)
                 .iter()

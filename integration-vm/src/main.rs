@@ -113,7 +113,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         if !arguments.kept {
             // The results of other tests stay.
             for program in &plan {
-                program.forget(&results);
+                program.remove_results(&results);
             }
             for file in ["started", "console", "dmesg"] {
                 let _ = std::fs::remove_file(results.join(file));

@@ -18,7 +18,7 @@ pub(crate) struct Program {
     /// The names of its tests.
     tests: Vec<String>,
     /// Tests that run only as root.
-    pub(crate) root_alone: &'static [&'static str],
+    pub(crate) root_only: &'static [&'static str],
     /// The reduced numbers of rounds of its randomised tests: variables and numbers.
     pub(crate) rounds: &'static [(&'static str, &'static str)],
 }
@@ -32,7 +32,7 @@ impl Program {
         let left_out = if user == USERS[0] {
             &[]
         } else {
-            self.root_alone
+            self.root_only
         };
         let tests = self
             .tests
@@ -48,7 +48,7 @@ impl Program {
     }
 
     /// Removes the results of an earlier run.
-    pub(crate) fn forget(&self, results: &Path) {
+    pub(crate) fn remove_results(&self, results: &Path) {
         for user in USERS {
             for kind in ["log", "status"] {
                 let _ = std::fs::remove_file(results.join(format!("{}.{user}.{kind}", self.name)));
@@ -64,17 +64,17 @@ fn contains_any(test: &str, words: &[&str]) -> bool {
 }
 
 /// A module whose tests run without `--all`.
-struct Chosen {
+struct ChosenModule {
     name: &'static str,
     /// Tests that run only with `--all`, by the beginning of their names or a part of them.
     without: &'static [&'static str],
     /// Tests that run as root, and as a user without privileges only with `--all`.
-    root_alone: &'static [&'static str],
+    root_only: &'static [&'static str],
     /// Variables that set the number of rounds of randomised tests, and their values without `--all`.
     rounds: &'static [(&'static str, &'static str)],
 }
 
-impl Chosen {
+impl ChosenModule {
     const fn all_of(name: &'static str) -> Self {
         Self::most_of(name, &[])
     }
@@ -83,7 +83,7 @@ impl Chosen {
         Self {
             name,
             without,
-            root_alone: &[],
+            root_only: &[],
             rounds: &[],
         }
     }
@@ -93,8 +93,8 @@ impl Chosen {
         self
     }
 
-    const fn root_alone(mut self, root_alone: &'static [&'static str]) -> Self {
-        self.root_alone = root_alone;
+    const fn root_only(mut self, root_only: &'static [&'static str]) -> Self {
+        self.root_only = root_only;
         self
     }
 }
@@ -103,10 +103,10 @@ impl Chosen {
 /// under emulation. Omitted are tests that mostly create load, randomised tests that run as long as possible,
 /// and tests that start the real tools a thousand times. The first one requires a kernel that has not loaded
 /// anything yet.
-const CHOSEN: [Chosen; 31] = [
-    Chosen::all_of("command::modules"),
-    Chosen::all_of("system::kernels"),
-    Chosen::most_of(
+const CHOSEN: [ChosenModule; 31] = [
+    ChosenModule::all_of("command::modules"),
+    ChosenModule::all_of("system::kernels"),
+    ChosenModule::most_of(
         "nft::listing",
         &[
             "a_listing_can_be_dropped_half_read",
@@ -116,16 +116,16 @@ const CHOSEN: [Chosen; 31] = [
             "refreshing_a_list_of_the_same",
         ],
     ),
-    Chosen::most_of("nft::objects", &["a_listing_that_a_change_runs_across"]),
-    Chosen::all_of("nft::owned"),
-    Chosen::most_of(
+    ChosenModule::most_of("nft::objects", &["a_listing_that_a_change_runs_across"]),
+    ChosenModule::all_of("nft::owned"),
+    ChosenModule::most_of(
         "nft::sets",
         &[
             "a_hundred_thousand_elements",
             "a_listing_that_a_change_runs_across",
         ],
     ),
-    Chosen::most_of(
+    ChosenModule::most_of(
         "nft::transaction",
         &[
             "a_hundred_thousand_chains",
@@ -137,7 +137,7 @@ const CHOSEN: [Chosen; 31] = [
             "ten_thousand",
         ],
     ),
-    Chosen::most_of(
+    ChosenModule::most_of(
         "lang::oracle",
         &[
             "every_expression_of_the_rulesets",
@@ -146,7 +146,7 @@ const CHOSEN: [Chosen; 31] = [
             "look_ups_find",
         ],
     ),
-    Chosen::most_of(
+    ChosenModule::most_of(
         "snapshot::kept",
         &[
             "what_times_out_meanwhile",
@@ -155,8 +155,8 @@ const CHOSEN: [Chosen; 31] = [
             "a_ruleset_does_not_differ",
         ],
     )
-    .root_alone(&["every_ruleset_comes_back"]),
-    Chosen::most_of(
+    .root_only(&["every_ruleset_comes_back"]),
+    ChosenModule::most_of(
         "snapshot::plan",
         &[
             "a_reconciliation_gets_through",
@@ -165,24 +165,24 @@ const CHOSEN: [Chosen; 31] = [
             "from_any_ruleset",
         ],
     ),
-    Chosen::all_of("nft::anew"),
-    Chosen::all_of("nft::trees").rounds(&[("TREES", "40")]),
-    Chosen::most_of(
+    ChosenModule::all_of("nft::anew"),
+    ChosenModule::all_of("nft::trees").rounds(&[("TREES", "40")]),
+    ChosenModule::most_of(
         "events::mirror",
         &[
             "beside_writers_that_hardly_pause",
             "every_ruleset_is_shown",
-            "what_is_gone_takes_no_memory",
+            "removed_elements_take_no_memory",
             "what_is_lost_is_read_anew",
         ],
     )
     .rounds(&[("MIRROR_COMMITS", "60")]),
-    Chosen::most_of("events::mirror_elements", &["a_plan_takes_no_more"])
+    ChosenModule::most_of("events::mirror_elements", &["a_plan_takes_no_more"])
         .rounds(&[("MIRROR_PLANS", "45")]),
-    Chosen::all_of("iptables::reconcile_chain")
+    ChosenModule::all_of("iptables::reconcile_chain")
         .rounds(&[("CHAIN_ROUNDS", "3")])
-        .root_alone(&["a_chain_holds", "rules_stand_before"]),
-    Chosen::most_of(
+        .root_only(&["a_chain_holds", "rules_stand_before"]),
+    ChosenModule::most_of(
         "events::live",
         &[
             "a_beginning_is_whole",
@@ -191,18 +191,18 @@ const CHOSEN: [Chosen; 31] = [
             "what_is_told_of_every_ruleset",
         ],
     ),
-    Chosen::most_of("nft::guard", &["lost_notifications", "without_a_pause"]),
-    Chosen::most_of(
+    ChosenModule::most_of("nft::guard", &["lost_notifications", "without_a_pause"]),
+    ChosenModule::most_of(
         "nft::commit_echo",
         &["beside_another_writer", "ten_thousand"],
     ),
-    Chosen::most_of("nft::groups", &["one_bad_service_of_a_thousand"]),
-    Chosen::most_of(
+    ChosenModule::most_of("nft::groups", &["one_bad_service_of_a_thousand"]),
+    ChosenModule::most_of(
         "nft::preflight",
         &["rulesets_that_are_there", "it_says_what_a_rule_by_itself"],
     ),
-    Chosen::most_of("snapshot::restore", &["sets_of_any_intervals"]),
-    Chosen::most_of(
+    ChosenModule::most_of("snapshot::restore", &["sets_of_any_intervals"]),
+    ChosenModule::most_of(
         "snapshot::backup",
         &[
             "a_truncated_file",
@@ -213,7 +213,7 @@ const CHOSEN: [Chosen; 31] = [
             "survives",
         ],
     ),
-    Chosen::most_of(
+    ChosenModule::most_of(
         "command::verbs",
         &[
             "a_listing_is_of_one_generation",
@@ -237,7 +237,7 @@ const CHOSEN: [Chosen; 31] = [
             "wrong_arguments",
         ],
     ),
-    Chosen::most_of(
+    ChosenModule::most_of(
         "command::iptables",
         &[
             "a_table_that_is_not_in_the_text",
@@ -256,7 +256,7 @@ const CHOSEN: [Chosen; 31] = [
             "what_",
         ],
     ),
-    Chosen::most_of(
+    ChosenModule::most_of(
         "kube::kubelet",
         &[
             "a_rival_that_commits_all_the_time",
@@ -265,11 +265,13 @@ const CHOSEN: [Chosen; 31] = [
             "two_at_once",
         ],
     )
-    .root_alone(&["kubelets_commands", "rules_of_iptables", "what_is_damaged"]),
-    Chosen::most_of("iptables::legacy_oracle", &["kube_proxys_tables"]),
-    Chosen::all_of("iptables::legacy_replace").root_alone(&["a_new_ipv4_table", "the_tools_wait"]),
-    Chosen::most_of("iptables::rulesets", &["kube_proxy_1_20"]).root_alone(&["kube_proxy_1_36"]),
-    Chosen::most_of(
+    .root_only(&["kubelets_commands", "rules_of_iptables", "what_is_damaged"]),
+    ChosenModule::most_of("iptables::legacy_oracle", &["kube_proxys_tables"]),
+    ChosenModule::all_of("iptables::legacy_replace")
+        .root_only(&["a_new_ipv4_table", "the_tools_wait"]),
+    ChosenModule::most_of("iptables::rulesets", &["kube_proxy_1_20"])
+        .root_only(&["kube_proxy_1_36"]),
+    ChosenModule::most_of(
         "iptables::atomic",
         &[
             "a_thousand_changes",
@@ -279,8 +281,8 @@ const CHOSEN: [Chosen; 31] = [
             "a_hundred_writers",
         ],
     ),
-    Chosen::all_of("iptables::ipset"),
-    Chosen::most_of(
+    ChosenModule::all_of("iptables::ipset"),
+    ChosenModule::most_of(
         "system::netns",
         &[
             "all_of_this_works_for_an_ordinary_user",
@@ -303,7 +305,7 @@ pub(crate) fn left_out() -> String {
         }
         for (names, who) in [
             (chosen.without, ""),
-            (chosen.root_alone, ", as an ordinary user"),
+            (chosen.root_only, ", as an ordinary user"),
         ] {
             if !names.is_empty() {
                 let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
@@ -382,7 +384,7 @@ fn modules(name: &str, path: &Path) -> Result<Vec<Program>> {
                 name: module,
                 path: path.into(),
                 tests: vec![test.to_owned()],
-                root_alone: &[],
+                root_only: &[],
                 rounds: &[],
             }),
         }
@@ -422,7 +424,7 @@ pub(crate) fn plan(
                 program
                     .tests
                     .retain(|test| !contains_any(test, chosen.without));
-                program.root_alone = chosen.root_alone;
+                program.root_only = chosen.root_only;
                 program.rounds = chosen.rounds;
             }
         }

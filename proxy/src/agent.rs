@@ -29,9 +29,9 @@ pub(crate) enum Change {
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
 /// Pause after which pending changes are synced; the objects of a file arrive one by one, and so do those of an event.
-const SETTLED: Duration = Duration::from_millis(2);
+const QUIET: Duration = Duration::from_millis(2);
 /// Longest delay of a sync while changes keep arriving.
-const LATEST: Duration = Duration::from_millis(100);
+const MAX_DELAY: Duration = Duration::from_millis(100);
 
 /// How long the first sync of a cluster waits for the Node object. Meanwhile the kernel's tables from an earlier
 /// process stay in use, with the node as that process knew it.
@@ -118,14 +118,14 @@ impl Agent {
             match changes.recv_timeout(wait) {
                 Ok(change) => {
                     // One sync for all changes that arrive together.
-                    let latest = Instant::now() + LATEST;
+                    let latest = Instant::now() + MAX_DELAY;
                     let mut next = Some(change);
                     while let Some(change) = next {
                         if !self.take(change) {
                             return;
                         }
                         let left = latest.saturating_duration_since(Instant::now());
-                        next = changes.recv_timeout(SETTLED.min(left)).ok();
+                        next = changes.recv_timeout(QUIET.min(left)).ok();
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -136,7 +136,7 @@ impl Agent {
                 // From here on the state counts as unknown, even if the sync fails.
                 self.looked = Instant::now();
                 if let Some(proxy) = &mut self.proxy {
-                    proxy.distrust();
+                    proxy.require_full_sync();
                 }
             }
             if self.is_complete && !self.waits_for_node() && (self.is_due || self.retry.is_some()) {
@@ -284,7 +284,7 @@ impl Agent {
                 let count = self.services.len();
                 self.metrics
                     .synced(took, &outcome, count, self.triggered.drain(..));
-                for (service, why) in &outcome.set_aside {
+                for (service, why) in &outcome.skipped {
                     warn!(%service, %why, "service rejected by the kernel");
                 }
                 for conflict in &outcome.conflicts {
@@ -380,7 +380,7 @@ mod tests {
             self.told.send((all, zone)).unwrap();
             Ok(Outcome {
                 services: changed,
-                set_aside: vec![(ObjectName::new("ns", "bad"), "EINVAL".to_owned())],
+                skipped: vec![(ObjectName::new("ns", "bad"), "EINVAL".to_owned())],
                 refused: 3,
                 ..Outcome::default()
             })
@@ -391,7 +391,7 @@ mod tests {
             Ok(true)
         }
 
-        fn distrust(&mut self) {}
+        fn require_full_sync(&mut self) {}
     }
 
     fn node(zone: Option<&str>, uid: &str, is_eligible: bool) -> Object {
@@ -502,7 +502,7 @@ mod tests {
         // The proxy reports before the agent has counted.
         agent.to.send(Change::Stop).unwrap();
         agent.thread.join().unwrap();
-        assert!(agent.metrics.wellness().is_well());
+        assert!(agent.metrics.health_state().is_healthy());
         let text = agent.metrics.text().unwrap();
         for line in [
             "kubeproxy_sync_proxy_rules_endpoint_changes_total 2",
@@ -544,14 +544,14 @@ mod tests {
         agent.node(Some(node(Some("a"), "1", true)));
         agent.to.send(Change::Complete).unwrap();
         agent.service("s1", &["default/s1"], Some("a"));
-        assert!(agent.metrics.wellness().is_eligible);
+        assert!(agent.metrics.health_state().is_eligible);
         agent.node(None);
         agent.service("s2", &["default/s1", "default/s2"], Some("a"));
         // The same node, about to be deleted, registered again without a zone, and then with one.
         agent.node(Some(node(None, "2", false)));
         let three = ["default/s1", "default/s2", "default/s3"];
         agent.service("s3", &three, Some("a"));
-        assert!(!agent.metrics.wellness().is_eligible);
+        assert!(!agent.metrics.health_state().is_eligible);
         agent.node(None);
         agent.node(Some(node(None, "2", true)));
         let three: Vec<_> = three.iter().map(|name| (*name, 0)).collect();
@@ -633,7 +633,7 @@ mod tests {
         let agent = start_with(0, Duration::from_secs(3600));
         agent.to.send(Change::Complete).unwrap();
         assert!(agent.told.recv_timeout(Duration::from_millis(200)).is_err());
-        assert!(agent.metrics.wellness().is_live);
+        assert!(agent.metrics.health_state().is_live);
         agent.node(Some(node(Some("a"), "1", true)));
         agent.until(&[], Some("a"));
         let agent = start_with(0, Duration::from_millis(100));
@@ -651,7 +651,7 @@ mod tests {
         let key = (Kind::Service, ObjectName::new("default", "web"));
         agent.to.send(Change::Object(key, Some(object))).unwrap();
         assert!(agent.told.recv_timeout(Duration::from_millis(200)).is_err());
-        assert!(!agent.metrics.wellness().is_well());
+        assert!(!agent.metrics.health_state().is_healthy());
         agent.to.send(Change::Complete).unwrap();
         agent.until(&[("default/web", 0)], None);
         // The proxy reports before the agent has counted.
@@ -660,6 +660,6 @@ mod tests {
         let text = agent.metrics.text().unwrap();
         let failed = "kubeproxy_sync_proxy_rules_nftables_sync_failures_total 2";
         assert!(text.lines().any(|l| l == failed), "{text}");
-        assert!(agent.metrics.wellness().is_well());
+        assert!(agent.metrics.health_state().is_healthy());
     }
 }

@@ -26,8 +26,8 @@ use crate::{kernel, manifests, stale};
 /// The initial manifest if no folder is given.
 const WEB: &str = include_str!("../services/web.yaml");
 /// The change to it: one pod is replaced.
-const GOES: &str = "10.244.1.6";
-const COMES: &str = "10.244.1.7";
+const OLD_POD: &str = "10.244.1.6";
+const NEW_POD: &str = "10.244.1.7";
 
 /// Number of requests to each displayed port of a service.
 const REQUESTS: usize = 20;
@@ -72,9 +72,9 @@ pub(crate) fn run(
         .map_err(said)?;
         let demo = Demo::start(net, settings, folder)?;
         loop {
-            while demo.told.recv_timeout(QUIET).is_ok() {}
+            while demo.change_signal.recv_timeout(QUIET).is_ok() {}
             demo.show(out)?;
-            if demo.told.recv().is_err() {
+            if demo.change_signal.recv().is_err() {
                 return Err("the folder is no longer watched".to_owned());
             }
             writeln!(out, "The folder changed.").map_err(said)?;
@@ -92,23 +92,23 @@ pub(crate) fn run(
     let before = demo.show(out)?;
     writeln!(
         out,
-        "web.yaml is replaced: pod {GOES} is removed, pod {COMES} is added."
+        "web.yaml is replaced: pod {OLD_POD} is removed, pod {NEW_POD} is added."
     )
     .map_err(said)?;
-    write(&place, &WEB.replace(GOES, COMES))?;
+    write(&place, &WEB.replace(OLD_POD, NEW_POD))?;
     let start = Instant::now();
-    let new = format!("{COMES}:8080");
+    let new = format!("{NEW_POD}:8080");
     while !demo
-        .ask_all(1)
+        .request_all(1)
         .iter()
         .any(|(_, answers)| answers.contains_key(&new))
     {
         if start.elapsed() > SETTLED {
-            return Err(format!("no request reached {COMES}"));
+            return Err(format!("no request reached {NEW_POD}"));
         }
     }
     let took = start.elapsed().as_millis();
-    writeln!(out, "The first request reached {COMES} after {took} ms.").map_err(said)?;
+    writeln!(out, "The first request reached {NEW_POD} after {took} ms.").map_err(said)?;
     let after = demo.show(out)?;
     match (before.len(), after.len(), after.contains_key(&new)) {
         (2, 2, true) => Ok(()),
@@ -154,11 +154,11 @@ impl Net {
             net.node.add_route(all, without_length(gateway))?;
         }
         // Removes the rate limit on ICMP errors, so that every refusal is reported.
-        let told = net.node.run(|| {
+        let change_signal = net.node.run(|| {
             fs::write("/proc/sys/net/ipv4/icmp_ratelimit", "0")?;
             fs::write("/proc/sys/net/ipv6/icmp/ratelimit", "0")
         })?;
-        told.map_err(|error| format!("refusals: {error}"))?;
+        change_signal.map_err(|error| format!("refusals: {error}"))?;
         Ok(net)
     }
 
@@ -237,7 +237,7 @@ fn answer(mut stream: TcpStream) -> std::io::Result<()> {
 }
 
 /// Sends a request, and returns the server's address or the failure.
-fn ask(to: SocketAddr) -> String {
+fn request(to: SocketAddr) -> String {
     let asked = || {
         let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
         stream.set_read_timeout(Some(PATIENCE))?;
@@ -265,7 +265,7 @@ struct Demo {
     /// The services in the manifests.
     services: Arc<Mutex<Services>>,
     /// Signals that they changed; closed when the folder is no longer watched.
-    told: Receiver<()>,
+    change_signal: Receiver<()>,
     _watch: manifests::Watch,
 }
 
@@ -290,7 +290,7 @@ impl Demo {
         };
         thread::spawn(move || of_node.node.run(agent));
 
-        let (tell, told) = mpsc::channel();
+        let (tell, change_signal) = mpsc::channel();
         let (to, changed) = mpsc::channel();
         let services = Arc::new(Mutex::new(Services::new()));
         let (of_net, of_services) = (Arc::clone(&net), Arc::clone(&services));
@@ -314,7 +314,7 @@ impl Demo {
             net,
             config: settings.config(None)?,
             services,
-            told,
+            change_signal,
             _watch: watch.map_err(|error| format!("{}: {error}", folder.display()))?,
         };
         Ok(demo)
@@ -334,7 +334,7 @@ impl Demo {
     }
 
     /// Sends this many requests to each port.
-    fn ask_all(&self, times: usize) -> Vec<(ServicePort, Answers)> {
+    fn request_all(&self, times: usize) -> Vec<(ServicePort, Answers)> {
         let ports = self.ports().into_iter();
         let asked = ports.map(|port| {
             let to = SocketAddr::new(port.cluster_ip, port.port);
@@ -342,7 +342,7 @@ impl Demo {
             // A refusal repeats for every request.
             let times = if port.internal().is_empty() { 1 } else { times };
             for _ in 0..times {
-                let answer = match self.net.client.run(|| ask(to)) {
+                let answer = match self.net.client.run(|| request(to)) {
                     Ok(answer) => answer,
                     Err(error) => with_sources(&error),
                 };
@@ -371,7 +371,7 @@ impl Demo {
             }
         };
         let asked = loop {
-            let asked = self.ask_all(REQUESTS);
+            let asked = self.request_all(REQUESTS);
             let has_some = !asked.is_empty() || start.elapsed() > PATIENCE;
             if has_some && asked.iter().all(is_settled) || start.elapsed() > SETTLED {
                 break asked;

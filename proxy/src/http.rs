@@ -69,24 +69,24 @@ pub(crate) async fn serve(listener: TcpListener, answer: Answer) {
 }
 
 /// Interval between attempts to bind an address: an earlier process may still use it.
-pub(crate) const BIND_AGAIN: Duration = Duration::from_secs(5);
+pub(crate) const BIND_RETRY: Duration = Duration::from_secs(5);
 
 /// Serves at an address until the future is dropped. If the address cannot be bound, retries at this interval.
 pub(crate) async fn serve_at(address: SocketAddr, answer: Answer, again: Duration) {
-    let mut is_told = false;
+    let mut is_reported = false;
     let listener = loop {
         match TcpListener::bind(address).await {
             Ok(listener) => break listener,
             Err(error) => {
-                if !is_told {
+                if !is_reported {
                     warn!(%address, %error, again_in = ?again, "cannot listen, retrying");
                 }
-                is_told = true;
+                is_reported = true;
                 tokio::time::sleep(again).await;
             }
         }
     };
-    if is_told {
+    if is_reported {
         info!(%address, "listens");
     }
     serve(listener, answer).await;
@@ -109,29 +109,29 @@ fn answer(
     }
     match (serves, path) {
         (Serves::Health, "/healthz" | "/livez") => {
-            let wellness = metrics.wellness();
+            let health_state = metrics.health_state();
             let is_healthz = path == "/healthz";
-            let is_well = match is_healthz {
-                true => wellness.is_well() && wellness.is_eligible,
-                false => wellness.is_live,
+            let is_healthy = match is_healthz {
+                true => health_state.is_healthy() && health_state.is_eligible,
+                false => health_state.is_live,
             };
-            let status = match is_well {
+            let status = match is_healthy {
                 true => StatusCode::OK,
                 false => StatusCode::SERVICE_UNAVAILABLE,
             };
             let time = |at: SystemTime| Timestamp::try_from(at).map(|at| at.to_string()).ok();
             let now = SystemTime::now();
             // As in kube-proxy: a healthy agent counts as up to date now.
-            let last = match wellness.is_well() {
+            let last = match health_state.is_healthy() {
                 true => Some(now),
-                false => wellness.last_sync,
+                false => health_state.last_sync,
             };
             let mut body = serde_json::json!({
                 "lastUpdated": last.and_then(time),
                 "currentTime": time(now),
             });
             if is_healthz {
-                body["nodeEligible"] = wellness.is_eligible.into();
+                body["nodeEligible"] = health_state.is_eligible.into();
             }
             let mut response = response(status, "application/json", format!("{body}\n"));
             let headers = response.headers_mut();

@@ -28,13 +28,13 @@ pub(crate) fn open(mode: Mode, stale: Sender<StaleFlows>) -> Open {
             }
         };
         let mut proxy = ServiceProxy::open(layout, config)?;
-        proxy.on_progress(|progress: Progress| {
+        proxy.set_progress_callback(|progress: Progress| {
             let Progress { family, done, all } = progress;
             debug!(%family, done, all, "service ports written");
         });
         Ok(Box::new(Kernel {
             proxy,
-            alone: Vec::new(),
+            cleaned_families: Vec::new(),
             stale: stale.clone(),
         }))
     })
@@ -62,24 +62,24 @@ pub(crate) fn backend(detection: &Detection) -> Backend {
 struct Kernel {
     proxy: ServiceProxy,
     /// Families in which other layouts were removed.
-    alone: Vec<Family>,
+    cleaned_families: Vec<Family>,
     stale: Sender<StaleFlows>,
 }
 
 impl Kernel {
     /// Removes other layouts in the families that are served.
-    fn remove_others(&mut self) -> Result<(), chainwright_kube::Error> {
+    fn remove_other_layouts(&mut self) -> Result<(), chainwright_kube::Error> {
         let mut done = Ok(());
         for family in self.proxy.config().families.clone() {
-            if self.alone.contains(&family) || !self.proxy.is_known(family) {
+            if self.cleaned_families.contains(&family) || !self.proxy.is_known(family) {
                 continue;
             }
-            match self.proxy.remove_others_of(&[family]) {
+            match self.proxy.remove_other_layouts_in(&[family]) {
                 Ok(removed) => {
                     if removed > 0 {
                         info!(%family, removed, "old layouts removed");
                     }
-                    self.alone.push(family);
+                    self.cleaned_families.push(family);
                 }
                 Err(error) => done = Err(error),
             }
@@ -102,7 +102,7 @@ impl Proxy for Kernel {
     fn sync(&mut self, services: &mut Services) -> Result<Outcome, ProxyError> {
         let synced = self.proxy.sync(services);
         // One family may have failed, and the other succeeded.
-        let others = self.remove_others();
+        let others = self.remove_other_layouts();
         if synced.as_ref().map_or(true, |synced| synced.whole) {
             self.mark();
         }
@@ -112,8 +112,8 @@ impl Proxy for Kernel {
         }
         let synced = synced?;
         others?;
-        let refused: BTreeSet<_> = self.proxy.set_aside().map(|aside| aside.service).collect();
-        let set_aside = synced.set_aside.into_iter().map(|aside| {
+        let refused: BTreeSet<_> = self.proxy.skipped().map(|aside| aside.service).collect();
+        let skipped = synced.skipped.into_iter().map(|aside| {
             let why = format!("{}: {}", aside.family, with_sources(&*aside.error));
             (aside.service, why)
         });
@@ -121,7 +121,7 @@ impl Proxy for Kernel {
             services: synced.services,
             transactions: synced.transactions,
             whole: synced.whole,
-            set_aside: set_aside.collect(),
+            skipped: skipped.collect(),
             refused: refused.len(),
             conflicts: synced.conflicts.iter().map(ToString::to_string).collect(),
             all_conflicts: self.proxy.conflicts().count(),
@@ -133,8 +133,8 @@ impl Proxy for Kernel {
         Ok(true)
     }
 
-    fn distrust(&mut self) {
-        self.proxy.distrust();
+    fn require_full_sync(&mut self) {
+        self.proxy.require_full_sync();
     }
 }
 
@@ -179,7 +179,7 @@ fn remove_mark(backend: Backend, family: Family) -> Result<(), chainwright::Erro
 }
 
 fn is_marked(backend: Backend, family: Family) -> Result<bool, chainwright::Error> {
-    match Connection::open_to_look() {
+    match Connection::open_if_loaded() {
         Ok(mut nft) => Ok(nft.table(family.into(), mark_of(backend))?.is_some()),
         Err(netlink::Error::NotLoaded) => Ok(false),
         Err(error) => Err(error.into()),
@@ -198,9 +198,9 @@ pub(crate) struct CleanUp {
 }
 
 /// Removes the layouts of all modes from this network namespace. Layouts that a kube-proxy created, or that one running
-/// here may have taken over, stay unless `with_kube_proxys`. A failure for one layout does not stop the removal of the
+/// here may have taken over, stay unless `including_kube_proxy`. A failure for one layout does not stop the removal of the
 /// others.
-pub(crate) fn clean_up(with_kube_proxys: bool, runs: Option<u32>) -> CleanUp {
+pub(crate) fn clean_up(including_kube_proxy: bool, runs: Option<u32>) -> CleanUp {
     let mut done = CleanUp::default();
     let mut there = Vec::new();
     let tables = Detector::open().service_tables();
@@ -240,7 +240,7 @@ pub(crate) fn clean_up(with_kube_proxys: bool, runs: Option<u32>) -> CleanUp {
             )),
             _ => None,
         };
-        if let Some(why) = why.filter(|_| !with_kube_proxys) {
+        if let Some(why) = why.filter(|_| !including_kube_proxy) {
             done.left.push((layout, family, why));
             continue;
         }
@@ -464,7 +464,7 @@ mod tests {
             }
             proxy.sync(&mut services()).unwrap();
             assert_eq!(marks(), [false; 2]);
-            proxy.distrust();
+            proxy.require_full_sync();
             proxy.sync(&mut services()).unwrap();
             assert_eq!(marks(), [true; 2]);
             // Another program flushes only iptables' tables.

@@ -113,7 +113,7 @@ async fn run(options: &Options) -> Result<(), String> {
         if let Some(address) = address {
             let metrics = Arc::clone(&metrics);
             let answers = http::answers(serves, mode.as_str(), metrics);
-            tokio::spawn(http::serve_at(address, answers, http::BIND_AGAIN));
+            tokio::spawn(http::serve_at(address, answers, http::BIND_RETRY));
         }
     }
     let place = sysctl::Place::default();
@@ -134,7 +134,7 @@ async fn run(options: &Options) -> Result<(), String> {
     if options.manifests.is_none() {
         agent.wait_for_node(agent::NODE_WAIT);
     }
-    tokio::spawn(node_ports::serve(agent.health_ports(), http::BIND_AGAIN));
+    tokio::spawn(node_ports::serve(agent.health_ports(), http::BIND_RETRY));
     let (end, mut ended) = oneshot::channel();
     let thread = thread::spawn(move || {
         // Dropped when the agent stops, for whatever reason.
@@ -174,8 +174,8 @@ async fn run(options: &Options) -> Result<(), String> {
 }
 
 /// Removes the rules of all modes from the kernel.
-fn clean_up(with_kube_proxys: bool) -> Result<(), String> {
-    let done = kernel::clean_up(with_kube_proxys, kernel::running_kube_proxy());
+fn clean_up(including_kube_proxy: bool) -> Result<(), String> {
+    let done = kernel::clean_up(including_kube_proxy, kernel::running_kube_proxy());
     for (layout, family) in done.removed {
         info!("removed: {}", kernel::name(layout, family));
     }

@@ -19,9 +19,9 @@ use crate::objects::{self, Key, Object};
 /// How long no event must occur before the folder is read: programs write files in several steps.
 const QUIET: Duration = Duration::from_millis(50);
 /// Longest delay of a read while events keep arriving.
-const LATEST: Duration = Duration::from_secs(1);
+const MAX_DELAY: Duration = Duration::from_secs(1);
 /// Interval between checks for changes without events: link targets, and the folder at the path.
-const LOOK: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The objects in a folder's files. Files are processed as a whole: while one of its manifests cannot be parsed, a
 /// file's objects stay unchanged.
@@ -149,7 +149,7 @@ pub(crate) struct Watch {
 
 /// Reads a folder, and sends its objects and every later change.
 pub(crate) fn watch(path: PathBuf, to: Sender<Change>) -> notify::Result<Watch> {
-    watch_every(LOOK, path, to)
+    watch_every(CHECK_INTERVAL, path, to)
 }
 
 fn watch_every(look: Duration, path: PathBuf, to: Sender<Change>) -> notify::Result<Watch> {
@@ -207,7 +207,7 @@ impl Follower {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            let latest = Instant::now() + LATEST;
+            let latest = Instant::now() + MAX_DELAY;
             while touched.any() {
                 let left = latest.saturating_duration_since(Instant::now());
                 match watched.recv_timeout(QUIET.min(left)) {

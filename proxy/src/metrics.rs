@@ -13,7 +13,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 use chainwright::iptables::Family;
-use chainwright_kube::service::Forgotten;
+use chainwright_kube::service::DeletedFlows;
 
 use crate::objects::Kind;
 use crate::proxy::Outcome;
@@ -38,7 +38,7 @@ pub(crate) struct Metrics {
     endpoints_pending: Gauge,
     services: Gauge,
     transactions: Counter,
-    set_aside: Gauge,
+    skipped: Gauge,
     conflicts: Gauge,
     forgetting: Labelled<OfFamily, Histogram>,
     forgotten: Labelled<OfFamily, Counter>,
@@ -73,7 +73,7 @@ struct Health {
 
 /// The agent's health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wellness {
+pub(crate) struct HealthState {
     /// When a sync last succeeded.
     pub(crate) last_sync: Option<SystemTime>,
     /// Whether no change has waited too long. Also true while the agent starts.
@@ -82,9 +82,9 @@ pub(crate) struct Wellness {
     pub(crate) is_eligible: bool,
 }
 
-impl Wellness {
+impl HealthState {
     /// Whether the node serves: services were written to the kernel, and are up to date.
-    pub(crate) const fn is_well(self) -> bool {
+    pub(crate) const fn is_healthy(self) -> bool {
         self.is_live && self.last_sync.is_some()
     }
 }
@@ -120,7 +120,7 @@ impl Metrics {
             endpoints_pending: Gauge::default(),
             services: Gauge::default(),
             transactions: Counter::default(),
-            set_aside: Gauge::default(),
+            skipped: Gauge::default(),
             conflicts: Gauge::default(),
             forgetting: Labelled::new_with_constructor(duration),
             forgotten: Labelled::default(),
@@ -233,7 +233,7 @@ impl Metrics {
         own.register(
             "services_set_aside",
             "Services rejected by the kernel",
-            self.set_aside.clone(),
+            self.skipped.clone(),
         );
         own.register(
             "service_address_conflicts",
@@ -298,7 +298,7 @@ impl Metrics {
         }
         let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         self.services.set(count(services));
-        self.set_aside.set(count(outcome.refused));
+        self.skipped.set(count(outcome.refused));
         self.conflicts.set(count(outcome.all_conflicts));
         self.transactions
             .inc_by(u64::try_from(outcome.transactions).unwrap_or(u64::MAX));
@@ -316,7 +316,7 @@ impl Metrics {
     }
 
     /// Records a deletion of stale connections.
-    pub(crate) fn forgot(&self, family: Family, took: Duration, forgotten: Forgotten) {
+    pub(crate) fn stale_deleted(&self, family: Family, took: Duration, forgotten: DeletedFlows) {
         let of = of_family(family);
         let number = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         self.forgetting
@@ -330,17 +330,17 @@ impl Metrics {
     }
 
     /// Records a failed deletion of stale connections.
-    pub(crate) fn failed_to_forget(&self) {
+    pub(crate) fn stale_deletion_failed(&self) {
         self.forgetting_failures.inc();
     }
 
     /// Returns the agent's health.
-    pub(crate) fn wellness(&self) -> Wellness {
+    pub(crate) fn health_state(&self) -> HealthState {
         let health = self.health();
         let waits = health
             .waiting_since
             .is_some_and(|since| since.elapsed() > TOO_LONG);
-        Wellness {
+        HealthState {
             last_sync: health.last_sync,
             is_live: !waits,
             is_eligible: !health.is_going,

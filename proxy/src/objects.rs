@@ -98,7 +98,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<(Key, Object)>, Problem> {
             let within = error.location().map_or(1, |place| place.line().max(1));
             Problem {
                 line: line + within - 1,
-                what: without_place(&error.without_snippet().to_string()),
+                what: without_position(&error.without_snippet().to_string()),
             }
         })?;
         if let Some(value) = value {
@@ -109,7 +109,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<(Key, Object)>, Problem> {
 }
 
 /// Removes the position from an error: the parser knows only the position within the document.
-fn without_place(error: &str) -> String {
+fn without_position(error: &str) -> String {
     let said = error
         .rsplit_once(" at line ")
         .map_or(error, |(said, _)| said);

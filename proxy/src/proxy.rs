@@ -17,7 +17,7 @@ pub(crate) struct Outcome {
     /// Whether the kernel's tables were read completely.
     pub(crate) whole: bool,
     /// Services in this sync that the kernel refused, and why.
-    pub(crate) set_aside: Vec<(ObjectName, String)>,
+    pub(crate) skipped: Vec<(ObjectName, String)>,
     /// Number of refused services, including those of earlier syncs.
     pub(crate) refused: usize,
     /// Conflicts found by this sync: addresses and ports that services request and others have.
@@ -38,7 +38,7 @@ pub(crate) trait Proxy: Send {
     }
 
     /// Makes the next [`sync`](Self::sync) compare everything.
-    fn distrust(&mut self);
+    fn require_full_sync(&mut self);
 }
 
 /// Opens a proxy with this configuration.

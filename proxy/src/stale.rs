@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use chainwright::conntrack::Connection;
-use chainwright_kube::service::{Forgotten, StaleFlows};
+use chainwright_kube::service::{DeletedFlows, StaleFlows};
 use tracing::{debug, warn};
 
 use crate::agent::with_sources;
@@ -37,7 +37,7 @@ pub(crate) fn run(stale: &Receiver<StaleFlows>, metrics: &Metrics) {
             Err(error) => {
                 let error = with_sources(&error);
                 warn!(%error, family = %flows.family(), "UDP connections may still go to removed endpoints");
-                metrics.failed_to_forget();
+                metrics.stale_deletion_failed();
                 // The socket may be the cause.
                 connection = None;
                 true
@@ -67,8 +67,8 @@ fn delete(
     let start = Instant::now();
     let forgotten = flows.delete(connection)?;
     let took = start.elapsed();
-    metrics.forgot(flows.family(), took, forgotten);
-    let Forgotten {
+    metrics.stale_deleted(flows.family(), took, forgotten);
+    let DeletedFlows {
         listed, flushes, ..
     } = forgotten;
     debug!(family = %flows.family(), deleted = listed.deleted, absent = listed.absent, flushes, ?took, "stale connections deleted");

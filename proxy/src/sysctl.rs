@@ -22,7 +22,7 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 /// Largest number of entries that is requested, however many CPUs there are.
-const MOST: u64 = 1 << 20;
+const MAX_ENTRIES: u64 = 1 << 20;
 
 /// The requested settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Conntrack {
         let scaled = u64::from(self.max_per_core).saturating_mul(processors);
         match scaled {
             0 => None,
-            scaled if scaled > MOST => Some(MOST),
+            scaled if scaled > MAX_ENTRIES => Some(MAX_ENTRIES),
             scaled => Some(scaled.max(self.min.into())),
         }
     }
@@ -275,7 +275,7 @@ mod tests {
                 let said: Vec<_> = failures.iter().map(ToString::to_string).collect();
                 // A machine that already has as many entries is not changed.
                 let of_max = said.iter().find(|said| said.contains("nf_conntrack_max"));
-                assert_eq!(of_max.is_some(), before < MOST, "{said:?}");
+                assert_eq!(of_max.is_some(), before < MAX_ENTRIES, "{said:?}");
                 let is_told = |said: &String| said.contains("initial user and network namespaces");
                 assert!(of_max.is_none_or(is_told), "{said:?}");
                 assert_eq!(value(&place, "nf_conntrack_max"), before);

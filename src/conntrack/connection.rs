@@ -17,10 +17,10 @@ use super::listing::Listing;
 use crate::Retry;
 use crate::errno::Errno;
 use crate::netlink::{
-    Acknowledgement, Answer, Dump, Error, Intake, Loss, Message, MessageError, MessageWriter,
-    Messages, Next, NfGenMsg, RECEIVE_BUFFER, Socket,
+    Acknowledgement, Answer, DatagramReceiver, Dump, Error, Loss, Message, MessageError,
+    MessageWriter, Messages, Next, NfGenMsg, RECEIVE_BUFFER, Socket,
 };
-use crate::retry::retrying;
+use crate::retry::impl_retry;
 
 /// Returns the netlink type of a conntrack message.
 pub(super) const fn message_type(message: u8) -> u16 {
@@ -28,7 +28,7 @@ pub(super) const fn message_type(message: u8) -> u16 {
 }
 
 /// Number of deletions in one request: their replies fit into the smallest receive buffer.
-const AT_ONCE: usize = 64;
+const BATCH_SIZE: usize = 64;
 
 /// An open connection to the conntrack table of the network namespace in which the calling thread was when it opened
 /// the connection.
@@ -93,7 +93,7 @@ impl std::ops::AddAssign for Deleted {
     }
 }
 
-retrying! {
+impl_retry! {
     /// The policy applies to lost replies: the connection sends the request again. A repeated deletion may then find
     /// nothing.
     Connection, retry
@@ -155,14 +155,14 @@ impl Connection {
     }
 
     /// Sends one request.
-    fn ask(
+    fn send_request(
         &mut self,
         message: u8,
         flags: u16,
         family: u8,
         content: impl FnOnce(&mut MessageWriter<'_>),
     ) -> Result<u32, Error> {
-        self.settle();
+        self.drain_dump();
         self.request.clear();
         let sequence = self.write(message, flags, family, content)?;
         self.socket.send(&self.request)?;
@@ -170,14 +170,14 @@ impl Connection {
     }
 
     /// Records that the caller does not want the rest of a dump. The rest is received before the next request, not now.
-    pub(super) fn give_up(&mut self, dump: &Dump) {
+    pub(super) fn abandon_dump(&mut self, dump: &Dump) {
         if !dump.ended() {
             self.unfinished = Some(dump.clone());
         }
     }
 
     /// Prepares the socket for a request.
-    fn settle(&mut self) {
+    fn drain_dump(&mut self) {
         let Some(dump) = self.unfinished.take() else {
             return;
         };
@@ -194,14 +194,14 @@ impl Connection {
     }
 
     /// Sends a request, and repeats it while replies are lost.
-    fn insist<R>(
+    fn retry_lost<R>(
         &mut self,
-        mut ask: impl FnMut(&mut Self) -> Result<R, Error>,
+        mut send_request: impl FnMut(&mut Self) -> Result<R, Error>,
     ) -> Result<R, Error> {
         let mut attempts = self.retry.begin();
         loop {
-            match ask(self) {
-                Err(error) if error.ask_again() && attempts.again_after_loss() => {}
+            match send_request(self) {
+                Err(error) if error.is_retryable() && attempts.retry_after_loss() => {}
                 answer => return answer,
             }
         }
@@ -240,7 +240,7 @@ impl Connection {
 
     fn list<'c>(&'c mut self, filter: &Filter, message: u8) -> Result<Listing<'c>, Error> {
         let write = |writer: &mut MessageWriter<'_>| filter.encode(writer);
-        let sequence = self.ask(message, NLM_F_DUMP, filter.family(), write)?;
+        let sequence = self.send_request(message, NLM_F_DUMP, filter.family(), write)?;
         Ok(Listing::new(self, *filter, sequence))
     }
 
@@ -249,10 +249,10 @@ impl Connection {
     /// # Errors
     /// The errors of a request.
     pub fn entry(&mut self, key: &EntryKey) -> Result<Option<EntryRef<'_>>, Error> {
-        let found = self.insist(|connection| {
+        let found = self.retry_lost(|connection| {
             let family = key.original.family();
-            let sequence =
-                connection.ask(IPCTNL_MSG_CT_GET, 0, family, |writer| key.encode(writer))?;
+            let sequence = connection
+                .send_request(IPCTNL_MSG_CT_GET, 0, family, |writer| key.encode(writer))?;
             connection.answer("look up an entry", sequence)
         })?;
         let Some((start, end)) = found else {
@@ -272,10 +272,10 @@ impl Connection {
     pub fn create(&mut self, entry: &Entry) -> Result<(), Error> {
         let flags = NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK;
         let family = entry.original.family();
-        let sequence = self.ask(IPCTNL_MSG_CT_NEW, flags, family, |writer| {
+        let sequence = self.send_request(IPCTNL_MSG_CT_NEW, flags, family, |writer| {
             entry.encode(writer)
         })?;
-        let mut answers = Answers::new(&mut self.buffer, "create an entry", sequence, 1);
+        let mut answers = AckBatch::new(&mut self.buffer, "create an entry", sequence, 1);
         self.socket.take_in(&mut answers)?;
         match answers.absent {
             0 => Ok(()),
@@ -306,20 +306,20 @@ impl Connection {
         keys: impl IntoIterator<Item = EntryKey>,
     ) -> Result<Deleted, Error> {
         let mut keys = keys.into_iter();
-        let mut some = Vec::with_capacity(AT_ONCE);
+        let mut some = Vec::with_capacity(BATCH_SIZE);
         let mut deleted = Deleted::default();
         loop {
             some.clear();
-            some.extend(keys.by_ref().take(AT_ONCE));
+            some.extend(keys.by_ref().take(BATCH_SIZE));
             if some.is_empty() {
                 return Ok(deleted);
             }
-            deleted += self.insist(|connection| connection.delete_some(&some))?;
+            deleted += self.retry_lost(|connection| connection.delete_some(&some))?;
         }
     }
 
     fn delete_some(&mut self, keys: &[EntryKey]) -> Result<Deleted, Error> {
-        self.settle();
+        self.drain_dump();
         self.request.clear();
         // The requests of one batch have consecutive sequence numbers.
         if self.sequence.checked_add(keys.len() as u32).is_none() {
@@ -334,7 +334,7 @@ impl Connection {
         }
         self.socket.reserve_send(self.request.len())?;
         self.socket.send(&self.request)?;
-        let mut answers = Answers::new(&mut self.buffer, "delete an entry", first, keys.len());
+        let mut answers = AckBatch::new(&mut self.buffer, "delete an entry", first, keys.len());
         self.socket.take_in(&mut answers)?;
         Ok(Deleted {
             deleted: keys.len() - answers.absent,
@@ -352,25 +352,25 @@ impl Connection {
         self.delete_if(filter, |_| true)
     }
 
-    /// Like [`delete_matching`](Self::delete_matching), but only deletes entries for which `is_it` returns `true`.
+    /// Like [`delete_matching`](Self::delete_matching), but only deletes entries for which `predicate` returns `true`.
     ///
     /// # Errors
     /// As [`delete_matching`](Self::delete_matching).
     pub fn delete_if(
         &mut self,
         filter: &Filter,
-        mut is_it: impl FnMut(&EntryRef<'_>) -> bool,
+        mut predicate: impl FnMut(&EntryRef<'_>) -> bool,
     ) -> Result<Deleted, Error> {
         let deleter = self.socket.try_sibling()?;
         let mut deleter = Self::over(deleter).with_retry(self.retry);
         let mut deleted = Deleted::default();
-        let mut some = Vec::with_capacity(AT_ONCE);
+        let mut some = Vec::with_capacity(BATCH_SIZE);
         let mut listing = self.entries(filter)?;
         loop {
             let entry = listing.next()?;
             let is_end = entry.is_none();
-            some.extend(entry.filter(&mut is_it).map(|entry| entry.key()));
-            if some.len() == AT_ONCE || is_end {
+            some.extend(entry.filter(&mut predicate).map(|entry| entry.key()));
+            if some.len() == BATCH_SIZE || is_end {
                 deleted += deleter.delete_all(some.drain(..))?;
             }
             if is_end {
@@ -391,14 +391,15 @@ impl Connection {
     /// The errors of a request.
     pub fn flush_matching(&mut self, filter: &Filter) -> Result<bool, Error> {
         const REQUEST: &str = "delete the entries of a filter";
-        if !filter.is_left_to_kernel() {
+        if !filter.kernel_can_evaluate() {
             return Ok(false);
         }
-        let absent = self.insist(|connection| {
+        let absent = self.retry_lost(|connection| {
             let write = |writer: &mut MessageWriter<'_>| filter.encode(writer);
             let family = filter.family();
-            let sequence = connection.ask(IPCTNL_MSG_CT_DELETE, NLM_F_ACK, family, write)?;
-            let mut answers = Answers::new(&mut connection.buffer, REQUEST, sequence, 1);
+            let sequence =
+                connection.send_request(IPCTNL_MSG_CT_DELETE, NLM_F_ACK, family, write)?;
+            let mut answers = AckBatch::new(&mut connection.buffer, REQUEST, sequence, 1);
             connection.socket.take_in(&mut answers)?;
             Ok(answers.absent)
         });
@@ -420,9 +421,13 @@ impl Connection {
     /// The errors of a request.
     pub fn statistics(&mut self) -> Result<Statistics, Error> {
         const REQUEST: &str = "count entries";
-        let found = self.insist(|connection| {
-            let sequence =
-                connection.ask(IPCTNL_MSG_CT_GET_STATS, 0, libc::AF_UNSPEC as u8, |_| {})?;
+        let found = self.retry_lost(|connection| {
+            let sequence = connection.send_request(
+                IPCTNL_MSG_CT_GET_STATS,
+                0,
+                libc::AF_UNSPEC as u8,
+                |_| {},
+            )?;
             connection.answer(REQUEST, sequence)
         })?;
         let (start, end) = found.ok_or(Error::Refused {
@@ -464,7 +469,7 @@ fn write(
 
 /// Returns the request for all entries, for benchmarks.
 #[doc(hidden)]
-pub fn request_for_all() -> Result<Vec<u8>, MessageError> {
+pub fn list_request() -> Result<Vec<u8>, MessageError> {
     let (mut bytes, any) = (Vec::new(), libc::AF_UNSPEC as u8);
     write(&mut bytes, 1, IPCTNL_MSG_CT_GET, NLM_F_DUMP, any, |_| {})?;
     Ok(bytes)
@@ -472,7 +477,7 @@ pub fn request_for_all() -> Result<Vec<u8>, MessageError> {
 
 /// Returns the request to delete an entry, for benchmarks.
 #[doc(hidden)]
-pub fn request_to_delete(key: &EntryKey) -> Result<Vec<u8>, MessageError> {
+pub fn delete_request(key: &EntryKey) -> Result<Vec<u8>, MessageError> {
     let (mut bytes, family) = (Vec::new(), key.original.family());
     write(
         &mut bytes,
@@ -486,7 +491,7 @@ pub fn request_to_delete(key: &EntryKey) -> Result<Vec<u8>, MessageError> {
 }
 
 /// Processes the acknowledgements of a batch of requests.
-struct Answers<'c> {
+struct AckBatch<'c> {
     buffer: &'c mut [u8],
     request: &'static str,
     /// The sequence number of the first request; the others are consecutive.
@@ -497,20 +502,20 @@ struct Answers<'c> {
     absent: usize,
 }
 
-impl<'c> Answers<'c> {
+impl<'c> AckBatch<'c> {
     const fn new(buffer: &'c mut [u8], request: &'static str, first: u32, number: usize) -> Self {
         Self {
             buffer,
             request,
             first,
-            number: number as u32, // `AT_ONCE` at most
+            number: number as u32, // `BATCH_SIZE` at most
             rest: number,
             absent: 0,
         }
     }
 }
 
-impl Intake for Answers<'_> {
+impl DatagramReceiver for AckBatch<'_> {
     fn is_complete(&self) -> bool {
         self.rest == 0
     }
@@ -585,7 +590,7 @@ mod tests {
     /// A stale reply does not belong to this request, whether its sequence number is lower or, from before a
     /// wraparound, higher.
     #[test]
-    fn an_answer_to_an_earlier_request_is_passed_over() {
+    fn ignores_stale_replies() {
         for (next, stale) in [
             (7, 5),
             (u32::MAX, u32::MAX - 40),
@@ -614,7 +619,7 @@ mod tests {
     /// An abandoned dump is received to its end, whatever is lost on the way: until then the kernel refuses another one
     /// (`EBUSY`).
     #[test]
-    fn what_is_left_of_a_listing_is_received_whatever_is_lost() {
+    fn abandoned_dump_is_drained_despite_losses() {
         for losses in [0, 1, 3] {
             let mut dumps = 0;
             let mut connection = answering(move |message| {
@@ -636,7 +641,7 @@ mod tests {
                 .next()
                 .unwrap_err();
             assert!(matches!(error, Error::Malformed(_)), "{error:?}");
-            connection.settle();
+            connection.drain_dump();
             // Nothing is left of the dump.
             assert!(connection.unfinished.is_none());
             let error = connection.receive().unwrap_err();
@@ -650,7 +655,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_listing_gives_the_same_error_again() {
+    fn failed_listing_repeats_its_error() {
         for number in [libc::EPERM, libc::ENOMEM, libc::EINVAL] {
             let mut connection =
                 answering(move |message| vec![control(NLMSG_ERROR, number, message.sequence)]);
@@ -658,7 +663,7 @@ mod tests {
             for _ in 0..3 {
                 let error = listing.next().unwrap_err();
                 assert_eq!(error.errno().map(Errno::number), Some(number));
-                assert!(!error.ask_again(), "{error:?}");
+                assert!(!error.is_retryable(), "{error:?}");
             }
             assert_eq!(
                 listing

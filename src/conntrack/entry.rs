@@ -393,14 +393,14 @@ impl fmt::Display for EntryRef<'_> {
             write!(f, " {state}")?;
         }
         f.write_str(" ")?;
-        self.original.fmt_ends(f)?;
+        self.original.fmt_endpoints(f)?;
         counters(f, Direction::Original)?;
         if !self.status().contains(Status::SEEN_REPLY) {
             f.write_str(" [UNREPLIED]")?;
         }
         if let Some(reply) = self.reply() {
             f.write_str(" ")?;
-            reply.fmt_ends(f)?;
+            reply.fmt_endpoints(f)?;
             counters(f, Direction::Reply)?;
         }
         if self.status().contains(Status::ASSURED) {

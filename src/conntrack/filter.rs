@@ -229,7 +229,7 @@ impl Filter {
 
     /// Whether a kernel that can compare tuples compares all of the conditions: TCP or UDP, their ports, IPv4
     /// addresses.
-    pub(super) fn is_left_to_kernel(&self) -> bool {
+    pub(super) fn kernel_can_evaluate(&self) -> bool {
         // Linux 6.18 does not compare SCTP ports.
         const WITH_PORTS: [i32; 2] = [libc::IPPROTO_TCP, libc::IPPROTO_UDP];
         let tuples = [&self.original, &self.reply];
@@ -238,14 +238,14 @@ impl Filter {
         let is_narrow =
             |tuple: &TupleFilter| has_ports(tuple) || tuple.addresses().next().is_some();
         let protocol = self.protocol.map(i32::from);
-        self.only_family() == Some(true)
+        self.single_family() == Some(true)
             && protocol.is_some_and(|number| WITH_PORTS.contains(&number))
             && tuples.into_iter().any(is_narrow)
             && (self.mark, self.status, self.zone) == (None, None, None)
     }
 
     /// The only address family that can match, if there is just one: `true` for IPv4.
-    fn only_family(&self) -> Option<bool> {
+    fn single_family(&self) -> Option<bool> {
         let addresses = self.original.addresses().chain(self.reply.addresses());
         let mut families = addresses
             .map(|address| address.is_ipv4())
@@ -256,7 +256,7 @@ impl Filter {
 
     /// The family for the request to the kernel.
     pub(super) fn family(&self) -> u8 {
-        match self.only_family() {
+        match self.single_family() {
             Some(true) => libc::AF_INET as u8,
             Some(false) => libc::AF_INET6 as u8,
             None => libc::AF_UNSPEC as u8,
@@ -279,7 +279,7 @@ impl Filter {
             writer.be16(CTA_ZONE, zone);
         }
         // Tuples require a family.
-        if self.only_family().is_none() {
+        if self.single_family().is_none() {
             return;
         }
         let mut write = |tuple: &TupleFilter, kind, protocol: Option<u8>| {

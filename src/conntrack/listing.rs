@@ -72,7 +72,7 @@ impl<'c> Listing<'c> {
                 self.unread = Unread::of(self.connection.receive()?);
             }
             let (start, message) = self.unread.next(&self.connection.buffer)?;
-            if !self.dump.is_usual(&message)
+            if !self.dump.is_expected(&message)
                 && !matches!(self.dump.accept(message)?, DumpItem::Object(_))
             {
                 continue;
@@ -98,6 +98,6 @@ impl Drop for Listing<'_> {
         for message in rest.map_while(Result::ok) {
             let _ = self.dump.accept(message);
         }
-        self.connection.give_up(&self.dump);
+        self.connection.abandon_dump(&self.dump);
     }
 }

@@ -22,7 +22,7 @@ mod tuple;
 
 pub use connection::{Connection, Deleted, Statistics};
 #[doc(hidden)]
-pub use connection::{request_for_all, request_to_delete};
+pub use connection::{delete_request, list_request};
 pub use entry::{Counters, Direction, Entry, EntryKey, EntryRef, SctpState, Status, TcpState};
 pub use filter::{Filter, TupleFilter};
 pub use listing::Listing;

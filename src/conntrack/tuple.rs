@@ -182,12 +182,12 @@ impl Tuple {
     /// Decodes the attributes of a direction; `None` if they are invalid.
     #[inline]
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
-        Self::decode_usual(bytes).or_else(|| Self::decode_any(bytes))
+        Self::decode_fast(bytes).or_else(|| Self::decode_any(bytes))
     }
 
     /// Fast path for IPv4 addresses with ports in the kernel's order, the most common entries.
     #[inline]
-    fn decode_usual(bytes: &[u8]) -> Option<Self> {
+    fn decode_fast(bytes: &[u8]) -> Option<Self> {
         const NESTED: u16 = NLA_F_NESTED;
         /// Offset, length and type of each attribute.
         const HEADERS: [(usize, [u8; 4]); 7] = [
@@ -363,7 +363,7 @@ impl Tuple {
     }
 
     /// Writes the addresses and ports.
-    pub(super) fn fmt_ends(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    pub(super) fn fmt_endpoints(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "src={} dst={}", self.source, self.destination)?;
         match self.layer4 {
             Layer4::Ports {
@@ -381,7 +381,7 @@ impl fmt::Display for Tuple {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.fmt_protocol(f)?;
         f.write_str(" ")?;
-        self.fmt_ends(f)
+        self.fmt_endpoints(f)
     }
 }
 
@@ -415,7 +415,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(tuple in tuples()) {
+        fn written_entries_are_decoded(tuple in tuples()) {
             let mut bytes = Vec::new();
             let mut writer = MessageWriter::bare(&mut bytes);
             tuple.encode(&mut writer, CTA_TUPLE_ORIG);
@@ -446,7 +446,7 @@ mod tests {
         ];
         let tuple = Tuple::udp(([10, 0, 0, 1], 4000), ([10, 96, 0, 10], 53));
         assert_eq!(Tuple::decode(&bytes), Some(tuple));
-        assert_eq!(Tuple::decode_usual(&bytes), Some(tuple));
+        assert_eq!(Tuple::decode_fast(&bytes), Some(tuple));
         assert_eq!(
             tuple.to_string(),
             "udp src=10.0.0.1 dst=10.96.0.10 sport=4000 dport=53"

@@ -126,7 +126,7 @@ impl Iptables {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`update_tables`](Self::update_tables); [`Error::ThereAgain`]; [`Error::NotVerified`].
+    /// The errors of [`update_tables`](Self::update_tables); [`Error::Recreated`]; [`Error::NotVerified`].
     pub fn clean_up(
         &mut self,
         families: &[Family],
@@ -153,7 +153,7 @@ impl Iptables {
                 .clean(&tables, what, false)
                 .map_err(|error| Error::NotVerified(Box::new(error)))?;
             if let Some(again) = again.into_iter().find(|again| !again.is_empty()) {
-                return Err(Error::ThereAgain(Box::new(again)));
+                return Err(Error::Recreated(Box::new(again)));
             }
         }
         let rules = gone.iter_mut().flat_map(|gone| &mut gone.rules);

@@ -5,7 +5,7 @@ use bstr::{BStr, BString, ByteSlice};
 use super::nft::Unwritable;
 use super::text::ParseError;
 use super::{Backend, CleanedUp, Family, NotExpressible, SetError};
-use crate::legacy::{self, DraftError};
+use crate::legacy::{self, EditError};
 use crate::netlink::{self, MessageError};
 use crate::nft::{CommitError, ExtensionKind, Outcome, SnapshotError};
 
@@ -29,7 +29,7 @@ pub enum Error {
     Legacy(#[from] legacy::Error),
     /// A legacy table cannot be changed this way.
     #[error(transparent)]
-    Draft(#[from] DraftError),
+    Edit(#[from] EditError),
     /// A rule cannot be encoded.
     #[error(transparent)]
     Unwritable(#[from] Unwritable),
@@ -132,7 +132,7 @@ pub enum Error {
         "rule {number} of chain {chain} of table {table} cannot be expressed in iptables' language ({why}), so it is unknown \
          whether to keep it"
     )]
-    NoWords {
+    InexpressibleRule {
         /// The table.
         table: String,
         /// The chain.
@@ -157,8 +157,8 @@ pub enum Error {
     #[error("it is done, but it could not be looked whether it is still so")]
     NotVerified(#[source] Box<Error>),
     /// Another process restored what was removed.
-    #[error("{}", said_again(.0))]
-    ThereAgain(Box<CleanedUp>),
+    #[error("{}", recreated_message(.0))]
+    Recreated(Box<CleanedUp>),
     /// There is no such rule.
     #[error("rule not found in chain {chain} of table {table}: {rule}")]
     NoSuchRule {
@@ -243,7 +243,7 @@ pub enum Error {
     },
     /// Legacy tables are replaced one after the other: some were replaced before one failed.
     #[error("replaced: {}; then: {error}", .applied.join(", "))]
-    Partly {
+    PartlyApplied {
         /// The tables that have been replaced.
         applied: Vec<String>,
         /// The failure.
@@ -278,11 +278,11 @@ impl Error {
         match self {
             Self::Commit(error) => error.outcome == Outcome::NothingApplied,
             Self::Legacy(error) => !matches!(error, legacy::Error::CountersLost { .. }),
-            Self::Partly { .. } | Self::ThereAgain(_) | Self::NotVerified(_) => false,
+            Self::PartlyApplied { .. } | Self::Recreated(_) | Self::NotVerified(_) => false,
             Self::Line { error, .. } | Self::Input { error, .. } => error.nothing_applied(),
             Self::Nft(_)
             | Self::Snapshot(_)
-            | Self::Draft(_)
+            | Self::Edit(_)
             | Self::Unwritable(_)
             | Self::MessageError(_)
             | Self::NoSuchTable { .. }
@@ -296,7 +296,7 @@ impl Error {
             | Self::Policy { .. }
             | Self::NotEmpty { .. }
             | Self::Drops { .. }
-            | Self::NoWords { .. }
+            | Self::InexpressibleRule { .. }
             | Self::SharedName { .. }
             | Self::NoSuchRule { .. }
             | Self::NoSuchNumber { .. }
@@ -359,9 +359,10 @@ impl Error {
     /// Adds the line of the text.
     pub(super) fn at(self, line: usize) -> Self {
         match self {
-            Self::Line { .. } | Self::Text { .. } | Self::Refused { .. } | Self::Partly { .. } => {
-                self
-            }
+            Self::Line { .. }
+            | Self::Text { .. }
+            | Self::Refused { .. }
+            | Self::PartlyApplied { .. } => self,
             error => Self::Line {
                 line,
                 error: Box::new(error),
@@ -391,7 +392,7 @@ impl std::fmt::Display for Backend {
     }
 }
 
-fn said_again(again: &CleanedUp) -> String {
+fn recreated_message(again: &CleanedUp) -> String {
     let CleanedUp { family, table, .. } = again;
     let what = match (&*again.chains, &*again.rules) {
         ([chain, ..], _) => format!("chain {chain}"),

@@ -128,17 +128,17 @@ pub enum Effect {
     /// It accepts packets that the rule did not match.
     AcceptsMore,
     /// It applies another target than `DROP` and `ACCEPT` to every packet that reaches it.
-    TakesEverything,
+    MatchesEverything,
     /// It matches additional packets.
-    TakesMore,
+    MatchesMore,
     /// It matches fewer packets.
-    TakesFewer,
+    MatchesFewer,
     /// It matches other packets.
-    TakesOthers,
+    MatchesOthers,
     /// It has lost its target, and only counts.
-    DoesNothing,
+    NoTarget,
     /// It has another target.
-    DoesOther,
+    OtherTarget,
 }
 
 impl Effect {
@@ -147,7 +147,7 @@ impl Effect {
     pub const fn is_everything(self) -> bool {
         matches!(
             self,
-            Self::DropsEverything | Self::AcceptsEverything | Self::TakesEverything
+            Self::DropsEverything | Self::AcceptsEverything | Self::MatchesEverything
         )
     }
 }
@@ -159,12 +159,12 @@ impl fmt::Display for Effect {
             Self::DropsMore => "drops more than it should",
             Self::AcceptsEverything => "accepts everything",
             Self::AcceptsMore => "accepts more than it should",
-            Self::TakesEverything => "matches every packet",
-            Self::TakesMore => "matches more packets than it should",
-            Self::TakesFewer => "matches fewer packets than it should",
-            Self::TakesOthers => "matches other packets than it should",
-            Self::DoesNothing => "does nothing",
-            Self::DoesOther => "does something else",
+            Self::MatchesEverything => "matches every packet",
+            Self::MatchesMore => "matches more packets than it should",
+            Self::MatchesFewer => "matches fewer packets than it should",
+            Self::MatchesOthers => "matches other packets than it should",
+            Self::NoTarget => "does nothing",
+            Self::OtherTarget => "does something else",
         })
     }
 }
@@ -232,13 +232,13 @@ fn compared(rule: &Encoded<'_>, version: Version, is: &Result<Entry, NotExpressi
     let effect = match is {
         Ok(is) if is.rule.means_the_same(&read) => return Reading::Right,
         Ok(is) => effect(&is.rule, &read),
-        Err(_) if looks_up => Effect::TakesOthers,
+        Err(_) if looks_up => Effect::MatchesOthers,
         Err(_) => wider(
             &read,
             if lost {
-                Effect::TakesMore
+                Effect::MatchesMore
             } else {
-                Effect::TakesOthers
+                Effect::MatchesOthers
             },
         ),
     };
@@ -251,31 +251,31 @@ fn effect(is: &Rule, read: &Rule) -> Effect {
     let target = |rule: &Rule| Rule::new(rule.target.clone());
     if !target(is).means_the_same(&target(read)) {
         return match read.target {
-            Target::None => Effect::DoesNothing,
-            _ => Effect::DoesOther,
+            Target::None => Effect::NoTarget,
+            _ => Effect::OtherTarget,
         };
     }
     let (of, among) = (conditions(is), conditions(read));
     let within = |some: &[String], all: &[String]| some.iter().all(|one| all.contains(one));
     match (within(&among, &of), within(&of, &among)) {
-        (true, _) => wider(read, Effect::TakesMore),
-        (_, true) => Effect::TakesFewer,
-        _ => wider(read, Effect::TakesOthers),
+        (true, _) => wider(read, Effect::MatchesMore),
+        (_, true) => Effect::MatchesFewer,
+        _ => wider(read, Effect::MatchesOthers),
     }
 }
 
 /// The effect of a rule that matches additional packets, or others.
 fn wider(read: &Rule, other: Effect) -> Effect {
-    let more = other == Effect::TakesMore;
+    let more = other == Effect::MatchesMore;
     match (&read.target, read.is_for_all()) {
-        (Target::None, _) => Effect::DoesNothing,
+        (Target::None, _) => Effect::NoTarget,
         (Target::Drop | Target::Extension(xt::Target::Reject(_)), true) => Effect::DropsEverything,
         (Target::Drop | Target::Extension(xt::Target::Reject(_)), false) if more => {
             Effect::DropsMore
         }
         (Target::Accept, true) => Effect::AcceptsEverything,
         (Target::Accept, false) if more => Effect::AcceptsMore,
-        (_, true) => Effect::TakesEverything,
+        (_, true) => Effect::MatchesEverything,
         (_, false) => other,
     }
 }
@@ -323,14 +323,14 @@ fn conditions(rule: &Rule) -> Vec<String> {
 
 /// A place in a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct At {
+pub struct Location {
     /// The chain.
     pub chain: BString,
     /// The rule's number, from 1; `None` for the chain itself.
     pub rule: Option<usize>,
 }
 
-impl fmt::Display for At {
+impl fmt::Display for Location {
     /// `rule 3 of chain INPUT`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.rule {
@@ -349,14 +349,14 @@ pub enum Shown {
     /// Nothing, as if the table did not exist.
     Hidden {
         /// The first rule or chain that causes it.
-        at: At,
+        at: Location,
         /// The reason.
         why: &'static str,
     },
     /// Everything before a rule at which it fails.
     Cut {
         /// The first such rule.
-        at: At,
+        at: Location,
         /// Why it fails.
         why: &'static str,
     },
@@ -368,7 +368,7 @@ pub struct Forecast {
     /// Whether it shows the table.
     pub shown: Shown,
     /// The rules that it misreads.
-    pub readings: Vec<(At, Reading)>,
+    pub readings: Vec<(Location, Reading)>,
 }
 
 /// Predicts how a version reads a table of nf_tables.
@@ -381,12 +381,12 @@ pub fn table(table: &SnapshotTable<'_>, version: Version) -> Forecast {
     let mut readings = Vec::new();
     for chain in table.chains() {
         let name = chain.chain().name();
-        let at = |rule| At {
+        let at = |rule| Location {
             chain: name.to_owned(),
             rule,
         };
-        if entered_elsewhere(&chain.chain()) {
-            if let Some(why) = hides_a_chain_entered_elsewhere(version) {
+        if is_foreign_base_chain(&chain.chain()) {
+            if let Some(why) = hides_foreign_hooks(version) {
                 hidden.get_or_insert((at(None), why));
             }
             continue;
@@ -414,21 +414,21 @@ pub fn table(table: &SnapshotTable<'_>, version: Version) -> Forecast {
     Forecast { shown, readings }
 }
 
-/// Why a version hides a table with a chain that is [entered elsewhere](entered_elsewhere), if it does. Newer
+/// Why a version hides a table with a chain that is [entered elsewhere](is_foreign_base_chain), if it does. Newer
 /// versions omit such a chain, and do not look at its rules.
-pub(super) fn hides_a_chain_entered_elsewhere(version: Version) -> Option<&'static str> {
+pub(super) fn hides_foreign_hooks(version: Version) -> Option<&'static str> {
     let why = "its hook or priority is not that of a built-in chain";
     (version == Version::V1_8_7).then_some(why)
 }
 
 /// Whether the chain has a hook without being a chain of iptables.
-fn entered_elsewhere(chain: &ChainRef<'_>) -> bool {
-    ChainKind::of_nft(chain.table(), chain).is_entered_elsewhere(chain)
+fn is_foreign_base_chain(chain: &ChainRef<'_>) -> bool {
+    ChainKind::of_nft(chain.table(), chain).has_foreign_hook(chain)
 }
 
 /// A version's misreading of an operation in a transaction.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Foreseen {
+pub struct Prediction {
     /// Index of the operation.
     pub operation: usize,
     /// The table.
@@ -442,7 +442,7 @@ pub struct Foreseen {
 /// Predicts how a version will read the rules and chains that a transaction adds to iptables' tables, and returns the
 /// misread ones. It makes no requests to the kernel.
 #[must_use]
-pub fn transaction(transaction: &Transaction, version: Version) -> Vec<Foreseen> {
+pub fn transaction(transaction: &Transaction, version: Version) -> Vec<Prediction> {
     let is_iptables = |family: Family, table: &BStr| {
         let has = table.to_str().is_ok_and(|table| builtins(table).is_some());
         matches!(family, Family::IP | Family::IP6) && has
@@ -458,7 +458,7 @@ pub fn transaction(transaction: &Transaction, version: Version) -> Vec<Foreseen>
         {
             let reading = compared(&rule, version, &meaning(&rule));
             if reading != Reading::Right {
-                foreseen.push(Foreseen {
+                foreseen.push(Prediction {
                     operation,
                     table: table.to_owned(),
                     chain: chain.to_owned(),
@@ -468,10 +468,10 @@ pub fn transaction(transaction: &Transaction, version: Version) -> Vec<Foreseen>
         } else if kind == NFT_MSG_NEWCHAIN
             && let Ok(chain) = ChainRef::of_payload(message.payload)
             && is_iptables(chain.family(), chain.table())
-            && entered_elsewhere(&chain)
-            && let Some(why) = hides_a_chain_entered_elsewhere(version)
+            && is_foreign_base_chain(&chain)
+            && let Some(why) = hides_foreign_hooks(version)
         {
-            foreseen.push(Foreseen {
+            foreseen.push(Prediction {
                 operation,
                 table: chain.table().to_owned(),
                 chain: chain.name().to_owned(),

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) use change::Change;
-use change::{Done, change_legacy, change_nft, connection};
+use change::{AttemptResult, change_legacy, change_nft, connection};
 pub(super) use one_chain::OneChain;
 
 use super::builtin::builtins;
 use super::edit::{Edit, Editor, TableEdit};
-use super::in_use::in_nft;
 use super::nft::Profile;
+use super::read_only::in_nft;
 use super::sets::{self, Sets};
 use super::view::Tables;
 use super::{Backend, Error, Family};
@@ -25,7 +25,7 @@ use crate::legacy::{
 };
 use crate::netlink;
 use crate::nft::{self, Connection as NftConnection, Generation, Outcome, Scope};
-use crate::retry::retrying;
+use crate::retry::impl_retry;
 use crate::xt::Names;
 
 /// The iptables tables of a network namespace in one backend.
@@ -68,10 +68,10 @@ pub struct Iptables {
     made: Option<Generation>,
 }
 
-retrying! {
+impl_retry! {
     /// It covers reads and changes that collide with other processes' changes. The wait for a lock is a parameter of
     /// [`with_lock`](Self::with_lock).
-    Iptables, retry, then pass_retry_on
+    Iptables, retry, then propagate_retry
 }
 
 #[derive(Debug)]
@@ -192,19 +192,19 @@ impl Iptables {
     }
 
     /// Holds the lock across all changes until [`release`](Self::release), if the backend has one.
-    pub(super) fn hold(&mut self) -> Result<Option<Held>, Error> {
+    pub(super) fn hold(&mut self) -> Result<Option<HeldLock>, Error> {
         let Inner::Legacy { policy, wait, .. } = &mut self.inner else {
             return Ok(None);
         };
         let lock = Lock::take(policy, *wait)?;
         let policy = std::mem::replace(policy, LockPolicy::None);
-        Ok(Some(Held { lock, policy }))
+        Ok(Some(HeldLock { lock, policy }))
     }
 
     /// Releases the lock.
-    pub(super) fn release(&mut self, held: Option<Held>) {
+    pub(super) fn release(&mut self, held: Option<HeldLock>) {
         if let (
-            Some(Held {
+            Some(HeldLock {
                 lock,
                 policy: before,
             }),
@@ -225,7 +225,7 @@ impl Iptables {
     }
 
     /// Passes the retry policy on to the connections.
-    fn pass_retry_on(&mut self) {
+    fn propagate_retry(&mut self) {
         match &mut self.inner {
             Inner::Nft { connection, .. } => connection.set_retry(self.retry),
             Inner::Legacy { connections, .. } => {
@@ -359,7 +359,7 @@ impl Iptables {
     /// other, in the order of the list, each atomically.
     ///
     /// # Errors
-    /// The errors of [`update`](Self::update), and [`Error::Partly`] on legacy tables.
+    /// The errors of [`update`](Self::update), and [`Error::PartlyApplied`] on legacy tables.
     pub fn update_tables<R>(
         &mut self,
         tables: &[(Family, &str)],
@@ -377,10 +377,10 @@ impl Iptables {
     /// Sets whether the kernel only checks further changes instead of applying them. Returns whether the backend
     /// supports this: legacy tables do not.
     #[doc(hidden)]
-    pub const fn only_check(&mut self, yes: bool) -> bool {
+    pub const fn set_check_only(&mut self, yes: bool) -> bool {
         match &mut self.inner {
             Inner::Nft { connection, .. } => {
-                connection.only_check(yes);
+                connection.set_check_only(yes);
                 true
             }
             Inner::Legacy { .. } => false,
@@ -437,27 +437,27 @@ impl Iptables {
                 }
             };
             match result {
-                Ok(Done::Yes(value, generation)) => {
+                Ok(AttemptResult::Yes(value, generation)) => {
                     self.made = generation;
                     return Ok(value);
                 }
                 // Another process was faster: pause to let it finish.
-                Ok(Done::Again) if attempts.again() => {}
-                Ok(Done::Again) => {
+                Ok(AttemptResult::Conflict) if attempts.again() => {}
+                Ok(AttemptResult::Conflict) => {
                     return Err(unknown.unwrap_or(Error::Contended {
                         attempts: attempts.made(),
                     }));
                 }
-                Ok(Done::Tracking) => change.tracking = true,
+                Ok(AttemptResult::Tracking) => change.tracking = true,
                 // Nothing was sent yet; read again.
                 Err(error)
-                    if error.of_reading().is_some_and(netlink::Error::ask_again)
-                        && attempts.again_after_loss() => {}
+                    if error.of_reading().is_some_and(netlink::Error::is_retryable)
+                        && attempts.retry_after_loss() => {}
                 Err(Error::Commit(error))
                     if error.outcome == Outcome::Unknown
                         && unknown.is_none()
                         && change.repeatable
-                        && attempts.again_after_loss() =>
+                        && attempts.retry_after_loss() =>
                 {
                     unknown = Some(Error::Commit(error));
                 }
@@ -468,7 +468,7 @@ impl Iptables {
 }
 
 /// The held lock, and the lock policy to restore afterwards.
-pub(super) struct Held {
+pub(super) struct HeldLock {
     lock: Lock,
     policy: LockPolicy,
 }

@@ -24,10 +24,10 @@ pub struct Migration<'m> {
     pub keep: &'m dyn Fn(&BStr) -> bool,
     /// Selects chains of a program that is active in the old backend and would create them there again: unless they
     /// are kept, they are obstacles.
-    pub made_again: &'m dyn Fn(&BStr) -> bool,
+    pub recreated: &'m dyn Fn(&BStr) -> bool,
     /// Allows separating a built-in chain's rules or policy from jumps to kept chains, in either backend. The rules may
     /// then meet packets that a kept chain accepts, or no longer meet them. Otherwise such a chain is an obstacle.
-    pub apart: bool,
+    pub allow_split: bool,
     /// Changes nothing: reads and encodes everything, and on nf_tables lets the kernel check it.
     pub test: bool,
 }
@@ -104,9 +104,9 @@ pub enum MigrationError {
         /// The chain.
         chain: BString,
     },
-    /// The rules could not be taken out of the old backend, or not of all its legacy tables ([`Error::Partly`]).
+    /// The rules could not be taken out of the old backend, or not of all its legacy tables ([`Error::PartlyApplied`]).
     #[error("the rules cannot all be taken out of {from}; the other backend has all of them")]
-    TakeOut {
+    Remove {
         /// The old backend.
         from: Backend,
         /// The cause.
@@ -156,7 +156,7 @@ fn counted(number: usize) -> String {
 
 /// A chain that moves.
 #[derive(Debug)]
-struct Moving {
+struct MovingChain {
     name: BString,
     /// For a built-in chain.
     policy: Option<(Policy, Counters)>,
@@ -170,14 +170,14 @@ struct Moving {
 struct MovingTable {
     family: Family,
     name: String,
-    chains: Vec<Moving>,
+    chains: Vec<MovingChain>,
     /// Indexes of the chains by name.
     places: HashMap<BString, usize>,
     was_there: bool,
 }
 
 impl MovingTable {
-    fn chain(&self, name: &BStr) -> Option<&Moving> {
+    fn chain(&self, name: &BStr) -> Option<&MovingChain> {
         self.places.get(name).map(|place| &self.chains[*place])
     }
 
@@ -213,8 +213,8 @@ impl Iptables {
     /// let migration = Migration {
     ///     families: &[Family::Ipv4, Family::Ipv6],
     ///     keep: &|_| false,
-    ///     made_again: &|_| false,
-    ///     apart: false,
+    ///     recreated: &|_| false,
+    ///     allow_split: false,
     ///     test: false,
     /// };
     /// for table in legacy.migrate_to(&mut nft, &migration)? {
@@ -262,7 +262,7 @@ impl Iptables {
             }
             let there = to.read(*family, &[]).map_err(MigrationError::Read)?;
             for table in moving.iter_mut().filter(|table| table.family == *family) {
-                look_there(table, &there, migration, &mut obstacles);
+                check_destination(table, &there, migration, &mut obstacles);
             }
         }
         if !obstacles.is_empty() {
@@ -330,7 +330,7 @@ impl Iptables {
         for family in &families(migration) {
             let there = self.read(*family, &[]).map_err(MigrationError::Read)?;
             for table in moving.iter().filter(|table| table.family == *family) {
-                if let Err(chain) = is_there(table, &there, migration) {
+                if let Err(chain) = is_equivalent(table, &there, migration) {
                     return Err(MigrationError::Differs {
                         family: table.family,
                         table: table.name.clone(),
@@ -369,7 +369,7 @@ impl Iptables {
                 table,
                 chain,
             }),
-            Err(source) => Err(MigrationError::TakeOut {
+            Err(source) => Err(MigrationError::Remove {
                 from: self.backend(),
                 source,
             }),
@@ -429,7 +429,7 @@ fn read(
                 (false, _) => entries.push(entry),
             }
         }
-        if !is_kept && (migration.made_again)(chain.name()) {
+        if !is_kept && (migration.recreated)(chain.name()) {
             let why = "another process uses the old backend, and would create it there again";
             obstacles.push(moving.obstacle(chain.name(), None, why));
         }
@@ -437,7 +437,7 @@ fn read(
             moving
                 .places
                 .insert(chain.name().to_owned(), moving.chains.len());
-            moving.chains.push(Moving {
+            moving.chains.push(MovingChain {
                 name: chain.name().to_owned(),
                 policy,
                 kept_jumps,
@@ -445,7 +445,7 @@ fn read(
             });
         }
     }
-    let is_nothing = |chain: &Moving| {
+    let is_nothing = |chain: &MovingChain| {
         chain.entries.is_empty() && matches!(chain.policy, Some((Policy::Accept, _)))
     };
     if moving.chains.iter().all(is_nothing) {
@@ -453,7 +453,7 @@ fn read(
     }
     for chain in moving.chains.iter().filter(|chain| !is_nothing(chain)) {
         // A user's chain is removed, and its jumps with it.
-        if chain.kept_jumps > 0 && (!migration.apart || chain.policy.is_none()) {
+        if chain.kept_jumps > 0 && (!migration.allow_split || chain.policy.is_none()) {
             let why = "jumps to kept chains would stay behind: packets that only these or only this chain accept \
                        would be decided differently";
             obstacles.push(moving.obstacle(chain.name.as_bstr(), None, why));
@@ -481,7 +481,7 @@ fn own(tables: &Tables, chain: &Chain<'_>, migration: &Migration<'_>) -> Vec<Opt
 }
 
 /// Checks whether the other backend has the table already; otherwise collects obstacles there.
-fn look_there(
+fn check_destination(
     table: &mut MovingTable,
     there: &Tables,
     migration: &Migration<'_>,
@@ -490,7 +490,7 @@ fn look_there(
     let Some(known) = there.table(&table.name) else {
         return;
     };
-    table.was_there = is_there(table, there, migration).is_ok();
+    table.was_there = is_equivalent(table, there, migration).is_ok();
     if table.was_there {
         return;
     }
@@ -500,7 +500,7 @@ fn look_there(
         let moves = table.chain(name).is_some_and(|moving| {
             !moving.entries.is_empty() || matches!(moving.policy, Some((Policy::Drop, _)))
         });
-        if rules == 0 && chain.rule_count() > 0 && moves && !migration.apart {
+        if rules == 0 && chain.rule_count() > 0 && moves && !migration.allow_split {
             let why = "the other backend has jumps to kept chains there: packets that these accept would no longer reach \
                        this chain's rules";
             obstacles.push(table.obstacle(name, None, why));
@@ -532,7 +532,11 @@ const fn policy_of(chain: &Chain<'_>) -> Policy {
 }
 
 /// Checks that an existing table means the same; the error is the first chain that differs.
-fn is_there(table: &MovingTable, there: &Tables, migration: &Migration<'_>) -> Result<(), BString> {
+fn is_equivalent(
+    table: &MovingTable,
+    there: &Tables,
+    migration: &Migration<'_>,
+) -> Result<(), BString> {
     let known = there.table(&table.name);
     let chains = known.into_iter().flat_map(|known| known.chains());
     let chains: HashMap<&BStr, Chain<'_>> = chains.map(|chain| (chain.name(), chain)).collect();

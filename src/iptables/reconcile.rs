@@ -69,14 +69,14 @@ impl TableEdit<'_> {
         rules: &[Rule],
     ) -> Result<ChainChanges, Error> {
         let chain = chain.as_ref().as_bstr();
-        self.make_chain_hold(chain, rules, Others::Go)
+        self.reconcile(chain, rules, OtherRules::Delete)
     }
 
     /// Like [`reconcile_chain`](Self::reconcile_chain), but keeps the other rules that `keep` selects in their places,
     /// such as another program's jumps to its own chains. A replaced rule's successor takes its place.
     ///
     /// # Errors
-    /// The errors of [`reconcile_chain`](Self::reconcile_chain); [`Error::NoWords`] if the chain has a rule that
+    /// The errors of [`reconcile_chain`](Self::reconcile_chain); [`Error::InexpressibleRule`] if the chain has a rule that
     /// iptables cannot express, so that `keep` cannot judge it.
     pub fn reconcile_chain_keeping(
         &mut self,
@@ -85,7 +85,7 @@ impl TableEdit<'_> {
         keep: impl Fn(&Rule) -> bool,
     ) -> Result<ChainChanges, Error> {
         let chain = chain.as_ref().as_bstr();
-        self.make_chain_hold(chain, rules, Others::Chosen(&keep))
+        self.reconcile(chain, rules, OtherRules::KeepSelected(&keep))
     }
 
     /// Makes a chain begin with these rules, in this order, each once: removes other rules in the chain that
@@ -102,20 +102,20 @@ impl TableEdit<'_> {
         rules: &[Rule],
     ) -> Result<ChainChanges, Error> {
         let chain = chain.as_ref().as_bstr();
-        self.make_chain_hold(chain, rules, Others::Follow)
+        self.reconcile(chain, rules, OtherRules::KeepAfter)
     }
 
-    fn make_chain_hold(
+    fn reconcile(
         &mut self,
         chain: &BStr,
         rules: &[Rule],
-        others: Others<'_>,
+        others: OtherRules<'_>,
     ) -> Result<ChainChanges, Error> {
         let wanted = rules.iter().map(|rule| self.to_put_in(rule));
         let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
         self.ensure_chain(chain)?;
         let known = self.rules_of(chain)?;
-        let mut meanings = Meanings::default();
+        let mut meanings = RuleNumbers::default();
         let after: Vec<usize> = wanted.iter().map(|rule| meanings.number(rule)).collect();
         let ours = meanings.next;
         let mut number = |entry: &Result<Entry, NotExpressible>| match entry {
@@ -127,9 +127,9 @@ impl TableEdit<'_> {
         let (mut places, mut before) = (Vec::new(), Vec::new());
         for (place, entry) in known.iter().enumerate() {
             let is_kept = match (others, entry) {
-                (Others::Chosen(keep), Ok(entry)) => keep(&entry.rule),
-                (Others::Chosen(_), Err(why)) => {
-                    return Err(Error::NoWords {
+                (OtherRules::KeepSelected(keep), Ok(entry)) => keep(&entry.rule),
+                (OtherRules::KeepSelected(_), Err(why)) => {
+                    return Err(Error::InexpressibleRule {
                         table: self.name().to_owned(),
                         chain: chain.to_owned(),
                         number: place + 1,
@@ -146,7 +146,7 @@ impl TableEdit<'_> {
             }
         }
         // The others stay in place: the wanted rules come before the first of them.
-        let is_other = |number: &usize| matches!(others, Others::Follow) && *number >= ours;
+        let is_other = |number: &usize| matches!(others, OtherRules::KeepAfter) && *number >= ours;
         let end = before.iter().position(is_other).unwrap_or(before.len());
         let place = |at: usize| places.get(at).copied().unwrap_or(known.len());
 
@@ -197,12 +197,12 @@ impl TableEdit<'_> {
 
 /// How to treat a chain's other rules.
 #[derive(Clone, Copy)]
-enum Others<'k> {
-    Go,
+enum OtherRules<'k> {
+    Delete,
     /// Delete them, except for the selected ones, which stay in place.
-    Chosen(&'k dyn Fn(&Rule) -> bool),
+    KeepSelected(&'k dyn Fn(&Rule) -> bool),
     /// Keep them after the wanted ones.
-    Follow,
+    KeepAfter,
 }
 
 /// Appends a change to the splices, or extends the last one.
@@ -225,12 +225,12 @@ fn add<'r>(
 
 /// Assigns the same number to rules that mean the same.
 #[derive(Default)]
-struct Meanings {
+struct RuleNumbers {
     known: HashMap<Rule, usize>,
     next: usize,
 }
 
-impl Meanings {
+impl RuleNumbers {
     fn number(&mut self, rule: &Rule) -> usize {
         match self.known.entry(rule.canonical()) {
             Found::Occupied(known) => *known.get(),

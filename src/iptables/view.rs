@@ -349,7 +349,7 @@ impl ChainKind {
     }
 
     /// Whether an nf_tables chain of this kind has a hook without being a chain of iptables.
-    pub(super) fn is_entered_elsewhere(self, chain: &nft::ChainRef<'_>) -> bool {
+    pub(super) fn has_foreign_hook(self, chain: &nft::ChainRef<'_>) -> bool {
         self == Self::Foreign && chain.hook().is_some()
     }
 }
@@ -453,9 +453,9 @@ impl<'t> Chain<'t> {
     }
 
     /// Whether it is an nf_tables chain that has a hook without being a chain of iptables.
-    pub(super) fn is_entered_elsewhere(&self) -> bool {
+    pub(super) fn has_foreign_hook(&self) -> bool {
         match self.inner {
-            InnerChain::Nft(chain) => self.kind.is_entered_elsewhere(&chain.chain()),
+            InnerChain::Nft(chain) => self.kind.has_foreign_hook(&chain.chain()),
             InnerChain::Legacy(_) => false,
         }
     }

@@ -17,7 +17,7 @@ pub(super) struct Span {
     /// The first rule.
     pub(super) first: u32,
     /// The policy or the implicit return; equal to `end` if there is neither.
-    pub(super) foot: u32,
+    pub(super) final_entry: u32,
     /// The end of the last entry.
     pub(super) end: u32,
     /// Index of the entry at `head` among all entries of the table.
@@ -32,11 +32,11 @@ pub(super) struct Span {
 
 impl Span {
     pub(super) const fn user(head: u32, first: u32, number: u32) -> Self {
-        let (foot, end, hook) = (first, first, None);
+        let (final_entry, end, hook) = (first, first, None);
         Self {
             head,
             first,
-            foot,
+            final_entry,
             end,
             number,
             entries: 0,
@@ -46,11 +46,11 @@ impl Span {
     }
 
     pub(super) const fn builtin(head: u32, number: u32, hook: Hook) -> Self {
-        let (first, foot, end, hook) = (head, head, head, Some(hook));
+        let (first, final_entry, end, hook) = (head, head, head, Some(hook));
         Self {
             head,
             first,
-            foot,
+            final_entry,
             end,
             number,
             entries: 0,
@@ -137,7 +137,7 @@ impl<'t> ChainRef<'t> {
     #[must_use]
     pub fn builtin(&self) -> Option<Builtin> {
         let hook = self.span.hook?;
-        let counters = self.foot()?.counters();
+        let counters = self.final_entry()?.counters();
         Some(Builtin {
             hook,
             policy: self.span.policy,
@@ -164,8 +164,8 @@ impl<'t> ChainRef<'t> {
     #[must_use]
     pub const fn rule_count(&self) -> usize {
         let head = self.span.hook.is_none() as u32;
-        let foot = (self.span.foot != self.span.end) as u32;
-        self.span.entries.saturating_sub(head + foot) as usize
+        let final_entry = (self.span.final_entry != self.span.end) as u32;
+        self.span.entries.saturating_sub(head + final_entry) as usize
     }
 
     /// The rules, in order.
@@ -185,16 +185,16 @@ impl<'t> ChainRef<'t> {
     ///
     /// Its counters show how many packets passed through the whole chain.
     #[must_use]
-    pub fn foot(&self) -> Option<RuleRef<'t>> {
-        if self.span.foot == self.span.end {
+    pub fn final_entry(&self) -> Option<RuleRef<'t>> {
+        if self.span.final_entry == self.span.end {
             return None;
         }
-        let entry = self.entry(self.span.foot)?;
+        let entry = self.entry(self.span.final_entry)?;
         let number = self.span.number + self.span.entries - 1;
         Some(RuleRef::new(
             self.table,
             entry,
-            self.span.foot as usize,
+            self.span.final_entry as usize,
             number,
         ))
     }

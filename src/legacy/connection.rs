@@ -14,7 +14,7 @@ use super::socket::Socket;
 use super::{Access, ChainRef, Error, Family, Info, Operation, Policy, Table, TableName};
 use crate::Retry;
 use crate::errno::Errno;
-use crate::retry::retrying;
+use crate::retry::impl_retry;
 
 /// Maximum number of bytes of table names to read.
 const LONGEST_NAMES: usize = 1 << 16;
@@ -33,7 +33,7 @@ pub struct Connection {
     retry: Retry,
 }
 
-retrying! {
+impl_retry! {
     /// The policy applies when another process replaces the table during a read.
     Connection, retry
 }
@@ -99,7 +99,7 @@ impl Connection {
     /// loads no module.
     ///
     /// # Errors
-    /// - [`Error::NarrowBuild`] in a 32-bit program;
+    /// - [`Error::Unsupported32Bit`] in a 32-bit program;
     /// - [`Error::NotBuilt`] if the kernel does not support them;
     /// - [`Error::NoPermission`] with [`Access::Tables`] without `CAP_NET_ADMIN` over the network
     ///   namespace;
@@ -110,7 +110,7 @@ impl Connection {
     /// works without it. Reads then fail with [`Access::TableNames`].
     pub fn open(family: Family) -> Result<Self, Error> {
         if cfg!(target_pointer_width = "32") {
-            return Err(Error::NarrowBuild { family });
+            return Err(Error::Unsupported32Bit { family });
         }
         let names = match File::open(family.names_file()) {
             Ok(file) => Some(file),
@@ -168,7 +168,7 @@ impl Connection {
     /// # Errors
     /// As [`tables`](Self::tables), and [`Error::TableName`].
     pub fn is_in_use(&self, table: impl AsRef<[u8]>) -> Result<bool, Error> {
-        self.lists(TableName::new(table)?)
+        self.is_listed(TableName::new(table)?)
     }
 
     /// Returns the table's sizes and offsets without its entries. Takes a few microseconds for a table of
@@ -178,7 +178,7 @@ impl Connection {
     /// As [`read`](Self::read), except [`Error::Changing`].
     pub fn info(&self, table: impl AsRef<[u8]>) -> Result<Lookup<Info>, Error> {
         let name = TableName::new(table)?;
-        if !self.lists(name)? {
+        if !self.is_listed(name)? {
             return Ok(Lookup::NotInUse);
         }
         in_use(self.get_info(name))
@@ -216,7 +216,7 @@ impl Connection {
     ) -> Result<Lookup<&'t Table>, Error> {
         let name = TableName::new(table)?;
         buffer.clear(self.family, name);
-        if !self.lists(name)? {
+        if !self.is_listed(name)? {
             return Ok(Lookup::NotInUse);
         }
         in_use(self.fetch(name, buffer))
@@ -269,14 +269,14 @@ impl Connection {
     /// Returns the table as the kernel would create it, with built-in chains at these hooks
     /// (bit `1 << number` for each); `None` if the table is in use or if the names are not readable.
     /// Creates nothing.
-    pub(crate) fn not_in_use(
+    pub(crate) fn initial_table(
         &self,
         table: impl AsRef<[u8]>,
         valid_hooks: u32,
     ) -> Result<Option<Table>, Error> {
         let family = self.family;
         let table = TableName::new(table)?;
-        match self.lists(table) {
+        match self.is_listed(table) {
             Ok(false) => {}
             Ok(true) | Err(Error::NoPermission { .. }) => return Ok(None),
             Err(error) => return Err(error),
@@ -292,8 +292,8 @@ impl Connection {
     }
 
     /// **Creates** the table as [`instantiate`](Self::instantiate) does. Returns whether it equals the
-    /// table from [`not_in_use`](Self::not_in_use).
-    pub(crate) fn instantiate_as(&self, blank: &Table) -> Result<bool, Error> {
+    /// table from [`initial_table`](Self::initial_table).
+    pub(crate) fn instantiate_if_equal(&self, blank: &Table) -> Result<bool, Error> {
         let mut table = Table::empty(self.family);
         self.fetch(*blank.name(), &mut table)?;
         let accepts = |chain: ChainRef<'_>| chain.policy() == Some(Policy::Accept);
@@ -303,21 +303,21 @@ impl Connection {
     /// Requests the standard target, which every kernel with these tables has and which belongs to no
     /// table.
     fn probe(&self) -> Result<(), Error> {
-        let mut question = xt_get_revision {
+        let mut request = xt_get_revision {
             name: [0; XT_EXTENSION_MAXNAMELEN],
             revision: 0,
         };
-        question.name[..XT_STANDARD_TARGET.len()].copy_from_slice(XT_STANDARD_TARGET.as_bytes());
+        request.name[..XT_STANDARD_TARGET.len()].copy_from_slice(XT_STANDARD_TARGET.as_bytes());
         self.socket
             .get(
                 self.family.layout().get_revision_target,
-                question.as_mut_bytes(),
+                request.as_mut_bytes(),
             )
             .map_err(|errno| failed(self.family, Operation::Probe, errno))
     }
 
     /// Whether the file with the table names contains this table.
-    fn lists(&self, table: TableName) -> Result<bool, Error> {
+    fn is_listed(&self, table: TableName) -> Result<bool, Error> {
         let mut found = false;
         self.for_each_name(|name| found |= name == table.as_bstr())?;
         Ok(found)

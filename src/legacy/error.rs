@@ -30,7 +30,7 @@ pub enum Error {
     #[error(
         "legacy {family} tables are not supported by a 32-bit program (their layout depends on the kernel): use a 64-bit build, or nf_tables"
     )]
-    NarrowBuild {
+    Unsupported32Bit {
         /// The requested family.
         family: Family,
     },
@@ -270,7 +270,7 @@ pub enum Operation {
     /// Replacing a table (`SET_REPLACE`).
     Replace,
     /// Checking a revision of a match or target (`GET_REVISION_MATCH`, `GET_REVISION_TARGET`).
-    AskRevision,
+    GetRevision,
 }
 
 impl fmt::Display for Operation {
@@ -283,7 +283,7 @@ impl fmt::Display for Operation {
             Self::GetInfo => "reading a table's information",
             Self::GetEntries => "reading a table's entries",
             Self::Replace => "replacing a table",
-            Self::AskRevision => "querying a revision of a match or target",
+            Self::GetRevision => "querying a revision of a match or target",
         })
     }
 }

@@ -223,7 +223,7 @@ mod tests {
 ";
 
     #[test]
-    fn the_holder_stands_in_proc_locks() {
+    fn finds_the_holder_in_proc_locks() {
         let device = libc::makedev(0xfd, 0x0a);
         assert_eq!(holder(LOCKS, device, 43), Some(4711));
         assert_eq!(holder(LOCKS, libc::makedev(0, 0x1b), 43), Some(77));

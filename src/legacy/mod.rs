@@ -42,15 +42,15 @@
 //! the problem.
 //!
 //! # Changing a table
-//! The kernel replaces a table only as a whole. A [`Draft`] borrows a table that was read and
-//! records changes in memory. [`Draft::finish`] lays out the new table and copies everything
+//! The kernel replaces a table only as a whole. A [`TableEditor`] borrows a table that was read and
+//! records changes in memory. [`TableEditor::finish`] lays out the new table and copies everything
 //! unchanged byte for byte. [`Connection::replace`] sends it to the kernel and carries the counters
 //! over. Take the [`Lock`] of the legacy tools before you read the table.
 //!
 //! ```no_run
 //! use chainwright::Retry;
 //! use chainwright::legacy::{
-//!     Connection, Draft, Family, Hook, InterfaceMatchBuf, Ipv4HeaderBuf, Lock, LockPolicy,
+//!     Connection, TableEditor, Family, Hook, InterfaceMatchBuf, Ipv4HeaderBuf, Lock, LockPolicy,
 //!     Lookup, NewTarget,
 //! };
 //! use std::time::Duration;
@@ -61,19 +61,19 @@
 //! let Lookup::InUse(table) = connection.read("filter")? else {
 //!     return Ok(());
 //! };
-//! let mut draft = Draft::of(&table);
-//! let chain = draft.add_chain("LOCAL")?;
+//! let mut editor = TableEditor::of(&table);
+//! let chain = editor.add_chain("LOCAL")?;
 //! let header = Ipv4HeaderBuf {
 //!     in_interface: InterfaceMatchBuf::new("lo").unwrap_or_default(),
 //!     ..Default::default()
 //! };
-//! let jump = draft.build(header)?.finish(NewTarget::Jump(chain))?;
-//! let accept = draft.build(Ipv4HeaderBuf::default())?.finish(NewTarget::Accept)?;
-//! draft.append(chain, accept)?;
-//! if let Some(input) = draft.builtin(Hook::Input) {
-//!     draft.insert(input, 0, jump)?;
+//! let jump = editor.build(header)?.finish(NewTarget::Jump(chain))?;
+//! let accept = editor.build(Ipv4HeaderBuf::default())?.finish(NewTarget::Accept)?;
+//! editor.append(chain, accept)?;
+//! if let Some(input) = editor.builtin(Hook::Input) {
+//!     editor.insert(input, 0, jump)?;
 //! }
-//! connection.replace(&mut draft.finish()?)?;
+//! connection.replace(&mut editor.finish()?)?;
 //! drop(lock);
 //! # Ok(())
 //! # }
@@ -87,7 +87,7 @@
 
 mod chain;
 mod connection;
-mod draft;
+mod editor;
 mod entry;
 mod error;
 mod extension;
@@ -106,9 +106,9 @@ mod target;
 
 pub use chain::{Builtin, ChainRef, Chains, Policy};
 pub use connection::{Connection, Lookup, Status, status};
-pub use draft::{
-    ChainId, Draft, DraftChain, DraftError, DraftRule, DraftRules, DraftTarget, NewRule, NewTarget,
-    RuleBuilder,
+pub use editor::{
+    ChainId, EditError, EditedChain, EditedRule, EditedRules, EditedTarget, NewRule, NewTarget,
+    RuleBuilder, TableEditor,
 };
 pub use error::{Access, Error, Malformed, Operation, Problem};
 pub use extension::{ExtensionRef, Matches};
@@ -121,7 +121,7 @@ pub use header::{
 pub use info::Info;
 pub use lock::{LOCK_FILE, LOCK_VARIABLE, Lock, LockHolder, LockPolicy};
 pub use name::TableName;
-pub(crate) use name::start_of;
+pub(crate) use name::sort_key;
 pub use replacement::Replacement;
 pub use revision::ExtensionKind;
 pub use rule::{Counters, RuleRef, Rules};

@@ -73,7 +73,7 @@ pub(super) fn until_nul(field: &[u8]) -> &[u8] {
 
 /// Converts the first 16 bytes of a name to a number. Names with different numbers sort like their
 /// numbers.
-pub(crate) fn start_of(name: &[u8]) -> u128 {
+pub(crate) fn sort_key(name: &[u8]) -> u128 {
     let mut start = [0; 16];
     let length = name.len().min(start.len());
     start[..length].copy_from_slice(&name[..length]);

@@ -38,7 +38,7 @@ impl Connection {
         let info = *replacement.info();
         let span = tracing::debug_span!("legacy replace", %family, %table);
         let _entered = span.enter();
-        if !replacement.claim() {
+        if !replacement.mark_sent() {
             return Err(Error::AlreadySent { family, table });
         }
         let old = self
@@ -80,9 +80,9 @@ impl Connection {
     /// # Errors
     /// As [`replace`](Self::replace).
     #[doc(hidden)]
-    pub fn floor_of_replace(&self, replacement: &mut Replacement) -> Result<(), Error> {
+    pub fn replace_baseline(&self, replacement: &mut Replacement) -> Result<(), Error> {
         self.set_replace(replacement)?;
-        replacement.was_sent();
+        replacement.allow_resend();
         Ok(())
     }
 

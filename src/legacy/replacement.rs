@@ -9,7 +9,7 @@ use chainwright_sys::x_tables::xt_counters;
 use super::{Counters, Family, Info, Malformed, Table, TableName};
 use crate::memory::Memory;
 
-/// A new table that replaces one that was read ([`Draft::finish`](super::Draft::finish)): its entries in
+/// A new table that replaces one that was read ([`TableEditor::finish`](super::Draft::finish)): its entries in
 /// the kernel's format, and the source of each entry's counters.
 ///
 /// [`Connection::replace`](super::Connection::replace) accepts it once, because its counters refer to
@@ -22,16 +22,16 @@ pub struct Replacement {
     /// The argument of `SET_REPLACE`, without the pointer to the counters.
     argument: Memory,
     /// The source of the counters, for all entries in order.
-    counted: Vec<Counted>,
+    counted: Vec<CounterSource>,
     /// Whether this, or a clone of it, has replaced the table.
     sent: Arc<AtomicBool>,
 }
 
 /// Source of the counters of one or more entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Counted {
+pub(super) enum CounterSource {
     /// `count` entries take the counters of the old entries starting at `number`.
-    Kept { number: u32, count: u32 },
+    Preserved { number: u32, count: u32 },
     /// One entry takes the difference between the old entry's counters and those that were read.
     Zeroed { number: u32, read: Counters },
     /// One entry takes these counters.
@@ -40,7 +40,7 @@ pub(super) enum Counted {
     Zero { count: u32 },
 }
 
-impl Counted {
+impl CounterSource {
     /// Appends `next`, or merges it with the last element.
     pub(super) fn push(all: &mut Vec<Self>, next: Self) {
         let next = match next {
@@ -48,13 +48,13 @@ impl Counted {
                 packets: 0,
                 bytes: 0,
             }) => Self::Zero { count: 1 },
-            Self::Kept { count: 0, .. } => return,
+            Self::Preserved { count: 0, .. } => return,
             next => next,
         };
         match (all.last_mut(), next) {
             (
-                Some(Self::Kept { number, count }),
-                Self::Kept {
+                Some(Self::Preserved { number, count }),
+                Self::Preserved {
                     number: next,
                     count: more,
                 },
@@ -72,7 +72,7 @@ impl Replacement {
         info: Info,
         replaced: u32,
         mut argument: Memory,
-        counted: Vec<Counted>,
+        counted: Vec<CounterSource>,
     ) -> Self {
         let family = info.family();
         let layout = family.layout().replace;
@@ -110,7 +110,7 @@ impl Replacement {
     }
 
     /// Marks it as sent. Returns `true` to one caller only, across all clones and threads.
-    pub(super) fn claim(&self) -> bool {
+    pub(super) fn mark_sent(&self) -> bool {
         let claimed = self
             .sent
             .compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire);
@@ -167,9 +167,9 @@ impl Replacement {
         self.replaced = entries;
         for counted in &mut self.counted {
             match *counted {
-                Counted::Kept { count, .. } => *counted = Counted::Zero { count },
-                Counted::Zeroed { .. } => *counted = Counted::Zero { count: 1 },
-                Counted::Given(_) | Counted::Zero { .. } => {}
+                CounterSource::Preserved { count, .. } => *counted = CounterSource::Zero { count },
+                CounterSource::Zeroed { .. } => *counted = CounterSource::Zero { count: 1 },
+                CounterSource::Given(_) | CounterSource::Zero { .. } => {}
             }
         }
         self
@@ -181,13 +181,13 @@ impl Replacement {
 
     /// Allows another replacement after this one has replaced the table.
     #[doc(hidden)]
-    pub(super) const fn was_sent(&mut self) {
+    pub(super) const fn allow_resend(&mut self) {
         self.replaced = self.info.num_entries();
     }
 
     /// Whether the counters of all entries start at zero.
     pub(super) fn starts_at_zero(&self) -> bool {
-        let zero = |counted: &Counted| matches!(counted, Counted::Zero { .. });
+        let zero = |counted: &CounterSource| matches!(counted, CounterSource::Zero { .. });
         self.counted.iter().all(zero)
     }
 
@@ -208,20 +208,20 @@ impl Replacement {
         };
         for counted in &self.counted {
             match *counted {
-                Counted::Kept { number, count } => {
+                CounterSource::Preserved { number, count } => {
                     for number in number..number.saturating_add(count) {
                         each(at(number));
                     }
                 }
-                Counted::Zeroed { number, read } => {
+                CounterSource::Zeroed { number, read } => {
                     let now = at(number);
                     each(Counters {
                         packets: now.packets.saturating_sub(read.packets),
                         bytes: now.bytes.saturating_sub(read.bytes),
                     });
                 }
-                Counted::Given(counters) => each(counters),
-                Counted::Zero { count } => {
+                CounterSource::Given(counters) => each(counters),
+                CounterSource::Zero { count } => {
                     for _ in 0..count {
                         each(Counters::default());
                     }

@@ -58,18 +58,18 @@ impl Connection {
             let name = BString::from(name);
             return Err(Error::ExtensionName { name });
         }
-        let mut question = xt_get_revision {
+        let mut request = xt_get_revision {
             name: [0; XT_EXTENSION_MAXNAMELEN],
             revision,
         };
-        question.name[..name.len()].copy_from_slice(name);
-        match self.socket().get(option, question.as_mut_bytes()) {
+        request.name[..name.len()].copy_from_slice(name);
+        match self.socket().get(option, request.as_mut_bytes()) {
             Ok(()) => Ok(true),
             // No such revision, or no such extension.
             Err(errno) if matches!(errno.number(), libc::EPROTONOSUPPORT | libc::ENOENT) => {
                 Ok(false)
             }
-            Err(errno) => Err(failed(self.family(), Operation::AskRevision, errno)),
+            Err(errno) => Err(failed(self.family(), Operation::GetRevision, errno)),
         }
     }
 }

@@ -255,7 +255,7 @@ struct Open<'t> {
 /// Scans the entries once.
 fn index(info: &Info, entries: &[u8], spans: &mut Vec<Span>) -> Result<(), Malformed> {
     let layout = *info.family().layout();
-    let mut starts = Starts::new(info);
+    let mut starts = ChainStarts::new(info);
     let mut open: Option<Open<'_>> = None;
     let mut number = 0;
     let mut offset = 0;
@@ -325,7 +325,7 @@ impl Open<'_> {
         } = self;
         let malformed = |problem| Err(Malformed::new(last_offset as usize, problem));
         span.end = end;
-        span.foot = match span.hook {
+        span.final_entry = match span.hook {
             None if last.is_implicit_return(layout) => last_offset,
             None => end,
             Some(hook) => {
@@ -345,14 +345,14 @@ impl Open<'_> {
 }
 
 /// The start offsets of built-in chains, in the order of the entries.
-struct Starts {
-    sorted: [(u32, Hook); Starts::ROOM],
+struct ChainStarts {
+    sorted: [(u32, Hook); ChainStarts::ROOM],
     position: usize,
     /// Number of built-in chains.
     count: usize,
 }
 
-impl Starts {
+impl ChainStarts {
     /// A table has at most five built-in chains; the remaining elements are sentinels.
     const ROOM: usize = 6;
     const STOP: (u32, Hook) = (u32::MAX, Hook::Prerouting);

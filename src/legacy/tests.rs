@@ -200,10 +200,10 @@ pub(super) fn exercise(table: &Table) {
         let _ = format!("{chain:?}");
         entries += chain.rule_count()
             + usize::from(chain.hook().is_none())
-            + usize::from(chain.foot().is_some());
+            + usize::from(chain.final_entry().is_some());
         assert_eq!(chain.rules().count(), chain.rule_count());
         assert_eq!(table.chain_at(chain.offset()), Some(chain));
-        for rule in chain.rules().chain(chain.foot()) {
+        for rule in chain.rules().chain(chain.final_entry()) {
             let _ = format!("{rule:?}");
             assert_eq!(
                 rule.bytes(),
@@ -275,7 +275,7 @@ final-return: 2
     // The indices of the entries, by which the kernel orders counters, are consecutive.
     let numbers: Vec<_> = table
         .chains()
-        .flat_map(|chain| chain.rules().chain(chain.foot()))
+        .flat_map(|chain| chain.rules().chain(chain.final_entry()))
         .map(|rule| rule.number())
         .collect();
     assert_eq!(
@@ -681,15 +681,23 @@ fn wrong_matches_and_targets_are_named() {
 #[test]
 fn a_chain_without_its_implicit_return_keeps_all_its_rules() {
     let table = IPV4_FILTER.read();
-    let foot = table.chain("JUMPED").unwrap().foot().unwrap().offset();
+    let final_entry = table
+        .chain("JUMPED")
+        .unwrap()
+        .final_entry()
+        .unwrap()
+        .offset();
     // With the verdict DROP, or with a condition.
-    for (at, value) in [(foot + 112 + 32, -1i32 as u32), (foot, 1)] {
+    for (at, value) in [(final_entry + 112 + 32, -1i32 as u32), (final_entry, 1)] {
         let changed = IPV4_FILTER
             .read_changed(|_, entries| set_u32(entries, at, value))
             .unwrap();
         let chain = changed.chain("JUMPED").unwrap();
-        assert_eq!((chain.rule_count(), chain.foot().is_some()), (4, false));
-        assert_eq!(chain.rules().last().unwrap().offset(), foot);
+        assert_eq!(
+            (chain.rule_count(), chain.final_entry().is_some()),
+            (4, false)
+        );
+        assert_eq!(chain.rules().last().unwrap().offset(), final_entry);
         exercise(&changed);
     }
 }
@@ -764,7 +772,7 @@ fn an_empty_table_has_nothing() {
 }
 
 #[test]
-fn errors_say_what_and_where() {
+fn errors_name_offset_and_problem() {
     let problem = Malformed::new(176, Problem::Jump { to: 8 });
     let table = TableName::new("nat").unwrap();
     let error = Error::Malformed {

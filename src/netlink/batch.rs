@@ -74,7 +74,7 @@ pub struct BatchReplies {
     first_acknowledged: bool,
     last_acknowledged: bool,
     end_acknowledged: bool,
-    told: bool,
+    echoed: bool,
     lost: bool,
 }
 
@@ -89,7 +89,7 @@ impl BatchReplies {
             first_acknowledged: false,
             last_acknowledged: false,
             end_acknowledged: false,
-            told: false,
+            echoed: false,
             lost: false,
         }
     }
@@ -140,7 +140,7 @@ impl BatchReplies {
     /// Records that the kernel echoed the batch's changes to the sender (`NLM_F_ECHO`), as it does only for committed
     /// batches.
     pub fn tell(&mut self) {
-        self.told = true;
+        self.echoed = true;
     }
 
     /// Records that the kernel dropped replies, or that one was truncated.
@@ -165,7 +165,7 @@ impl BatchReplies {
                 }
             }
         }
-        let verdict = if self.end_acknowledged || self.told {
+        let verdict = if self.end_acknowledged || self.echoed {
             // The kernel acknowledges the end and echoes changes only after the commit. An error beside that
             // answers another request.
             self.rejections.clear();
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_proves_the_commit() {
+    fn an_echo_proves_the_commit() {
         let mut state = BatchReplies::new(1..=5);
         state.tell();
         state.lose();

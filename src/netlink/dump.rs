@@ -9,7 +9,7 @@ use super::error::{Error, Loss};
 use super::message::Message;
 
 /// The signature of a message of type 65535 with all flags: its subsystem does not exist.
-const UNLIKE_ANY: u64 = u64::MAX;
+const NO_SIGNATURE: u64 = u64::MAX;
 
 /// The meaning of a message for the current dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +34,8 @@ pub struct Dump {
     interrupted: bool,
     ended: bool,
     /// The signature of the last ordinary object message, shared by nearly all messages
-    /// of a dump; [`UNLIKE_ANY`] before the first.
-    usual: u64,
+    /// of a dump; [`NO_SIGNATURE`] before the first.
+    expected: u64,
 }
 
 impl Dump {
@@ -47,7 +47,7 @@ impl Dump {
             sequence,
             interrupted: false,
             ended: false,
-            usual: UNLIKE_ANY,
+            expected: NO_SIGNATURE,
         }
     }
 
@@ -67,13 +67,13 @@ impl Dump {
     /// [`accept`](Self::accept).
     #[inline(always)]
     #[must_use]
-    pub const fn is_usual(&self, message: &Message<'_>) -> bool {
-        message.signature == self.usual
+    pub const fn is_expected(&self, message: &Message<'_>) -> bool {
+        message.signature == self.expected
     }
 
     /// Makes the caller examine the next message even if it is like the last one.
-    pub fn forget_usual(&mut self) {
-        self.usual = UNLIKE_ANY;
+    pub fn reset_expected(&mut self) {
+        self.expected = NO_SIGNATURE;
     }
 
     /// Processes the next message.
@@ -91,7 +91,7 @@ impl Dump {
         if message.flags & NLM_F_DUMP_INTR != 0 {
             self.interrupted = true;
         } else if message.kind >= NLMSG_MIN_TYPE {
-            self.usual = message.signature;
+            self.expected = message.signature;
         }
         if message.kind >= NLMSG_MIN_TYPE {
             return Ok(DumpItem::Object(message));

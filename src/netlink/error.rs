@@ -223,7 +223,7 @@ impl Error {
     /// Whether repeating the request may succeed: replies were lost, or a
     /// change interrupted the listing.
     #[must_use]
-    pub const fn ask_again(&self) -> bool {
+    pub const fn is_retryable(&self) -> bool {
         matches!(self, Self::Lost(_) | Self::Interrupted)
     }
 }

@@ -503,16 +503,16 @@ impl<'b> MessageWriter<'b> {
 
     /// Like [`string`](Self::string), but without the terminating NUL. An empty string keeps it: the kernel rejects one
     /// of no bytes.
-    pub(crate) fn unended(&mut self, kind: u16, value: &[u8]) -> &mut Self {
-        self.unended_up_to(kind, value, LONGEST_NAME)
+    pub(crate) fn without_nul(&mut self, kind: u16, value: &[u8]) -> &mut Self {
+        self.unterminated_up_to(kind, value, LONGEST_NAME)
     }
 
-    /// Like [`unended`](Self::unended), for the context of a secmark.
+    /// Like [`without_nul`](Self::unended), for the context of a secmark.
     pub(crate) fn context(&mut self, kind: u16, value: &[u8]) -> &mut Self {
-        self.unended_up_to(kind, value, LONGEST_CONTEXT)
+        self.unterminated_up_to(kind, value, LONGEST_CONTEXT)
     }
 
-    fn unended_up_to(&mut self, kind: u16, value: &[u8], most: usize) -> &mut Self {
+    fn unterminated_up_to(&mut self, kind: u16, value: &[u8], most: usize) -> &mut Self {
         match value {
             [] => self.string(kind, value),
             value if self.admits(kind, value, most) => self.bytes(kind, value),
@@ -693,7 +693,7 @@ mod tests {
         type Write = fn(&mut MessageWriter<'_>, &[u8]);
         let limits: [(Write, usize); 5] = [
             (|w, value| _ = w.string(1, value), 255),
-            (|w, value| _ = w.unended(1, value), 255),
+            (|w, value| _ = w.without_nul(1, value), 255),
             (|w, value| _ = w.device(1, value), 15),
             (|w, value| _ = w.context(1, value), 4096),
             (|w, value| _ = w.userdata(1, value), 256),

@@ -12,7 +12,7 @@
 //! | a listing in many datagrams | [`Dump`] |
 //! | the replies to a transaction | [`BatchReplies`] |
 //!
-//! One loop (`receive.rs`) receives replies and events and hands them to an `Intake`. The peer of a socket
+//! One loop (`receive.rs`) receives replies and events and hands them to an `DatagramReceiver`. The peer of a socket
 //! need not be the kernel (`peer.rs`): it can be a model, or in tests a recording of a kernel (`replay.rs`).
 //!
 //! The path of a request: [`MessageWriter`] into a buffer, then [`Socket::send`].
@@ -55,7 +55,7 @@ pub(crate) use message::Unread;
 pub use message::{Message, MessageError, MessageErrorKind, MessageWriter, Messages, NfGenMsg};
 #[doc(hidden)]
 pub use peer::Peer;
-pub(crate) use receive::{Answer, Intake, Next};
+pub(crate) use receive::{Answer, DatagramReceiver, Next};
 #[doc(hidden)]
 pub use socket::Received;
 pub use socket::{RECEIVE_BUFFER, Socket};

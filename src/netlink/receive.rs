@@ -9,7 +9,7 @@ use super::message::Messages;
 use super::socket::Socket;
 
 /// Receives the answer to a request, or events, one datagram after the other.
-pub(crate) trait Intake {
+pub(crate) trait DatagramReceiver {
     /// Whether the answer is complete, or nothing more should be received now.
     fn is_complete(&self) -> bool;
 
@@ -32,7 +32,7 @@ impl Socket {
     ///
     /// This never waits: a datagram that is not queued is lost.
     #[inline(always)]
-    pub(crate) fn take_in(&self, intake: &mut impl Intake) -> Result<(), Error> {
+    pub(crate) fn take_in(&self, intake: &mut impl DatagramReceiver) -> Result<(), Error> {
         while !intake.is_complete() {
             match self.receive(intake.room()?) {
                 Ok(length) => intake.take(length)?,
@@ -43,15 +43,15 @@ impl Socket {
     }
 
     /// Receives and discards the rest of an abandoned dump, so that the socket is free for the next
-    /// request. `question` is any request; its answer is discarded, too. This never waits.
-    pub(crate) fn drain(&self, buffer: &mut [u8], question: &[u8], dump: Dump) {
-        let mut rest = Rest {
+    /// request. `probe` is any request; its answer is discarded, too. This never waits.
+    pub(crate) fn drain(&self, buffer: &mut [u8], probe: &[u8], dump: Dump) {
+        let mut rest = DumpDrain {
             socket: self,
             buffer,
-            question,
+            probe,
             dump,
-            moving: false,
-            troubles: 0,
+            progressing: false,
+            errors: 0,
             lost: false,
         };
         // Its errors are irrelevant: the caller abandoned the listing.
@@ -60,7 +60,7 @@ impl Socket {
 }
 
 /// How many errors to tolerate while draining an abandoned dump.
-const TROUBLES: usize = 4;
+const MAX_ERRORS: usize = 4;
 
 /// Receives a single datagram of any kind.
 pub(crate) struct Next<'b> {
@@ -82,7 +82,7 @@ impl<'b> Next<'b> {
     }
 }
 
-impl Intake for Next<'_> {
+impl DatagramReceiver for Next<'_> {
     fn is_complete(&self) -> bool {
         self.length.is_some()
     }
@@ -131,7 +131,7 @@ impl<'b> Answer<'b> {
     }
 }
 
-impl Intake for Answer<'_> {
+impl DatagramReceiver for Answer<'_> {
     fn is_complete(&self) -> bool {
         self.found.is_some()
     }
@@ -167,21 +167,21 @@ impl Intake for Answer<'_> {
 }
 
 /// Receives the rest of an abandoned dump.
-struct Rest<'c> {
+struct DumpDrain<'c> {
     socket: &'c Socket,
     buffer: &'c mut [u8],
     /// Any request.
-    question: &'c [u8],
+    probe: &'c [u8],
     dump: Dump,
     /// Whether the last event was a datagram: the kernel has then created the next part, if there
     /// is one.
-    moving: bool,
-    troubles: usize,
+    progressing: bool,
+    errors: usize,
     /// Whether the end of the dump will not come.
     lost: bool,
 }
 
-impl Intake for Rest<'_> {
+impl DatagramReceiver for DumpDrain<'_> {
     fn is_complete(&self) -> bool {
         self.lost || self.dump.ended()
     }
@@ -191,7 +191,7 @@ impl Intake for Rest<'_> {
     }
 
     fn take(&mut self, length: usize) -> Result<(), Error> {
-        self.moving = true;
+        self.progressing = true;
         for message in Messages::new(&self.buffer[..length]).map_while(Result::ok) {
             let _ = self.dump.accept(message);
         }
@@ -200,18 +200,18 @@ impl Intake for Rest<'_> {
 
     fn lose(&mut self, error: Error) -> Result<(), Error> {
         match error {
-            Error::Truncated { .. } => self.moving = true,
-            Error::Lost(Loss::Absent) if self.moving => self.lost = true,
-            _ if self.troubles == TROUBLES => self.lost = true,
+            Error::Truncated { .. } => self.progressing = true,
+            Error::Lost(Loss::Absent) if self.progressing => self.lost = true,
+            _ if self.errors == MAX_ERRORS => self.lost = true,
             // If the kernel had no memory for the next part, it tries again when something is
             // received: the answer to any request.
             Error::Lost(Loss::Absent) => {
-                self.troubles += 1;
-                self.lost = self.socket.send(self.question).is_err();
+                self.errors += 1;
+                self.lost = self.socket.send(self.probe).is_err();
             }
             _ => {
-                self.troubles += 1;
-                self.moving = false;
+                self.errors += 1;
+                self.progressing = false;
             }
         }
         Ok(())

@@ -29,12 +29,12 @@ const SIOCGSKNS: libc::Ioctl = 0x894c;
 /// A netlink socket. It belongs to the network namespace in which it was opened, even if its
 /// thread enters another one later.
 pub struct Socket {
-    way: Way,
+    endpoint: Endpoint,
     send_buffer: usize,
 }
 
 /// The peer that sends and receives the datagrams.
-enum Way {
+enum Endpoint {
     /// The kernel.
     Kernel(NlSocket),
     /// Another peer: a model, or recorded replies of a kernel.
@@ -50,7 +50,7 @@ pub struct Received {
     pub sender: u32,
 }
 
-impl Way {
+impl Endpoint {
     #[inline(always)]
     fn send(&self, datagram: &[u8]) -> io::Result<()> {
         match self {
@@ -79,7 +79,7 @@ impl Way {
     }
 }
 
-impl AsFd for Way {
+impl AsFd for Endpoint {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             // SAFETY: the descriptor is the socket's own, open for as long as the socket is borrowed.
@@ -103,10 +103,10 @@ impl Socket {
             option: "NETLINK_EXT_ACK",
             source,
         })?;
-        let way = Way::Kernel(inner);
+        let endpoint = Endpoint::Kernel(inner);
         let socket = Self {
-            send_buffer: getsockopt(&way, sockopt::SndBuf).unwrap_or(0),
-            way,
+            send_buffer: getsockopt(&endpoint, sockopt::SndBuf).unwrap_or(0),
+            endpoint,
         };
         socket.cap_acknowledgements()?;
         Ok(socket)
@@ -121,10 +121,10 @@ impl Socket {
         let protocol = libc::NETLINK_AUDIT;
         let inner = NlSocket::connect(NlFamily::Audit, None, Groups::empty())
             .map_err(|source| Error::Open { protocol, source })?;
-        let way = Way::Kernel(inner);
+        let endpoint = Endpoint::Kernel(inner);
         Ok(Self {
-            send_buffer: getsockopt(&way, sockopt::SndBuf).unwrap_or(0),
-            way,
+            send_buffer: getsockopt(&endpoint, sockopt::SndBuf).unwrap_or(0),
+            endpoint,
         })
     }
 
@@ -132,7 +132,7 @@ impl Socket {
     #[doc(hidden)]
     pub fn to_peer(peer: Box<dyn super::peer::Peer>) -> Self {
         Self {
-            way: Way::Peer(peer),
+            endpoint: Endpoint::Peer(peer),
             send_buffer: usize::MAX,
         }
     }
@@ -150,7 +150,7 @@ impl Socket {
             protocol: libc::NETLINK_NETFILTER,
             source,
         };
-        if let Way::Peer(peer) = &self.way {
+        if let Endpoint::Peer(peer) = &self.endpoint {
             let sibling = peer.sibling().map(Self::to_peer);
             return sibling.ok_or_else(|| failed(io::Error::from_raw_os_error(libc::EPERM)));
         }
@@ -187,19 +187,19 @@ impl Socket {
     /// # Errors
     /// [`Error::Receive`] when the kernel does not report it.
     pub fn port(&self) -> Result<u32, Error> {
-        match &self.way {
-            Way::Kernel(socket) => socket.pid().map_err(|source| Error::Receive { source }),
-            Way::Peer(peer) => Ok(peer.port()),
+        match &self.endpoint {
+            Endpoint::Kernel(socket) => socket.pid().map_err(|source| Error::Receive { source }),
+            Endpoint::Peer(peer) => Ok(peer.port()),
         }
     }
 
     /// Returns the number that identifies the socket's network namespace (`SO_NETNS_COOKIE`,
     /// Linux 5.14).
     pub(crate) fn namespace_cookie(&self) -> Option<u64> {
-        if let Way::Peer(peer) = &self.way {
+        if let Endpoint::Peer(peer) = &self.endpoint {
             return peer.namespace_cookie();
         }
-        Self::cookie_of(self.way.as_fd())
+        Self::cookie_of(self.endpoint.as_fd())
     }
 
     /// Returns the number of the calling thread's namespace. The socket for this is not a netlink one: closing one of
@@ -234,7 +234,7 @@ impl Socket {
         // those of a live c_int, which the kernel only reads.
         let result = unsafe {
             libc::setsockopt(
-                self.way.as_fd().as_raw_fd(),
+                self.endpoint.as_fd().as_raw_fd(),
                 libc::SOL_NETLINK,
                 NETLINK_CAP_ACK as libc::c_int,
                 (&raw const on).cast(),
@@ -266,11 +266,11 @@ impl Socket {
         }
         // Grow by halves, so that a growing series of batches does not set the option each time.
         let target = wanted.saturating_add(wanted / 2).min(i32::MAX as usize / 2);
-        if setsockopt(&self.way, sockopt::SndBufForce, &target).is_err() {
+        if setsockopt(&self.endpoint, sockopt::SndBufForce, &target).is_err() {
             // Without the privilege the kernel silently stops at net.core.wmem_max.
-            let _ = setsockopt(&self.way, sockopt::SndBuf, &target);
+            let _ = setsockopt(&self.endpoint, sockopt::SndBuf, &target);
         }
-        let size = getsockopt(&self.way, sockopt::SndBuf);
+        let size = getsockopt(&self.endpoint, sockopt::SndBuf);
         self.send_buffer = size.map_err(|errno| Error::Option {
             option: "SO_SNDBUF",
             source: errno.into(),
@@ -293,12 +293,12 @@ impl Socket {
 
     /// Sets the size of the receive buffer, as far as the kernel allows.
     pub fn set_receive_buffer(&mut self, bytes: usize) {
-        if let Way::Peer(peer) = &self.way {
+        if let Endpoint::Peer(peer) = &self.endpoint {
             return peer.set_receive_buffer(bytes);
         }
         let bytes = bytes.min(i32::MAX as usize / 2);
-        if setsockopt(&self.way, sockopt::RcvBufForce, &bytes).is_err() {
-            let _ = setsockopt(&self.way, sockopt::RcvBuf, &bytes);
+        if setsockopt(&self.endpoint, sockopt::RcvBufForce, &bytes).is_err() {
+            let _ = setsockopt(&self.endpoint, sockopt::RcvBuf, &bytes);
         }
     }
 
@@ -309,9 +309,9 @@ impl Socket {
     /// # Errors
     /// [`Error::Option`]; `EPERM` without `CAP_NET_ADMIN`.
     pub fn join(&self, group: u32) -> Result<(), Error> {
-        let joined = match &self.way {
-            Way::Kernel(socket) => socket.add_mcast_membership(Groups::new_groups(&[group])),
-            Way::Peer(peer) => peer.set_membership(group, true),
+        let joined = match &self.endpoint {
+            Endpoint::Kernel(socket) => socket.add_mcast_membership(Groups::new_groups(&[group])),
+            Endpoint::Peer(peer) => peer.set_membership(group, true),
         };
         joined.map_err(|source| Error::Option {
             option: "NETLINK_ADD_MEMBERSHIP",
@@ -324,9 +324,9 @@ impl Socket {
     /// # Errors
     /// [`Error::Option`].
     pub fn leave(&self, group: u32) -> Result<(), Error> {
-        let left = match &self.way {
-            Way::Kernel(socket) => socket.drop_mcast_membership(Groups::new_groups(&[group])),
-            Way::Peer(peer) => peer.set_membership(group, false),
+        let left = match &self.endpoint {
+            Endpoint::Kernel(socket) => socket.drop_mcast_membership(Groups::new_groups(&[group])),
+            Endpoint::Peer(peer) => peer.set_membership(group, false),
         };
         left.map_err(|source| Error::Option {
             option: "NETLINK_DROP_MEMBERSHIP",
@@ -339,7 +339,7 @@ impl Socket {
     /// # Errors
     /// [`Error::Option`].
     #[doc(hidden)]
-    pub fn take_only(&self, kind: u16) -> Result<(), Error> {
+    pub fn filter_message_type(&self, kind: u16) -> Result<(), Error> {
         // Offset of nlmsg_type, which is in host byte order; BPF loads are big-endian.
         const TYPE: u32 = 4;
         let instruction = |code: u32, if_equal, otherwise, operand| libc::sock_filter {
@@ -363,7 +363,7 @@ impl Socket {
         // and its own those of a live array. The kernel only reads both.
         let result = unsafe {
             libc::setsockopt(
-                self.way.as_fd().as_raw_fd(),
+                self.endpoint.as_fd().as_raw_fd(),
                 libc::SOL_SOCKET,
                 libc::SO_ATTACH_FILTER,
                 (&raw const program).cast(),
@@ -384,10 +384,10 @@ impl Socket {
     /// it occupies, up to several times its length. 0 if the kernel does not report it.
     #[must_use]
     pub fn receive_buffer(&self) -> usize {
-        if let Way::Peer(peer) = &self.way {
+        if let Endpoint::Peer(peer) = &self.endpoint {
             return peer.receive_buffer();
         }
-        getsockopt(&self.way, sockopt::RcvBuf).unwrap_or(0)
+        getsockopt(&self.endpoint, sockopt::RcvBuf).unwrap_or(0)
     }
 
     /// Waits until there is something to receive: a datagram, or an error. Returns `false` if there is nothing by
@@ -429,7 +429,7 @@ impl Socket {
     #[inline]
     pub fn send(&self, datagram: &[u8]) -> Result<(), Error> {
         loop {
-            match self.way.send(datagram) {
+            match self.endpoint.send(datagram) {
                 Ok(()) => return Ok(()),
                 Err(source) if source.kind() == io::ErrorKind::Interrupted => {}
                 Err(source) => {
@@ -468,7 +468,7 @@ impl Socket {
     #[inline]
     pub fn try_receive(&self, buffer: &mut [u8]) -> Result<Option<usize>, Error> {
         loop {
-            match self.way.receive(buffer) {
+            match self.endpoint.receive(buffer) {
                 Ok(Received { sender: 1.., .. }) => {}
                 Ok(Received { length, .. }) if length <= buffer.len() => return Ok(Some(length)),
                 Ok(Received { length, .. }) => {
@@ -497,14 +497,14 @@ fn receive_error(source: io::Error) -> Error {
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.way.as_fd()
+        self.endpoint.as_fd()
     }
 }
 
 impl std::fmt::Debug for Socket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Socket")
-            .field("fd", &self.way.as_fd().as_raw_fd())
+            .field("fd", &self.endpoint.as_fd().as_raw_fd())
             .field("send_buffer", &self.send_buffer)
             .finish()
     }

@@ -4,14 +4,14 @@ use std::fmt;
 
 use bstr::BString;
 
-use super::committed::{Committed, Echoes};
+use super::committed::{Committed, EchoIntake};
 use super::connection::Connection;
 use super::explain::{Operation, attribute_at, describe, hint};
-use super::feature::{Feature, lacking};
+use super::feature::{Feature, missing_feature};
 use super::generation::{Generation, Origin};
 use super::transaction::{END, Echo, Transaction};
 use crate::errno::Errno;
-use crate::netlink::{self, BatchReplies, Intake, Loss, Message, Rejection, Verdict};
+use crate::netlink::{self, BatchReplies, DatagramReceiver, Loss, Message, Rejection, Verdict};
 
 /// State of the ruleset after a failed commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,9 +86,12 @@ enum Condition {
 
 impl CommitError {
     /// Whether the batch can be sent again to get the lost error reports.
-    fn is_unexplained(&self, batch: Batch) -> bool {
+    fn can_resend(&self, batch: Batch) -> bool {
         let undone = self.outcome == Outcome::NothingApplied || batch == Batch::WithoutEnd;
-        let lost = self.source.as_ref().is_some_and(netlink::Error::ask_again);
+        let lost = self
+            .source
+            .as_ref()
+            .is_some_and(netlink::Error::is_retryable);
         undone && lost && self.failures.is_empty()
     }
 
@@ -121,7 +124,7 @@ impl CommitError {
 }
 
 /// Maximum number of failures printed by the `Display` of [`CommitError`]; the field has all.
-const SHOWN: usize = 20;
+const MAX_PRINTED: usize = 20;
 
 impl fmt::Display for CommitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -159,11 +162,11 @@ impl fmt::Display for CommitError {
         if self.incomplete {
             f.write_str(" (and perhaps more: the kernel dropped reports)")?;
         }
-        for failure in self.failures.iter().take(SHOWN) {
+        for failure in self.failures.iter().take(MAX_PRINTED) {
             write!(f, "\n  {failure}")?;
         }
-        if self.failures.len() > SHOWN {
-            write!(f, "\n  and {} more", self.failures.len() - SHOWN)?;
+        if self.failures.len() > MAX_PRINTED {
+            write!(f, "\n  and {} more", self.failures.len() - MAX_PRINTED)?;
         }
         Ok(())
     }
@@ -176,12 +179,12 @@ impl std::error::Error for CommitError {
 }
 
 /// Bytes of the receive buffer per error report, including the kernel's overhead.
-const REPORT: usize = 1024;
+const REPORT_SIZE: usize = 1024;
 /// Maximum bytes of the receive buffer reserved for error reports.
-const REPORTS: usize = 16 * 1024 * 1024;
+const MAX_REPORTS_SIZE: usize = 16 * 1024 * 1024;
 
 /// Number of receive errors after which reading the replies to a batch stops.
-const TROUBLES: u32 = 4;
+const MAX_RECEIVE_ERRORS: u32 = 4;
 
 /// How a transaction is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,7 +209,7 @@ impl Connection {
         bytes = transaction.byte_length(),
     ))]
     pub fn commit(&mut self, transaction: &Transaction) -> Result<(), CommitError> {
-        self.insist_on_batch(transaction, Batch::Whole, None)
+        self.send_batch_retrying(transaction, Batch::Whole, None)
     }
 
     /// Commits a transaction like [`commit`](Self::commit) and returns the kernel's echo: the new generation, and the
@@ -248,31 +251,31 @@ impl Connection {
     ))]
     pub fn commit_echo(&mut self, transaction: &Transaction) -> Result<Committed, CommitError> {
         let mut transaction = transaction.clone();
-        transaction.ask_echo(Echo::Added);
-        self.commit_asked(&transaction)
+        transaction.request_echo(Echo::Added);
+        self.commit_with_echo(&transaction)
     }
 
-    fn commit_asked(&mut self, transaction: &Transaction) -> Result<Committed, CommitError> {
-        let mut echoes = Echoes::new(self.port());
-        self.insist_on_batch(transaction, Batch::Whole, Some(&mut echoes))?;
+    fn commit_with_echo(&mut self, transaction: &Transaction) -> Result<Committed, CommitError> {
+        let mut echoes = EchoIntake::new(self.port());
+        self.send_batch_retrying(transaction, Batch::Whole, Some(&mut echoes))?;
         Ok(echoes.finish(transaction))
     }
 
     /// Commits a transaction and returns the new generation; `None` if it creates none, or its echo was lost.
     #[doc(hidden)]
-    pub fn commit_numbered(
+    pub fn commit_returning_generation(
         &mut self,
         transaction: &mut Transaction,
     ) -> Result<Option<Generation>, CommitError> {
         match transaction.expected_generation() {
             // The commit succeeds only if no other generation is in between.
-            Some(expected) if transaction.makes_a_generation() => {
+            Some(expected) if transaction.creates_generation() => {
                 self.commit(transaction)?;
                 Ok(Some(expected.next()))
             }
             _ => {
-                transaction.ask_echo(Echo::Generation);
-                Ok(self.commit_asked(transaction)?.generation())
+                transaction.request_echo(Echo::Generation);
+                Ok(self.commit_with_echo(transaction)?.generation())
             }
         }
     }
@@ -285,7 +288,7 @@ impl Connection {
     /// # Errors
     /// Same as [`commit`](Self::commit); nothing is ever applied.
     pub fn check(&mut self, transaction: &Transaction) -> Result<(), CommitError> {
-        let result = self.insist_on_batch(transaction, Batch::WithoutEnd, None);
+        let result = self.send_batch_retrying(transaction, Batch::WithoutEnd, None);
         result.map_err(|error| CommitError {
             outcome: Outcome::NothingApplied,
             ..error
@@ -293,22 +296,22 @@ impl Connection {
     }
 
     /// Sends a batch, and sends it again while nothing was applied and the kernel's error reports were lost.
-    fn insist_on_batch(
+    fn send_batch_retrying(
         &mut self,
         transaction: &Transaction,
         batch: Batch,
-        mut echoes: Option<&mut Echoes>,
+        mut echoes: Option<&mut EchoIntake>,
     ) -> Result<(), CommitError> {
         let mut attempts = self.retry.begin();
-        let batch = if self.only_checks {
+        let batch = if self.check_only {
             Batch::WithoutEnd
         } else {
             batch
         };
         loop {
             match self.send_batch(transaction, batch, echoes.as_deref_mut()) {
-                Err(error) if error.is_unexplained(batch) && attempts.again_after_loss() => {}
-                Err(error) if self.only_checks => {
+                Err(error) if error.can_resend(batch) && attempts.retry_after_loss() => {}
+                Err(error) if self.check_only => {
                     return Err(CommitError {
                         outcome: Outcome::NothingApplied,
                         ..error
@@ -322,15 +325,15 @@ impl Connection {
     /// Makes every later commit only a [check](Self::check), or disables that again. While enabled, the generation
     /// returned by a commit is meaningless.
     #[doc(hidden)]
-    pub const fn only_check(&mut self, yes: bool) {
-        self.only_checks = yes;
+    pub const fn set_check_only(&mut self, yes: bool) {
+        self.check_only = yes;
     }
 
     fn send_batch(
         &mut self,
         transaction: &Transaction,
         batch: Batch,
-        mut echoes: Option<&mut Echoes>,
+        mut echoes: Option<&mut EchoIntake>,
     ) -> Result<(), CommitError> {
         if transaction.is_empty() {
             return Ok(());
@@ -371,8 +374,11 @@ impl Connection {
                 condition,
             }
         };
-        let reports = transaction.len().saturating_mul(REPORT).min(REPORTS);
-        let room = echoes.as_ref().map_or(0, |_| Echoes::room(transaction));
+        let reports = transaction
+            .len()
+            .saturating_mul(REPORT_SIZE)
+            .min(MAX_REPORTS_SIZE);
+        let room = echoes.as_ref().map_or(0, |_| EchoIntake::room(transaction));
         self.socket.reserve_receive(reports.max(room));
         // To be compared if the reply is lost.
         let before = match transaction.expected_generation() {
@@ -382,7 +388,7 @@ impl Connection {
         if let Some(echoes) = &mut echoes {
             echoes.begin(transaction.len(), before);
         }
-        self.settle();
+        self.drain_dump();
         self.discard_replies();
         let socket = &mut self.socket;
         transaction
@@ -396,7 +402,7 @@ impl Connection {
             })
             .map_err(not_sent)?;
 
-        let (replies, mut trouble) = self.replies(transaction, echoes);
+        let (replies, mut first_error) = self.replies(transaction, echoes);
         if replies.complete() {
             self.acknowledges_ends = Some(true);
         }
@@ -416,14 +422,14 @@ impl Connection {
                 _ => Outcome::Unknown,
             },
         };
-        if trouble.is_none() && replies.rejections.is_empty() {
-            trouble = Some(netlink::Error::Lost(Loss::Absent));
+        if first_error.is_none() && replies.rejections.is_empty() {
+            first_error = Some(netlink::Error::Lost(Loss::Absent));
         }
         Err(CommitError {
             outcome,
             failures: explain(transaction, replies.rejections),
             incomplete: replies.lost,
-            source: trouble,
+            source: first_error,
             condition,
         })
     }
@@ -431,7 +437,7 @@ impl Connection {
     /// Discards queued replies to earlier requests that failed midway; their sequence numbers do not belong to the
     /// batch.
     fn discard_replies(&mut self) {
-        let mut queued = Queued {
+        let mut queued = DiscardIntake {
             buffer: &mut self.buffer,
             empty: false,
         };
@@ -443,19 +449,19 @@ impl Connection {
     fn replies(
         &mut self,
         transaction: &Transaction,
-        echoes: Option<&mut Echoes>,
+        echoes: Option<&mut EchoIntake>,
     ) -> (BatchReplies, Option<netlink::Error>) {
-        let mut verdicts = Verdicts {
+        let mut verdicts = ReplyIntake {
             buffer: &mut self.buffer,
             echoes,
             replies: BatchReplies::new(transaction.sequences()),
-            trouble: None,
+            first_error: None,
             errors: 0,
             ended: false,
         };
         let taken = self.socket.take_in(&mut verdicts);
-        let (replies, trouble) = (verdicts.replies, verdicts.trouble);
-        (replies, trouble.or(taken.err()))
+        let (replies, first_error) = (verdicts.replies, verdicts.first_error);
+        (replies, first_error.or(taken.err()))
     }
 
     /// Whether the kernel acknowledges the end of a batch, as it does since Linux 6.10. If unknown, sends an empty
@@ -476,18 +482,18 @@ impl Connection {
 }
 
 /// Receives the replies to a batch.
-struct Verdicts<'c> {
+struct ReplyIntake<'c> {
     buffer: &'c mut [u8],
     replies: BatchReplies,
-    echoes: Option<&'c mut Echoes>,
+    echoes: Option<&'c mut EchoIntake>,
     /// The first error.
-    trouble: Option<netlink::Error>,
+    first_error: Option<netlink::Error>,
     errors: u32,
     /// Whether the queue is empty.
     ended: bool,
 }
 
-impl Intake for Verdicts<'_> {
+impl DatagramReceiver for ReplyIntake<'_> {
     fn is_complete(&self) -> bool {
         self.ended || self.replies.complete()
     }
@@ -508,7 +514,7 @@ impl Intake for Verdicts<'_> {
             }
         }
         if let Err(malformed) = accepted {
-            self.trouble.get_or_insert(malformed.into());
+            self.first_error.get_or_insert(malformed.into());
         }
         Ok(())
     }
@@ -523,9 +529,9 @@ impl Intake for Verdicts<'_> {
                 if let Some(echoes) = &mut self.echoes {
                     echoes.lose();
                 }
-                self.trouble.get_or_insert(error);
+                self.first_error.get_or_insert(error);
                 self.errors += 1;
-                self.ended = self.errors == TROUBLES;
+                self.ended = self.errors == MAX_RECEIVE_ERRORS;
             }
         }
         Ok(())
@@ -533,12 +539,12 @@ impl Intake for Verdicts<'_> {
 }
 
 /// Discards everything that is queued.
-struct Queued<'c> {
+struct DiscardIntake<'c> {
     buffer: &'c mut [u8],
     empty: bool,
 }
 
-impl Intake for Queued<'_> {
+impl DatagramReceiver for DiscardIntake<'_> {
     fn is_complete(&self) -> bool {
         self.empty
     }
@@ -584,7 +590,7 @@ fn explain(transaction: &Transaction, rejections: Vec<Rejection>) -> Vec<Failure
             }
             if let Some(message) = message.as_ref().filter(|_| index == wanted + 1) {
                 let described = describe(wanted, message);
-                lacks = lacking(rejection.errno, message);
+                lacks = missing_feature(rejection.errno, message);
                 operation = Some(described);
                 attribute = rejection
                     .attribute_offset

@@ -17,13 +17,13 @@ use chainwright_sys::nf_tables::{NFT_MSG_NEWGEN, NFT_MSG_NEWRULE};
 use super::connection::message_type;
 use super::generation::{Generation, GenerationRef};
 use super::live::{Change, Event};
-use super::transaction::{Transaction, gets_a_handle};
+use super::transaction::{Transaction, has_handle};
 use crate::netlink::{Message, Messages};
 
 /// Maximum number of bytes of echoed messages kept.
-const KEPT: usize = 256 * 1024 * 1024;
+const MAX_KEPT: usize = 256 * 1024 * 1024;
 /// Marks an operation without an echoed message.
-const NOWHERE: u32 = u32::MAX;
+const NO_MESSAGE: u32 = u32::MAX;
 
 /// The kernel's echo (`NLM_F_ECHO`) of a committed transaction: the new generation and the added objects, with the
 /// handles and names assigned by the kernel.
@@ -44,7 +44,7 @@ pub struct Committed {
 impl Committed {
     /// Returns the generation created by this transaction alone: events of that generation belong to it
     /// ([`Change::generation`]). `None` if the transaction changed nothing and created no generation, or if the whole
-    /// echo was lost ([`is_whole`](Self::is_whole)).
+    /// echo was lost ([`is_complete`](Self::is_complete)).
     #[must_use]
     pub const fn generation(&self) -> Option<Generation> {
         self.generation
@@ -102,7 +102,7 @@ impl Committed {
 
     /// Whether the echo (`NLM_F_ECHO`) is complete.
     #[must_use]
-    pub const fn is_whole(&self) -> bool {
+    pub const fn is_complete(&self) -> bool {
         !self.is_lossy && self.missing.is_empty()
     }
 
@@ -132,7 +132,7 @@ impl fmt::Debug for Committed {
 
 /// Collects the kernel's echo to the sender of a batch.
 #[derive(Debug)]
-pub(super) struct Echoes {
+pub(super) struct EchoIntake {
     /// The sender's netlink port.
     port: u32,
     /// A generation before the batch.
@@ -145,7 +145,7 @@ pub(super) struct Echoes {
     is_lossy: bool,
 }
 
-impl Echoes {
+impl EchoIntake {
     pub(super) const fn new(port: u32) -> Self {
         Self {
             port,
@@ -162,7 +162,7 @@ impl Echoes {
     pub(super) fn begin(&mut self, operations: usize, before: Generation) {
         *self = Self {
             before: Some(before),
-            added: vec![NOWHERE; operations],
+            added: vec![NO_MESSAGE; operations],
             ..Self::new(self.port)
         };
     }
@@ -170,13 +170,13 @@ impl Echoes {
     /// Returns the size of the receive buffer that the echo needs.
     pub(super) fn room(transaction: &Transaction) -> usize {
         // The kernel lists objects with more attributes than requested, and counts its own overhead against the buffer.
-        let more = transaction.len().saturating_mul(MORE);
-        transaction.byte_length().saturating_add(more).min(ROOM)
+        let more = transaction.len().saturating_mul(EXTRA_PER_OBJECT);
+        transaction.byte_length().saturating_add(more).min(MAX_ROOM)
     }
 
     /// Reads a datagram; returns whether it contains echoed messages of the batch.
     pub(super) fn accept(&mut self, datagram: &[u8]) -> bool {
-        let mut tells = false;
+        let mut is_echo = false;
         for message in Messages::new(datagram).map_while(Result::ok) {
             let is_ours = message.port == self.port
                 && (1..=self.added.len()).contains(&(message.sequence as usize));
@@ -196,9 +196,9 @@ impl Echoes {
                 self.keep(&message);
             }
             self.resource = Some(header.resource);
-            tells = true;
+            is_echo = true;
         }
-        tells
+        is_echo
     }
 
     fn keep(&mut self, message: &Message<'_>) {
@@ -206,10 +206,10 @@ impl Echoes {
         let Some(added) = self.added.get_mut(index) else {
             return;
         };
-        if !gets_a_handle(message.kind as u8) || *added != NOWHERE {
+        if !has_handle(message.kind as u8) || *added != NO_MESSAGE {
             return;
         }
-        if self.bytes.len() + message.padded_length() > KEPT {
+        if self.bytes.len() + message.padded_length() > MAX_KEPT {
             self.is_lossy = true;
             return;
         }
@@ -228,12 +228,12 @@ impl Echoes {
     pub(super) fn finish(self, transaction: &Transaction) -> Committed {
         let number = self
             .generation
-            .or_else(|| following(self.before?.number(), self.resource?));
+            .or_else(|| next_with_low_bits(self.before?.number(), self.resource?));
         let messages = transaction.messages().zip(&self.added).enumerate();
         let missing = messages.filter(|(_, (message, at))| {
             let kind = message.kind as u8;
             // Every rule operation has an echoed message.
-            **at == NOWHERE && gets_a_handle(kind) && (self.is_lossy || kind == NFT_MSG_NEWRULE)
+            **at == NO_MESSAGE && has_handle(kind) && (self.is_lossy || kind == NFT_MSG_NEWRULE)
         });
         Committed {
             generation: self
@@ -249,13 +249,13 @@ impl Echoes {
 }
 
 /// Additional bytes reserved per object, beyond the size of its operation.
-const MORE: usize = 256;
+const EXTRA_PER_OBJECT: usize = 256;
 /// Maximum size of the receive buffer reserved for the echo.
-const ROOM: usize = 64 * 1024 * 1024;
+const MAX_ROOM: usize = 64 * 1024 * 1024;
 
 /// Returns the first number after `before` with these low 16 bits. Fewer than 65,536 other commits fit between reading
 /// the generation and sending the batch.
-fn following(before: u32, low: u16) -> Option<u32> {
+fn next_with_low_bits(before: u32, low: u16) -> Option<u32> {
     let steps = low.wrapping_sub(before as u16);
     (steps > 0).then(|| before.wrapping_add(u32::from(steps)))
 }

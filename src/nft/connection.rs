@@ -18,7 +18,7 @@ use crate::Retry;
 use crate::netlink::{
     Answer, Dump, Error, Message, MessageWriter, Next, NfGenMsg, RECEIVE_BUFFER, Socket,
 };
-use crate::retry::retrying;
+use crate::retry::impl_retry;
 
 /// The message type of an nf_tables message.
 pub fn message_type(message: u8) -> u16 {
@@ -27,7 +27,7 @@ pub fn message_type(message: u8) -> u16 {
 
 /// Number of lookups, while the ruleset changes, after which an object counts as absent. These are not failed attempts
 /// in the sense of [`Retry`]: each lookup is answered, and the last answer is used.
-const LOOKS: usize = 8;
+const MAX_LOOKUPS: usize = 8;
 /// First sequence number of requests; the operations of a batch use lower ones.
 const SEQUENCES: u32 = 1 << 31;
 
@@ -64,13 +64,13 @@ pub struct Connection {
     /// Whether the kernel acknowledges the end of a batch, if known.
     pub(super) acknowledges_ends: Option<bool>,
     /// Whether commits only check transactions.
-    pub(super) only_checks: bool,
+    pub(super) check_only: bool,
     pub(super) retry: Retry,
     /// State for receiving notifications, kept between calls.
-    pub(super) listener: watch::Resting,
+    pub(super) listener: watch::IdleSocket,
 }
 
-retrying! {
+impl_retry! {
     /// Applies to operations disturbed by concurrent changes or lost replies: lookups, a [`snapshot`](Self::snapshot),
     /// a [`List`](super::List), a [restoration](super::Snapshot::restore), and a commit of which nothing was applied
     /// and the error reports were lost.
@@ -116,9 +116,9 @@ impl Connection {
             sequence: 0,
             unfinished: None,
             acknowledges_ends: None,
-            only_checks: false,
+            check_only: false,
             retry: Retry::DEFAULT,
-            listener: watch::Resting::default(),
+            listener: watch::IdleSocket::default(),
         })
     }
 
@@ -127,7 +127,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`Error::NotLoaded`]; the errors of [`open`](Self::open).
-    pub fn open_to_look() -> Result<Self, Error> {
+    pub fn open_if_loaded() -> Result<Self, Error> {
         if !super::is_loaded() {
             return Err(Error::NotLoaded);
         }
@@ -172,7 +172,7 @@ impl Connection {
 
     /// Whether it belongs to the calling thread's network namespace; true if unknown (before Linux 5.14).
     #[doc(hidden)]
-    pub fn is_of_this_namespace(&self) -> bool {
+    pub fn is_in_current_namespace(&self) -> bool {
         let Origin::Namespace(cookie) = self.origin else {
             return true;
         };
@@ -189,7 +189,7 @@ impl Connection {
     }
 
     /// Sends a request.
-    pub(super) fn ask(
+    pub(super) fn send_request(
         &mut self,
         message: u8,
         flags: u16,
@@ -202,7 +202,7 @@ impl Connection {
     }
 
     /// Sends a request of any subsystem of nfnetlink.
-    pub(super) fn ask_subsystem(
+    pub(super) fn send_subsystem_request(
         &mut self,
         message_type: u16,
         flags: u16,
@@ -237,7 +237,7 @@ impl Connection {
         family: Family,
         content: impl FnOnce(&mut MessageWriter<'_>),
     ) -> Result<u32, Error> {
-        self.settle();
+        self.drain_dump();
         self.sequence = self.sequence.wrapping_add(1) | SEQUENCES;
         self.request.clear();
         let mut writer = MessageWriter::nfnetlink(
@@ -256,7 +256,7 @@ impl Connection {
     }
 
     /// Abandons the rest of a dump. It is received before the next request, not now.
-    pub(super) fn give_up(&mut self, dump: &Dump) {
+    pub(super) fn abandon_dump(&mut self, dump: &Dump) {
         if !dump.ended() {
             self.unfinished = Some(dump.clone());
         }
@@ -264,7 +264,7 @@ impl Connection {
 
     /// Prepares the socket for a request.
     #[inline]
-    pub(super) fn settle(&mut self) {
+    pub(super) fn drain_dump(&mut self) {
         if let Some(dump) = self.unfinished.take() {
             self.finish(dump);
         }
@@ -311,8 +311,8 @@ impl Connection {
         content: impl Fn(&mut MessageWriter<'_>),
     ) -> Result<Option<Message<'_>>, Error> {
         let mut before = None;
-        for _ in 0..LOOKS {
-            if let Some((start, end)) = self.look_once(request, message, family, &content)? {
+        for _ in 0..MAX_LOOKUPS {
+            if let Some((start, end)) = self.request_once(request, message, family, &content)? {
                 return Ok(Some(Message::split(&self.buffer[start..end])?.0));
             }
             let after = Some(self.generation()?);
@@ -326,7 +326,7 @@ impl Connection {
 
     /// Requests an object: returns the start and end of the reply in the buffer. Repeats the request if the reply is
     /// lost, except for requests that reset counters.
-    pub(super) fn look_once(
+    pub(super) fn request_once(
         &mut self,
         request: &'static str,
         message: u8,
@@ -338,9 +338,9 @@ impl Connection {
             NFT_MSG_GETRULE_RESET | NFT_MSG_GETSETELEM_RESET | NFT_MSG_GETOBJ_RESET
         );
         let retry = if once { Retry::ONCE } else { self.retry };
-        self.insist(retry, |connection| {
+        self.retry_lost(retry, |connection| {
             let sequence = connection
-                .ask(message, 0, family, &content)
+                .send_request(message, 0, family, &content)
                 .map_err(|error| error.of_request(request))?;
             let answer = connection.answer(request, sequence, &[libc::ENOENT]);
             answer.map_err(|error| explain_request(error, message))
@@ -348,22 +348,22 @@ impl Connection {
     }
 
     /// Repeats a request while replies are lost.
-    fn insist<R>(
+    fn retry_lost<R>(
         &mut self,
         retry: Retry,
-        mut ask: impl FnMut(&mut Self) -> Result<R, Error>,
+        mut send_request: impl FnMut(&mut Self) -> Result<R, Error>,
     ) -> Result<R, Error> {
         let mut attempts = retry.begin();
         loop {
-            match ask(self) {
-                Err(error) if error.ask_again() && attempts.again_after_loss() => {}
+            match send_request(self) {
+                Err(error) if error.is_retryable() && attempts.retry_after_loss() => {}
                 answer => return answer,
             }
         }
     }
 
     /// Whether a subsystem of nfnetlink replies to a request with something other than one of these errors.
-    pub(super) fn has_answer(
+    pub(super) fn has_reply(
         &mut self,
         request: &'static str,
         message_type: u16,
@@ -371,8 +371,8 @@ impl Connection {
         absent: &[i32],
         content: impl Fn(&mut MessageWriter<'_>),
     ) -> Result<bool, Error> {
-        let answer = self.insist(self.retry, |connection| {
-            let sequence = connection.ask_subsystem(message_type, 0, family, &content)?;
+        let answer = self.retry_lost(self.retry, |connection| {
+            let sequence = connection.send_subsystem_request(message_type, 0, family, &content)?;
             connection.answer(request, sequence, absent)
         })?;
         Ok(answer.is_some())
@@ -396,7 +396,7 @@ impl Connection {
     /// The errors of a request: [`Error::Send`], [`Error::Receive`], [`Error::Refused`], …
     pub fn generation(&mut self) -> Result<Generation, Error> {
         let request = "get the generation";
-        match self.look_once(request, NFT_MSG_GETGEN, Family::UNSPEC, |_| {})? {
+        match self.request_once(request, NFT_MSG_GETGEN, Family::UNSPEC, |_| {})? {
             Some((start, end)) => {
                 let (message, _) = Message::split(&self.buffer[start..end])?;
                 let number = GenerationRef::parse(&message)?.id();

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_no_list() {
+    fn malformed_lists_are_rejected() {
         let sent = hex("07000100 6c6f0000 07000100 76300000");
         for end in 0..sent.len() {
             // A list can end at the end of an attribute, or where only padding is missing.

@@ -40,14 +40,14 @@ pub struct Operation {
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.fmt_words(f)?;
+        self.fmt_without_index(f)?;
         write!(f, " #{}", self.index)
     }
 }
 
 impl Operation {
     /// Formats it without its index.
-    pub(super) fn fmt_words(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    pub(super) fn fmt_without_index(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {}", self.verb, self.kind, self.family)?;
         for name in &self.path {
             write!(f, " {}", Escaped(name.as_bstr()))?;

@@ -17,7 +17,7 @@ use chainwright_sys::nf_tables::{
 
 use super::declare::Field;
 use super::expr::{BitwiseOp, Decoded, ExpressionRef, ExthdrOp, MetaKey, PayloadBase, SocketKey};
-use super::mentions::{Found, each_mention};
+use super::mentions::{MessageItem, each_mention};
 use super::{Device, Devices, ElementFlags, ElementRef, FlowtableHook, Hook, SetFlags, TableFlags};
 use crate::errno::Errno;
 use crate::netlink::{self, Attributes, Message};
@@ -77,31 +77,31 @@ features! {
     RESET_ELEMENTS: "resetting the counters of elements", 6 . 5;
     PERSIST: "tables that outlive their owner", 6 . 9;
     TWO_REGISTERS: "bitwise AND, OR and XOR of two registers", 6 . 13;
-    DEVICES_TO_COME: "hooks on devices that do not exist yet", 6 . 16;
+    ABSENT_DEVICES: "hooks on devices that do not exist yet", 6 . 16;
     DEVICE_PREFIX: "devices by name prefix", 6 . 17;
     BRIDGE_ADDRESS: "`meta ibrhwaddr`", 6 . 18;
 }
 
 /// Returns the feature required by an operation that the running kernel lacks, if that may be the cause of the
 /// error.
-pub(super) fn lacking(errno: Errno, message: &Message<'_>) -> Option<Feature> {
-    if !is_of_the_unknown(errno) {
+pub(super) fn missing_feature(errno: Errno, message: &Message<'_>) -> Option<Feature> {
+    if !is_unknown_feature_error(errno) {
         return None;
     }
     let needed = needed(message).unwrap_or_default().into_iter();
-    let lacking = needed.filter(|feature| {
+    let missing_feature = needed.filter(|feature| {
         // A missing device is rejected with `ENOENT` only.
-        (*feature != DEVICES_TO_COME || errno.number() == libc::ENOENT)
+        (*feature != ABSENT_DEVICES || errno.number() == libc::ENOENT)
             && is_later_than(feature, release())
     });
-    lacking.max_by_key(|feature| feature.since)
+    missing_feature.max_by_key(|feature| feature.since)
 }
 
 /// Returns the features required by a message that are newer than the running kernel. Missing devices are ignored,
 /// because only the kernel knows whether the devices exist.
-pub(super) fn of_later_releases(message: &Message<'_>) -> impl Iterator<Item = Feature> {
+pub(super) fn newer_features(message: &Message<'_>) -> impl Iterator<Item = Feature> {
     let needed = needed(message).unwrap_or_default().into_iter();
-    needed.filter(|feature| *feature != DEVICES_TO_COME && is_later_than(feature, release()))
+    needed.filter(|feature| *feature != ABSENT_DEVICES && is_later_than(feature, release()))
 }
 
 /// Adds the feature that the running kernel lacks to the error of a rejected request.
@@ -113,7 +113,7 @@ pub(super) fn explain_request(error: netlink::Error, message: u8) -> netlink::Er
     };
     match error {
         netlink::Error::Refused { request, errno, .. }
-            if is_of_the_unknown(errno) && is_later_than(&needed, release()) =>
+            if is_unknown_feature_error(errno) && is_later_than(&needed, release()) =>
         {
             netlink::Error::Lacks {
                 request,
@@ -127,7 +127,7 @@ pub(super) fn explain_request(error: netlink::Error, message: u8) -> netlink::Er
 }
 
 /// Whether the kernel uses this error for unknown messages, flags, attributes and expressions.
-fn is_of_the_unknown(errno: Errno) -> bool {
+fn is_unknown_feature_error(errno: Errno) -> bool {
     let unknown = [libc::EINVAL, libc::EOPNOTSUPP, libc::ENOENT, libc::ERANGE];
     unknown.contains(&errno.number())
 }
@@ -199,7 +199,7 @@ fn needed(message: &Message<'_>) -> Option<Vec<Feature>> {
         _ => {}
     }
     each_mention(message, &mut |_, found| {
-        if let Found::Expression(expression) = found {
+        if let MessageItem::Expression(expression) = found {
             needed.extend(of_expression(&expression));
         }
     });
@@ -214,7 +214,7 @@ fn of_devices(devices: Option<&Devices<'_>>) -> Option<Feature> {
     Some(if prefix {
         DEVICE_PREFIX
     } else {
-        DEVICES_TO_COME
+        ABSENT_DEVICES
     })
 }
 
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_operation_needs_is_found() {
+    fn required_features_are_found() {
         let rule = || Rule::new(Family::IP, "t", "c").with(&Counter::new(0, 0));
         assert_eq!(needed_by(|tx| _ = tx.add(&rule()).unwrap()), None);
         let last = rule().with(&Last::default());

@@ -49,7 +49,7 @@ impl Generation {
     /// Creates a generation of no kernel, for tests.
     #[doc(hidden)]
     #[must_use]
-    pub const fn of_test(number: u32) -> Self {
+    pub const fn for_test(number: u32) -> Self {
         Self::new(number, Origin::Recorded)
     }
 
@@ -102,12 +102,12 @@ pub enum Refreshed {
     ///   name them;
     /// - removal of a table together with the process that owned it.
     ///
-    /// To see those, read everything again: [`List::read_anew`](super::List::read_anew),
-    /// [`Snapshot::read_anew`](super::Snapshot::read_anew).
+    /// To see those, read everything again: [`List::reread`](super::List::reread),
+    /// [`Snapshot::reread`](super::Snapshot::reread).
     SameGeneration,
     /// Everything was read again: the generation changed, or nothing had been read yet, or the old data came from
     /// another namespace (before Linux 5.14: from another connection). The new data may still be equal.
-    ReadAnew,
+    Reread,
 }
 
 object! {

@@ -14,8 +14,8 @@ use super::declare::Field;
 use super::explain::describe;
 use super::generation::Generation;
 use super::guard::Guard;
-use super::mentions::{Found, Named, Sort, each_mention};
-use super::transaction::{Numbers, Transaction, gets_a_handle};
+use super::mentions::{IdKind, MessageItem, NameKind, each_mention};
+use super::transaction::{IdAllocator, Transaction, has_handle};
 use super::{Family, Operation};
 use crate::netlink::Message;
 
@@ -41,7 +41,7 @@ use crate::netlink::Message;
 /// }
 /// let committed = Connection::open()?.commit_groups(&groups)?;
 /// assert_eq!(committed.committed, [&"base", &"web", &"dns"]);
-/// let [aside] = &committed.set_aside[..] else { panic!() };
+/// let [aside] = &committed.skipped[..] else { panic!() };
 /// assert_eq!(*aside.key, "mail");
 /// let words = aside.failures[0].operation.as_ref().unwrap().to_string();
 /// assert_eq!(words, "add rule inet proxy mail #2");
@@ -50,7 +50,7 @@ use crate::netlink::Message;
 /// ```
 ///
 /// The groups are applied in the order in which they were added. A group can use objects created by earlier ones; if an
-/// earlier one is skipped, so is this one, with [`because_of`](SetAside::because_of) naming it. The ids of sets, chains
+/// earlier one is skipped, so is this one, with [`caused_by`](SetAside::caused_by) naming it. The ids of sets, chains
 /// and rules within a transaction are local to each group, so groups can be written independently.
 #[derive(Debug, Clone)]
 pub struct Groups<K> {
@@ -112,7 +112,7 @@ pub struct CommittedGroups<'g, K> {
     /// The committed groups, all in one transaction, in order.
     pub committed: Vec<&'g K>,
     /// The skipped groups, in order; nothing in them was committed.
-    pub set_aside: Vec<SetAside<'g, K>>,
+    pub skipped: Vec<SkippedGroup<'g, K>>,
     /// The generation created by the commit. `None` if nothing was changed, or if the kernel's message was lost,
     /// because the receive buffer was full or the message was too large for the kernel's buffer (a rule of some
     /// kilobytes).
@@ -123,14 +123,14 @@ pub struct CommittedGroups<'g, K> {
 
 /// A group that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SetAside<'g, K> {
+pub struct SkippedGroup<'g, K> {
     /// The group's key.
     pub key: &'g K,
     /// The operations that the kernel rejected; their indices refer to the group's own transaction.
     pub failures: Vec<Failure>,
     /// Other skipped groups that would have created objects to which the rejected operations refer. The kernel might
     /// have accepted this group together with them.
-    pub because_of: Vec<&'g K>,
+    pub caused_by: Vec<&'g K>,
 }
 
 impl Connection {
@@ -154,7 +154,7 @@ impl Connection {
     ) -> Result<CommittedGroups<'g, K>, CommitError> {
         commit(groups, |tx, attempt| match attempt {
             Attempt::Check => self.check(tx).map(|()| None),
-            Attempt::Commit => self.commit_numbered(tx),
+            Attempt::Commit => self.commit_returning_generation(tx),
         })
     }
 }
@@ -172,7 +172,7 @@ impl Guard {
     ) -> Result<CommittedGroups<'g, K>, CommitError> {
         commit(groups, |tx, attempt| match attempt {
             Attempt::Check => self.check(connection, tx).map(|()| None),
-            Attempt::Commit => self.commit_numbered(connection, tx),
+            Attempt::Commit => self.commit_returning_generation(connection, tx),
         })
     }
 }
@@ -190,7 +190,7 @@ struct Group {
     /// The rejected operations.
     failures: Option<Vec<Failure>>,
     /// It failed together with another group, and is tried again.
-    is_suspect: bool,
+    retry_pending: bool,
     had_second_chance: bool,
 }
 
@@ -203,7 +203,7 @@ fn commit<K>(
     // Each attempt skips a group, or retries one, or is the last.
     let generation = loop {
         let (mut transaction, starts) = join(groups, &states);
-        let attempt = match states.iter().any(|group| group.is_suspect) {
+        let attempt = match states.iter().any(|group| group.retry_pending) {
             true => Attempt::Check,
             false => Attempt::Commit,
         };
@@ -218,7 +218,7 @@ fn commit<K>(
         match sent {
             Ok(generation) if attempt == Attempt::Commit => break generation,
             Ok(_) => {
-                for group in states.iter_mut().filter(|group| group.is_suspect) {
+                for group in states.iter_mut().filter(|group| group.retry_pending) {
                     *group = Group {
                         had_second_chance: true,
                         ..Group::default()
@@ -233,7 +233,7 @@ fn commit<K>(
                 let mut is_first = true;
                 for (number, failures) in refused {
                     let group = &mut states[number];
-                    group.is_suspect = !is_first && !group.had_second_chance;
+                    group.retry_pending = !is_first && !group.had_second_chance;
                     group.failures = Some(failures);
                     is_first = false;
                 }
@@ -248,7 +248,7 @@ fn commit<K>(
 fn join<K>(groups: &Groups<K>, states: &[Group]) -> (Transaction, Vec<usize>) {
     let bytes = groups.iter().map(|(_, tx)| tx.byte_length()).sum();
     let mut joined = Transaction::with_capacity(bytes);
-    let mut numbers = Numbers::default();
+    let mut numbers = IdAllocator::default();
     let mut of = Vec::new();
     for (number, (_, transaction)) in groups.iter().enumerate() {
         if states[number].failures.is_none() {
@@ -311,7 +311,7 @@ fn unused(transaction: &Transaction) -> Vec<Operation> {
     let is_rule = |message: &Message<'_>| message.kind as u8 == NFT_MSG_NEWRULE;
     for message in transaction.messages().filter(is_rule) {
         each_mention(&message, &mut |_, found| {
-            if let Found::Meant(sort, number) = found {
+            if let MessageItem::Reference(sort, number) = found {
                 used.insert((sort, number));
             }
         });
@@ -321,9 +321,9 @@ fn unused(transaction: &Transaction) -> Vec<Operation> {
     let mut unused = Vec::new();
     for (index, message) in transaction.messages().enumerate() {
         let (sort, flags, flag, id) = match message.kind as u8 {
-            NFT_MSG_NEWSET => (Sort::Set, NFTA_SET_FLAGS, NFT_SET_ANONYMOUS, NFTA_SET_ID),
+            NFT_MSG_NEWSET => (IdKind::Set, NFTA_SET_FLAGS, NFT_SET_ANONYMOUS, NFTA_SET_ID),
             NFT_MSG_NEWCHAIN => (
-                Sort::Chain,
+                IdKind::Chain,
                 NFTA_CHAIN_FLAGS,
                 NFT_CHAIN_BINDING,
                 NFTA_CHAIN_ID,
@@ -354,24 +354,24 @@ fn outcome<K>(
         }
     }
     let missed: Vec<_> = (aside.iter())
-        .map(|(number, failures)| missed_by(&groups.groups[*number].1, failures))
+        .map(|(number, failures)| missing_references(&groups.groups[*number].1, failures))
         .collect();
     // The skipped groups that would have created the missing objects.
     let mut makers: HashMap<Path, Vec<usize>> = HashMap::new();
     if missed.iter().any(|missed| !missed.is_empty()) {
         for (number, _) in &aside {
-            for path in made_by(&groups.groups[*number].1) {
+            for path in created_by(&groups.groups[*number].1) {
                 makers.entry(path).or_default().push(*number);
             }
         }
         // Objects created by committed groups exist.
         for number in &committed {
-            for path in made_by(&groups.groups[*number].1) {
+            for path in created_by(&groups.groups[*number].1) {
                 makers.remove(&path);
             }
         }
     }
-    let set_aside = aside
+    let skipped = aside
         .into_iter()
         .zip(missed)
         .map(|((number, failures), missed)| {
@@ -379,34 +379,34 @@ fn outcome<K>(
             // Objects that the group creates itself do not depend on others.
             let others = makers.filter(|makers| !makers.contains(&number)).flatten();
             let others: BTreeSet<usize> = others.copied().collect();
-            SetAside {
+            SkippedGroup {
                 key: &groups.groups[number].0,
                 failures,
-                because_of: others
+                caused_by: others
                     .into_iter()
                     .map(|other| &groups.groups[other].0)
                     .collect(),
             }
         });
-    let set_aside = set_aside.collect();
+    let skipped = skipped.collect();
     let committed = committed.into_iter().map(|number| &groups.groups[number].0);
     CommittedGroups {
         committed: committed.collect(),
-        set_aside,
+        skipped,
         generation,
         attempts,
     }
 }
 
 /// Identifies a table, or an object in one.
-type Path = (Family, Named, Vec<BString>);
+type Path = (Family, NameKind, Vec<BString>);
 
 /// Returns the objects that a transaction creates.
-fn made_by(transaction: &Transaction) -> HashSet<Path> {
+fn created_by(transaction: &Transaction) -> HashSet<Path> {
     let made = transaction.messages().filter_map(|message| {
         let kind = message.kind as u8;
-        let makes = gets_a_handle(kind) && kind != NFT_MSG_NEWRULE;
-        let named = Named::by(kind).filter(|_| makes)?;
+        let makes = has_handle(kind) && kind != NFT_MSG_NEWRULE;
+        let named = NameKind::by(kind).filter(|_| makes)?;
         let operation = describe(0, &message);
         Some((operation.family, named, operation.path))
     });
@@ -414,11 +414,11 @@ fn made_by(transaction: &Transaction) -> HashSet<Path> {
 }
 
 /// Returns the objects to which the rejected operations refer, if they were rejected because of that.
-fn missed_by(transaction: &Transaction, failures: &[Failure]) -> HashSet<Path> {
-    let is_absence = |failure: &&Failure| failure.errno.number() == libc::ENOENT;
+fn missing_references(transaction: &Transaction, failures: &[Failure]) -> HashSet<Path> {
+    let is_enoent = |failure: &&Failure| failure.errno.number() == libc::ENOENT;
     let mut refused = failures
         .iter()
-        .filter(is_absence)
+        .filter(is_enoent)
         .filter_map(|failure| Some(failure.operation.as_ref()?.index))
         .peekable();
     let mut missed = HashSet::new();
@@ -431,12 +431,12 @@ fn missed_by(transaction: &Transaction, failures: &[Failure]) -> HashSet<Path> {
             continue;
         };
         each_mention(&message, &mut |_, found| {
-            if let Found::Name(named, name) = found {
+            if let MessageItem::Name(named, name) = found {
                 missed.insert((family, named, vec![table.clone(), name.to_owned()]));
             }
         });
-        missed.insert((family, Named::Table, vec![table]));
-        if let Some(named) = Named::by(message.kind as u8) {
+        missed.insert((family, NameKind::Table, vec![table]));
+        if let Some(named) = NameKind::by(message.kind as u8) {
             missed.insert((family, named, path));
         }
     }

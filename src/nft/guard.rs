@@ -13,7 +13,7 @@ use crate::netlink::Error;
 use crate::retry::Attempts;
 
 /// Maximum number of times that a transaction is sent again because another table changed.
-const SENDINGS: usize = 1024;
+const MAX_SENDS: usize = 1024;
 
 /// Watches tables between reading and committing: a commit through the guard is conditional on those tables
 /// only.
@@ -89,7 +89,7 @@ impl Connection {
 
     /// Returns the guard for one of several attempts; it receives notifications from the second attempt on.
     #[doc(hidden)]
-    pub fn guard_of_attempt(
+    pub fn guard_for_attempt(
         &mut self,
         attempts: &Attempts,
         scopes: &[Scope<'_>],
@@ -121,7 +121,7 @@ impl Guard {
     /// Returns the result of a dump in which the kernel omitted the unguarded tables: a concurrent commit is no
     /// error if a notification of it will arrive.
     #[doc(hidden)]
-    pub fn dumped(&self, ended: Result<(), Error>) -> Result<(), Error> {
+    pub fn check_dump(&self, ended: Result<(), Error>) -> Result<(), Error> {
         match ended {
             Err(Error::Interrupted) if self.watch.is_some() => Ok(()),
             ended => ended,
@@ -138,7 +138,7 @@ impl Guard {
         let now = connection.generation()?;
         if now != self.generation && !self.broken {
             let watch = self.watch.as_mut();
-            match watch.is_some_and(|watch| watch.stood_still(&self.scopes, now)) {
+            match watch.is_some_and(|watch| watch.unchanged_until(&self.scopes, now)) {
                 true => self.generation = now,
                 false => self.broken = true,
             }
@@ -176,12 +176,16 @@ impl Guard {
     }
 
     /// Commits like [`commit`](Self::commit) and returns the new generation.
-    pub(crate) fn commit_numbered(
+    pub(crate) fn commit_returning_generation(
         &mut self,
         connection: &mut Connection,
         transaction: &mut Transaction,
     ) -> Result<Option<Generation>, CommitError> {
-        self.send(connection, transaction, Connection::commit_numbered)
+        self.send(
+            connection,
+            transaction,
+            Connection::commit_returning_generation,
+        )
     }
 
     /// Checks like [`Connection::check`], if the tables are unchanged since they were read.
@@ -205,7 +209,7 @@ impl Guard {
         let start = Instant::now();
         let deadline = connection.retry().deadline;
         self.advance();
-        let mut sendings = 1;
+        let mut sent_count = 1;
         loop {
             transaction.expect_generation(self.generation);
             match send(connection, transaction) {
@@ -213,12 +217,12 @@ impl Guard {
                 // it processes another transaction.
                 Err(error)
                     if error.generation_moved()
-                        && sendings < SENDINGS
+                        && sent_count < MAX_SENDS
                         && deadline.is_none_or(|time| start.elapsed() < time)
                         && self.advance() => {}
                 sent => return sent,
             }
-            sendings += 1;
+            sent_count += 1;
         }
     }
 

@@ -205,7 +205,7 @@ impl Connection {
             };
             match error {
                 Error::Interrupted if attempts.again() => {}
-                error if error.ask_again() && attempts.again_after_loss() => {}
+                error if error.is_retryable() && attempts.retry_after_loss() => {}
                 Error::Refused { errno, .. } if ABSENT.contains(&errno.number()) => {
                     // The kernel returns only an error number for a missing subsystem, an invalid hook or a missing
                     // device. The first hook of IPv4 always exists.
@@ -240,10 +240,10 @@ impl Connection {
             writer.be32(NFNLA_HOOK_HOOKNUM, hook);
         };
         let kind = u16::from(NFNL_SUBSYS_HOOK) << 8 | u16::from(NFNL_MSG_HOOK_GET);
-        let sequence = self.ask_subsystem(kind, NLM_F_DUMP, family, write)?;
+        let sequence = self.send_subsystem_request(kind, NLM_F_DUMP, family, write)?;
         let mut dump = Dump::new(REQUEST, sequence);
         let functions = self.functions_of(&mut dump);
-        self.give_up(&dump); // if it failed before its end
+        self.abandon_dump(&dump); // if it failed before its end
         functions
     }
 
@@ -310,7 +310,7 @@ pub(crate) mod tests {
     /// A connection to that kernel, which has no functions at the other hooks, and no other families. With `lacks`, the
     /// kernel lacks the subsystem.
     #[must_use]
-    pub fn answering(lacks: bool) -> Connection {
+    pub fn recorded_kernel(lacks: bool) -> Connection {
         let replay = Replay::new(move |request: &[u8]| {
             let message = Message::first(request).unwrap();
             assert_eq!(message.kind, u16::from(NFNL_SUBSYS_HOOK) << 8);
@@ -373,7 +373,7 @@ pub(crate) mod tests {
 
     #[test]
     fn functions_are_read_as_the_kernel_sends_them() {
-        let mut nft = answering(false);
+        let mut nft = recorded_kernel(false);
         let functions = nft.hook_functions(Family::IP, Hook::INPUT, None).unwrap();
         let priorities: Vec<i32> = functions.iter().map(|each| each.priority).collect();
         assert_eq!(priorities, [-5, 0, 0, 0, 100, i32::MAX]);
@@ -405,7 +405,7 @@ pub(crate) mod tests {
             assert_eq!(none.unwrap(), []);
         }
         for (family, hook) in [(Family::IP, Hook::PREROUTING), (Family::ARP, 0)] {
-            let error = answering(true).hook_functions(family, hook, None);
+            let error = recorded_kernel(true).hook_functions(family, hook, None);
             assert!(matches!(error, Err(Error::Lacks { .. })), "{error:?}");
         }
     }
@@ -447,7 +447,7 @@ pub(crate) mod tests {
 
     /// An error is not mistaken for an old kernel, nor for an empty list.
     #[test]
-    fn a_refusal_stays_what_it_is() {
+    fn a_rejection_is_returned_unchanged() {
         type Refusal = (fn(u32) -> Vec<Reply>, i32);
         let refusals: [Refusal; 4] = [
             (refused::<{ libc::EPERM }>, libc::EPERM),
@@ -462,7 +462,7 @@ pub(crate) mod tests {
                 let is_same =
                     matches!(&error, Error::Refused { errno, .. } if errno.number() == number);
                 assert!(is_same, "{error:?}");
-                assert!(!error.ask_again());
+                assert!(!error.is_retryable());
                 assert_eq!(requests.lock().unwrap().len(), 1);
             }
             // After a missing hook, the request for another hook handles errors in the same way.
@@ -486,7 +486,7 @@ pub(crate) mod tests {
 
     /// The rest of an aborted listing is received before the next request, as the kernel runs one at a time.
     #[test]
-    fn a_listing_that_breaks_off_is_finished() {
+    fn an_aborted_listing_is_drained() {
         let broken: fn(u32) -> Vec<Reply> = |sequence| {
             let mut first = bytes(IPV4_INPUT[0]);
             first[8..12].copy_from_slice(&sequence.to_ne_bytes());

@@ -13,7 +13,7 @@ use crate::netlink::Error;
 ///
 /// [`refresh`](Self::refresh) first reads the generation, with one small request, and lists again only
 /// if it changed: checking that 100,000 chains are unchanged takes microseconds. Changes that create no
-/// generation, such as counters, are visible after [`read_anew`](Self::read_anew).
+/// generation, such as counters, are visible after [`reread`](Self::reread).
 #[derive(Debug, Clone)]
 pub struct List<T> {
     filter: Filter<'static>,
@@ -87,7 +87,7 @@ impl<T: Listed> List<T> {
     ///
     /// # Errors
     /// Same as [`refresh`](Self::refresh).
-    pub fn read_anew(&mut self, connection: &mut Connection) -> Result<(), Error> {
+    pub fn reread(&mut self, connection: &mut Connection) -> Result<(), Error> {
         self.taken = None;
         self.refresh(connection).map(|_| ())
     }
@@ -110,11 +110,11 @@ impl<T: Listed> List<T> {
             match taken {
                 Ok(()) if after == generation => {
                     self.taken = Some(generation);
-                    return Ok(Refreshed::ReadAnew);
+                    return Ok(Refreshed::Reread);
                 }
                 Ok(()) | Err(Error::Interrupted) if attempts.again() => generation = after,
                 Ok(()) => return Err(Error::Interrupted),
-                Err(error) if error.ask_again() && attempts.again_after_loss() => {
+                Err(error) if error.is_retryable() && attempts.retry_after_loss() => {
                     generation = after;
                 }
                 Err(error) => return Err(error),

@@ -221,7 +221,8 @@ impl<'c, T: Listed> Listing<'c, T> {
             let generations = &mut self.generations;
             let result = messages.by_ref().try_for_each(|message| {
                 let message = message?;
-                if !dump.is_usual(&message) && !asked_for::<T>(dump, filter, asked, message.raw)? {
+                if !dump.is_expected(&message) && !asked_for::<T>(dump, filter, asked, message.raw)?
+                {
                     return Ok(());
                 }
                 if !T::CHANGES_ARE_MARKED {
@@ -248,7 +249,7 @@ impl<'c, T: Listed> Listing<'c, T> {
             }
             let (start, message) = self.unread.next(&self.connection.buffer)?;
             let (dump, filter, asked) = (&mut self.dump, &self.filter, self.message);
-            if dump.is_usual(&message) || asked_for::<T>(dump, filter, asked, message.raw)? {
+            if dump.is_expected(&message) || asked_for::<T>(dump, filter, asked, message.raw)? {
                 if !T::CHANGES_ARE_MARKED {
                     self.generations.see(message.payload);
                 }
@@ -300,7 +301,7 @@ fn asked_for<T: Listed>(
     match item {
         DumpItem::Object(_) if filter.is_exact::<T>() => Ok(true),
         DumpItem::Object(message) => {
-            dump.forget_usual(); // check the next one as well
+            dump.reset_expected(); // check the next one as well
             Ok(filter.admits::<T>(message.payload))
         }
         DumpItem::Unrelated | DumpItem::End => Ok(false),
@@ -317,7 +318,7 @@ impl<T> Drop for Listing<'_, T> {
         for message in rest.map_while(Result::ok) {
             let _ = self.dump.accept(message);
         }
-        self.connection.give_up(&self.dump);
+        self.connection.abandon_dump(&self.dump);
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 ///
 /// While nf_tables is not loaded, no network namespace has a ruleset.
 /// [`Connection::open`](super::Connection::open), or the first request, loads it;
-/// [`Connection::open_to_look`](super::Connection::open_to_look) does not.
+/// [`Connection::open_if_loaded`](super::Connection::open_if_loaded) does not.
 #[must_use]
 pub fn is_loaded() -> bool {
     static BUILT_IN: OnceLock<bool> = OnceLock::new();

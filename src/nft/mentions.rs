@@ -25,7 +25,7 @@ const HEADERS: usize = 20;
 
 /// The kinds of objects that have ids in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Sort {
+pub(super) enum IdKind {
     Set,
     Chain,
     Rule,
@@ -33,7 +33,7 @@ pub(super) enum Sort {
 
 /// The kinds of named objects; each kind is a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Named {
+pub(super) enum NameKind {
     Table,
     Chain,
     Set,
@@ -41,7 +41,7 @@ pub(super) enum Named {
     Flowtable,
 }
 
-impl Named {
+impl NameKind {
     /// Returns the kind that a message of this type names, after the table.
     pub(super) const fn by(kind: u8) -> Option<Self> {
         Some(match kind {
@@ -65,67 +65,67 @@ impl Named {
 
 /// The meaning of an attribute.
 #[derive(Clone, Copy)]
-enum Holds {
+enum Meaning {
     /// The id of the object that the message creates.
-    Made(Sort),
+    Definition(IdKind),
     /// The id of another object.
-    Meant(Sort),
+    Reference(IdKind),
     /// The name of another object in the same table.
-    Name(Named),
+    Name(NameKind),
     /// Nested attributes, of which these matter.
-    Attributes(&'static [(u16, Holds)]),
+    Attributes(&'static [(u16, Meaning)]),
     /// An expression.
     Expression,
     /// An expression in another one or in an element; it cannot contain further expressions.
     Inner,
 }
 
-const VERDICT: Holds = Holds::Attributes(&[(
+const VERDICT: Meaning = Meaning::Attributes(&[(
     NFTA_DATA_VERDICT,
-    Holds::Attributes(&[
-        (NFTA_VERDICT_CHAIN, Holds::Name(Named::Chain)),
-        (NFTA_VERDICT_CHAIN_ID, Holds::Meant(Sort::Chain)),
+    Meaning::Attributes(&[
+        (NFTA_VERDICT_CHAIN, Meaning::Name(NameKind::Chain)),
+        (NFTA_VERDICT_CHAIN_ID, Meaning::Reference(IdKind::Chain)),
     ]),
 )]);
-const INNER: Holds = Holds::Attributes(&[(NFTA_LIST_ELEM, Holds::Inner)]);
-const ELEMENTS: &[(u16, Holds)] = &[
-    (NFTA_SET_ELEM_LIST_SET_ID, Holds::Meant(Sort::Set)),
+const INNER: Meaning = Meaning::Attributes(&[(NFTA_LIST_ELEM, Meaning::Inner)]);
+const ELEMENTS: &[(u16, Meaning)] = &[
+    (NFTA_SET_ELEM_LIST_SET_ID, Meaning::Reference(IdKind::Set)),
     (
         NFTA_SET_ELEM_LIST_ELEMENTS,
-        Holds::Attributes(&[(
+        Meaning::Attributes(&[(
             NFTA_LIST_ELEM,
-            Holds::Attributes(&[
+            Meaning::Attributes(&[
                 (NFTA_SET_ELEM_DATA, VERDICT),
-                (NFTA_SET_ELEM_OBJREF, Holds::Name(Named::Object)),
-                (NFTA_SET_ELEM_EXPR, Holds::Inner),
+                (NFTA_SET_ELEM_OBJREF, Meaning::Name(NameKind::Object)),
+                (NFTA_SET_ELEM_EXPR, Meaning::Inner),
                 (NFTA_SET_ELEM_EXPRESSIONS, INNER),
             ]),
         )]),
     ),
 ];
-const NEW_RULE: &[(u16, Holds)] = &[
-    (NFTA_RULE_ID, Holds::Made(Sort::Rule)),
-    (NFTA_RULE_POSITION_ID, Holds::Meant(Sort::Rule)),
-    (NFTA_RULE_CHAIN_ID, Holds::Meant(Sort::Chain)),
+const NEW_RULE: &[(u16, Meaning)] = &[
+    (NFTA_RULE_ID, Meaning::Definition(IdKind::Rule)),
+    (NFTA_RULE_POSITION_ID, Meaning::Reference(IdKind::Rule)),
+    (NFTA_RULE_CHAIN_ID, Meaning::Reference(IdKind::Chain)),
     (
         NFTA_RULE_EXPRESSIONS,
-        Holds::Attributes(&[(NFTA_LIST_ELEM, Holds::Expression)]),
+        Meaning::Attributes(&[(NFTA_LIST_ELEM, Meaning::Expression)]),
     ),
 ];
-const OLD_RULE: &[(u16, Holds)] = &[
-    (NFTA_RULE_ID, Holds::Meant(Sort::Rule)),
-    (NFTA_RULE_CHAIN_ID, Holds::Meant(Sort::Chain)),
+const OLD_RULE: &[(u16, Meaning)] = &[
+    (NFTA_RULE_ID, Meaning::Reference(IdKind::Rule)),
+    (NFTA_RULE_CHAIN_ID, Meaning::Reference(IdKind::Chain)),
 ];
 
 /// Returns the attributes that matter in a message of this type.
-const fn of_message(kind: u8) -> &'static [(u16, Holds)] {
+const fn of_message(kind: u8) -> &'static [(u16, Meaning)] {
     match kind {
         NFT_MSG_NEWSET => &[
-            (NFTA_SET_ID, Holds::Made(Sort::Set)),
-            (NFTA_SET_EXPR, Holds::Inner),
+            (NFTA_SET_ID, Meaning::Definition(IdKind::Set)),
+            (NFTA_SET_EXPR, Meaning::Inner),
             (NFTA_SET_EXPRESSIONS, INNER),
         ],
-        NFT_MSG_NEWCHAIN => &[(NFTA_CHAIN_ID, Holds::Made(Sort::Chain))],
+        NFT_MSG_NEWCHAIN => &[(NFTA_CHAIN_ID, Meaning::Definition(IdKind::Chain))],
         NFT_MSG_NEWRULE => NEW_RULE,
         NFT_MSG_DELRULE | NFT_MSG_DESTROYRULE => OLD_RULE,
         NFT_MSG_NEWSETELEM | NFT_MSG_DELSETELEM | NFT_MSG_DESTROYSETELEM => ELEMENTS,
@@ -134,35 +134,35 @@ const fn of_message(kind: u8) -> &'static [(u16, Holds)] {
 }
 
 /// Returns the attributes that matter in an expression.
-fn of_expression(name: &BStr) -> &'static [(u16, Holds)] {
+fn of_expression(name: &BStr) -> &'static [(u16, Meaning)] {
     match name.as_bytes() {
         b"immediate" => &[(NFTA_IMMEDIATE_DATA, VERDICT)],
         b"lookup" => &[
-            (NFTA_LOOKUP_SET, Holds::Name(Named::Set)),
-            (NFTA_LOOKUP_SET_ID, Holds::Meant(Sort::Set)),
+            (NFTA_LOOKUP_SET, Meaning::Name(NameKind::Set)),
+            (NFTA_LOOKUP_SET_ID, Meaning::Reference(IdKind::Set)),
         ],
         b"dynset" => &[
-            (NFTA_DYNSET_SET_NAME, Holds::Name(Named::Set)),
-            (NFTA_DYNSET_SET_ID, Holds::Meant(Sort::Set)),
-            (NFTA_DYNSET_EXPR, Holds::Inner),
+            (NFTA_DYNSET_SET_NAME, Meaning::Name(NameKind::Set)),
+            (NFTA_DYNSET_SET_ID, Meaning::Reference(IdKind::Set)),
+            (NFTA_DYNSET_EXPR, Meaning::Inner),
             (NFTA_DYNSET_EXPRESSIONS, INNER),
         ],
-        b"inner" => &[(NFTA_INNER_EXPR, Holds::Inner)],
+        b"inner" => &[(NFTA_INNER_EXPR, Meaning::Inner)],
         b"objref" => &[
-            (NFTA_OBJREF_IMM_NAME, Holds::Name(Named::Object)),
-            (NFTA_OBJREF_SET_NAME, Holds::Name(Named::Set)),
-            (NFTA_OBJREF_SET_ID, Holds::Meant(Sort::Set)),
+            (NFTA_OBJREF_IMM_NAME, Meaning::Name(NameKind::Object)),
+            (NFTA_OBJREF_SET_NAME, Meaning::Name(NameKind::Set)),
+            (NFTA_OBJREF_SET_ID, Meaning::Reference(IdKind::Set)),
         ],
-        b"flow_offload" => &[(NFTA_FLOW_TABLE_NAME, Holds::Name(Named::Flowtable))],
+        b"flow_offload" => &[(NFTA_FLOW_TABLE_NAME, Meaning::Name(NameKind::Flowtable))],
         _ => &[],
     }
 }
 
 /// A reference found in a message.
-pub(super) enum Found<'m> {
-    Made(Sort, u32),
-    Meant(Sort, u32),
-    Name(Named, &'m BStr),
+pub(super) enum MessageItem<'m> {
+    Definition(IdKind, u32),
+    Reference(IdKind, u32),
+    Name(NameKind, &'m BStr),
     Expression(ExpressionRef<'m>),
 }
 
@@ -172,11 +172,11 @@ fn text(payload: &[u8]) -> &BStr {
 }
 
 /// Visits the references in attributes, which start at this offset in the message, with their offsets.
-fn walk<'m>(
+fn visit_attributes<'m>(
     bytes: &'m [u8],
     start: usize,
-    known: &[(u16, Holds)],
-    visit: &mut dyn FnMut(usize, Found<'m>),
+    known: &[(u16, Meaning)],
+    visit: &mut dyn FnMut(usize, MessageItem<'m>),
 ) {
     let mut attributes = Attributes::new(bytes);
     loop {
@@ -191,21 +191,25 @@ fn walk<'m>(
         let at = at + attribute.raw.len().min(4);
         let number = u32::decode(payload);
         match (holds, number) {
-            (Holds::Made(sort), Some(number)) => visit(at, Found::Made(*sort, number)),
-            (Holds::Meant(sort), Some(number)) => visit(at, Found::Meant(*sort, number)),
-            (Holds::Made(_) | Holds::Meant(_), None) => {}
-            (Holds::Name(named), _) => visit(at, Found::Name(*named, text(payload))),
-            (Holds::Attributes(known), _) => walk(payload, at, known, visit),
-            (Holds::Expression | Holds::Inner, _) => {
+            (Meaning::Definition(sort), Some(number)) => {
+                visit(at, MessageItem::Definition(*sort, number))
+            }
+            (Meaning::Reference(sort), Some(number)) => {
+                visit(at, MessageItem::Reference(*sort, number))
+            }
+            (Meaning::Definition(_) | Meaning::Reference(_), None) => {}
+            (Meaning::Name(named), _) => visit(at, MessageItem::Name(*named, text(payload))),
+            (Meaning::Attributes(known), _) => visit_attributes(payload, at, known, visit),
+            (Meaning::Expression | Meaning::Inner, _) => {
                 // The kernel rejects an expression without a name too.
                 let Ok(expression) = ExpressionRef::read(payload, &[]) else {
                     continue;
                 };
                 let known = of_expression(expression.name);
-                visit(at, Found::Expression(expression));
-                if let Holds::Expression = holds {
-                    let data = [(NFTA_EXPR_DATA, Holds::Attributes(known))];
-                    walk(payload, at, &data, visit);
+                visit(at, MessageItem::Expression(expression));
+                if let Meaning::Expression = holds {
+                    let data = [(NFTA_EXPR_DATA, Meaning::Attributes(known))];
+                    visit_attributes(payload, at, &data, visit);
                 }
             }
         }
@@ -213,8 +217,11 @@ fn walk<'m>(
 }
 
 /// Visits the ids, names and expressions in an operation, each with its offset in the message.
-pub(super) fn each_mention<'m>(message: &Message<'m>, visit: &mut dyn FnMut(usize, Found<'m>)) {
+pub(super) fn each_mention<'m>(
+    message: &Message<'m>,
+    visit: &mut dyn FnMut(usize, MessageItem<'m>),
+) {
     if let Some(attributes) = message.raw.get(HEADERS..) {
-        walk(attributes, HEADERS, of_message(message.kind as u8), visit);
+        visit_attributes(attributes, HEADERS, of_message(message.kind as u8), visit);
     }
 }

@@ -123,11 +123,11 @@ pub use family::Family;
 pub use feature::Feature;
 pub use flowtable::{Flowtable, FlowtableFlags, FlowtableHook, FlowtableRef};
 pub use generation::{Generation, GenerationInfo, GenerationRef, Refreshed};
-pub use groups::{CommittedGroups, Groups, SetAside};
+pub use groups::{CommittedGroups, Groups, SkippedGroup};
 pub use guard::Guard;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
-pub use hooks::tests::answering as hooks_answering;
+pub use hooks::tests::recorded_kernel as hooks_recorded_kernel;
 pub use hooks::{HookFunction, HookOwner};
 pub use list::List;
 pub use listing::{ElementListing, Listing};
@@ -137,24 +137,24 @@ pub use object::Object;
 pub use owner_tag::{OwnerTag, OwnerTagError};
 pub use ownership::Ownership;
 pub use pool::Pool;
-pub use preflight::{Missing, Need};
+pub use preflight::{Missing, Requirement};
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub use properties::DEPTH;
 pub use ranges::{Ranges, RangesError};
-pub(crate) use rule::is_cheaper_anew;
+pub(crate) use rule::is_cheaper_to_recreate;
 pub use rule::{Compat, Rule, RuleRef};
 pub use scope::{ObjectFilter, RuleFilter, Scope};
 pub use set::{Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
-#[doc(hidden)]
-pub use snapshot::{Answered, Needed, Sought, is_map, is_meter};
 #[cfg(feature = "diff")]
-pub use snapshot::{Change, Diff, DiffOptions, Fate, Words};
+pub use snapshot::{Change, ChangeType, Diff, DiffOptions, Words};
 pub use snapshot::{
-    Contents, ElementsOf, LeftOut, MissingRules, NotOwn, Part, PartialSnapshot, Plan, PlanOptions,
-    Replaced, Restored, Snapshot, SnapshotChain, SnapshotError, SnapshotOptions, SnapshotSet,
-    SnapshotTable, WriteError,
+    Contents, ElementsOf, MissingElements, MissingRules, NotOwned, Part, PartialSnapshot, Plan,
+    PlanOptions, Replaced, Restored, Snapshot, SnapshotChain, SnapshotError, SnapshotOptions,
+    SnapshotSet, SnapshotTable, WriteError,
 };
+#[doc(hidden)]
+pub use snapshot::{ElementQuery, Needed, SnapshotQuery, is_map, is_meter};
 #[cfg(feature = "backup")]
 pub use snapshot::{FileError, NotRegular, Provenance};
 #[doc(hidden)]

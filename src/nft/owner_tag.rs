@@ -58,21 +58,21 @@ impl OwnerTag {
     ///
     /// # Errors
     /// [`OwnerTagError`] if the text is not a valid tag.
-    pub fn new(words: &str) -> Result<Self, OwnerTagError> {
-        let length = words.len();
+    pub fn new(text: &str) -> Result<Self, OwnerTagError> {
+        let length = text.len();
         if length == 0 || length > LONGEST {
             return Err(OwnerTagError::Length { length });
         }
-        let last = words.trim_end().len();
+        let last = text.trim_end().len();
         let is_odd = |&(offset, character): &(usize, char)| {
             let is_outer = offset == 0 || offset >= last;
             character == ':' || character.is_control() || (is_outer && character.is_whitespace())
         };
-        if let Some((offset, character)) = words.char_indices().find(is_odd) {
+        if let Some((offset, character)) = text.char_indices().find(is_odd) {
             return Err(OwnerTagError::Character { character, offset });
         }
         let mut bytes = [0; LONGEST];
-        bytes[..length].copy_from_slice(words.as_bytes());
+        bytes[..length].copy_from_slice(text.as_bytes());
         Ok(Self { bytes, length })
     }
 
@@ -82,10 +82,10 @@ impl OwnerTag {
 
     /// Returns the comment with this tag, followed by this text.
     #[must_use]
-    pub fn comment(&self, words: &str) -> String {
-        match words {
+    pub fn comment(&self, text: &str) -> String {
+        match text {
             "" => self.to_string(),
-            words => format!("{self}: {words}"),
+            text => format!("{self}: {text}"),
         }
     }
 
@@ -112,8 +112,8 @@ impl fmt::Debug for OwnerTag {
 impl std::str::FromStr for OwnerTag {
     type Err = OwnerTagError;
 
-    fn from_str(words: &str) -> Result<Self, OwnerTagError> {
-        Self::new(words)
+    fn from_str(text: &str) -> Result<Self, OwnerTagError> {
+        Self::new(text)
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_is_known_again_in_its_own_comments_alone() {
+    fn a_tag_matches_only_its_own_comments() {
         let tag = OwnerTag::new("a b").unwrap();
         for (comment, is_own) in [
             ("a b", true),
@@ -139,17 +139,17 @@ mod tests {
             assert_eq!(tag.is_in(Some(comment.into())), is_own, "{comment:?}");
         }
         assert!(!tag.is_in(None));
-        for words in ["", "x", "x: y", "\u{e9}"] {
+        for text in ["", "x", "x: y", "\u{e9}"] {
             assert!(
-                tag.is_in(Some(tag.comment(words).as_str().into())),
-                "{words:?}"
+                tag.is_in(Some(tag.comment(text).as_str().into())),
+                "{text:?}"
             );
         }
     }
 
     #[test]
-    fn what_could_not_be_told_apart_is_no_tag() {
-        let character = |words: &str| match OwnerTag::new(words) {
+    fn ambiguous_tags_are_rejected() {
+        let character = |text: &str| match OwnerTag::new(text) {
             Err(OwnerTagError::Character { character, offset }) => Some((character, offset)),
             _ => None,
         };

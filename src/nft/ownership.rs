@@ -87,7 +87,7 @@ impl Connection {
         tx.add(&table)?;
         match self.commit(&tx) {
             Ok(()) => return Ok(Ownership::Owned),
-            Err(error) if is_unknown_or_unowned(&error) => {}
+            Err(error) if is_flags_rejection(&error) => {}
             Err(error) => return Err(error.into()),
         }
         // Without flags an existing table is not changed.
@@ -101,8 +101,8 @@ impl Connection {
 }
 
 /// Whether the kernel rejected flags because they are unknown, or cannot be set on an existing table.
-fn is_unknown_or_unowned(error: &CommitError) -> bool {
-    let said = [libc::EOPNOTSUPP, libc::EINVAL];
+fn is_flags_rejection(error: &CommitError) -> bool {
+    let errnos = [libc::EOPNOTSUPP, libc::EINVAL];
     let mut failures = error.failures.iter();
-    error.is_refusal() && failures.all(|failure| said.contains(&failure.errno.number()))
+    error.is_refusal() && failures.all(|failure| errnos.contains(&failure.errno.number()))
 }

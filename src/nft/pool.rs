@@ -11,7 +11,7 @@ use super::snapshot::{Snapshot, SnapshotError};
 use super::transaction::Transaction;
 use crate::Retry;
 use crate::netlink::Error;
-use crate::retry::retrying;
+use crate::retry::impl_retry;
 
 /// Default maximum number of connections in a pool.
 const LIMIT: usize = 8;
@@ -52,7 +52,7 @@ pub struct Pool {
     retry: Retry,
 }
 
-retrying! {
+impl_retry! {
     /// A connection uses it while taken from this pool; another clone of the pool can use another one.
     Pool, retry
 }
@@ -119,12 +119,12 @@ impl Shared {
 }
 
 /// A connection in use; dropping this returns it, also during a panic.
-struct Taken<'p> {
+struct Lease<'p> {
     shared: &'p Shared,
     connection: Option<Connection>,
 }
 
-impl Drop for Taken<'_> {
+impl Drop for Lease<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
             self.shared.lock().idle.push(connection);
@@ -166,7 +166,7 @@ impl Pool {
     /// The closure must not take another connection from the same pool: if all are taken by such closures, they
     /// wait for each other forever.
     pub fn with<R>(&self, work: impl FnOnce(&mut Connection) -> R) -> R {
-        let mut taken = Taken {
+        let mut taken = Lease {
             shared: &self.shared,
             connection: None,
         };

@@ -22,7 +22,7 @@ use chainwright_sys::nf_tables::{
 use super::declare::Field;
 use super::expr::{ExpressionRef, ExpressionView, Match, ObjectType, Target};
 use super::feature::{self, Feature};
-use super::mentions::{Found, each_mention};
+use super::mentions::{MessageItem, each_mention};
 use super::name::Name;
 use super::{Chain, Connection, ExtensionKind, Family, Operation, Rule, Table, Transaction};
 use crate::error::Error;
@@ -31,7 +31,7 @@ use crate::netlink::{Attributes, Message, MessageError};
 /// A part of nf_tables that a transaction requires.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Need {
+pub enum Requirement {
     /// A family of tables.
     Family(Family),
     /// An expression in tables of this family.
@@ -57,7 +57,7 @@ pub enum Need {
     Feature(Feature),
 }
 
-impl fmt::Display for Need {
+impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Family(family) => write!(f, "tables of the family {family}"),
@@ -76,7 +76,7 @@ impl fmt::Display for Need {
     }
 }
 
-impl Need {
+impl Requirement {
     /// Returns the kernel build option that enables it, if it has its own: `CONFIG_NFT_QUEUE`.
     ///
     /// Source: `net/netfilter/Kconfig`, `net/ipv4/netfilter/Kconfig` and the corresponding files for IPv6 and
@@ -186,7 +186,7 @@ fn of_expression(family: Family, name: &BStr) -> Option<&'static str> {
 #[non_exhaustive]
 pub struct Missing {
     /// The missing part.
-    pub need: Need,
+    pub need: Requirement,
     /// The first operation that requires it.
     pub operation: Operation,
 }
@@ -245,16 +245,16 @@ impl Connection {
     /// The errors of a request; [`Error::Commit`] if the kernel does not allow the caller to create tables.
     #[tracing::instrument(level = "debug", skip_all, fields(operations = transaction.len()))]
     pub fn preflight(&mut self, transaction: &Transaction) -> Result<Vec<Missing>, Error> {
-        let needs = Needs::of(transaction);
-        let mut missing = self.missing_of(&needs.found)?;
+        let needs = Requirements::of(transaction);
+        let mut missing = self.probe_missing(&needs.found)?;
         // Extensions cannot be probed without the expression that contains them.
-        let lacks_expression = |need: &Need| match need {
-            Need::Extension { family, kind, .. } => {
-                missing.contains(&Need::Expression(*family, kind.to_string().into()))
+        let lacks_expression = |need: &Requirement| match need {
+            Requirement::Extension { family, kind, .. } => {
+                missing.contains(&Requirement::Expression(*family, kind.to_string().into()))
             }
             _ => false,
         };
-        let untried: Vec<Need> = (missing.iter())
+        let untried: Vec<Requirement> = (missing.iter())
             .filter(|need| lacks_expression(need))
             .cloned()
             .collect();
@@ -265,7 +265,7 @@ impl Connection {
         let found = needs
             .found
             .into_iter()
-            .filter(|(need, _)| missing.contains(need) || matches!(need, Need::Feature(_)));
+            .filter(|(need, _)| missing.contains(need) || matches!(need, Requirement::Feature(_)));
         let missing = found.filter_map(|(need, index)| {
             let operation = words.get(index)?.clone();
             Some(Missing { need, operation })
@@ -274,8 +274,11 @@ impl Connection {
     }
 
     /// Returns the parts that the kernel lacks according to probes.
-    fn missing_of(&mut self, needs: &[(Need, usize)]) -> Result<HashSet<Need>, Error> {
-        let (tx, asked) = probes(needs)?;
+    fn probe_missing(
+        &mut self,
+        needs: &[(Requirement, usize)],
+    ) -> Result<HashSet<Requirement>, Error> {
+        let (tx, probed_parts) = probes(needs)?;
         let Err(error) = self.check(&tx) else {
             return Ok(HashSet::new());
         };
@@ -284,17 +287,18 @@ impl Connection {
         }
         if error.incomplete && needs.len() > 1 {
             let (one, other) = needs.split_at(needs.len() / 2);
-            let mut missing = self.missing_of(one)?;
-            missing.extend(self.missing_of(other)?);
+            let mut missing = self.probe_missing(one)?;
+            missing.extend(self.probe_missing(other)?);
             return Ok(missing);
         }
         let mut missing = HashSet::new();
         for failure in &error.failures {
             let operation = failure.operation.as_ref();
-            let asked = operation.and_then(|operation| asked.get(operation.index)?.as_ref());
+            let probed_parts =
+                operation.and_then(|operation| probed_parts.get(operation.index)?.as_ref());
             let errno = failure.errno.number();
-            match asked {
-                Some(need @ Need::Family(_)) => match errno {
+            match probed_parts {
+                Some(need @ Requirement::Family(_)) => match errno {
                     libc::EOPNOTSUPP | libc::EAFNOSUPPORT => _ = missing.insert(need.clone()),
                     _ => return Err(error.into()),
                 },
@@ -307,8 +311,8 @@ impl Connection {
             }
         }
         // Parts of a family cannot be probed without its tables.
-        let lacks_family = |need: &Need| {
-            let family = need.family().map(Need::Family);
+        let lacks_family = |need: &Requirement| {
+            let family = need.family().map(Requirement::Family);
             family.is_some_and(|family| family != *need && missing.contains(&family))
         };
         let of_no_family = missing.iter().filter(|need| !lacks_family(need));
@@ -318,12 +322,12 @@ impl Connection {
 
 /// The parts required by a transaction, in the order of the first operations that require them.
 #[derive(Debug, Default)]
-struct Needs {
-    found: Vec<(Need, usize)>,
-    known: HashSet<Need>,
+struct Requirements {
+    found: Vec<(Requirement, usize)>,
+    known: HashSet<Requirement>,
 }
 
-impl Needs {
+impl Requirements {
     fn of(transaction: &Transaction) -> Self {
         let mut needs = Self::default();
         for (index, message) in transaction.messages().enumerate() {
@@ -333,7 +337,7 @@ impl Needs {
         needs
     }
 
-    fn add(&mut self, index: usize, need: Need) {
+    fn add(&mut self, index: usize, need: Requirement) {
         if self.known.insert(need.clone()) {
             self.found.push((need, index));
         }
@@ -343,27 +347,27 @@ impl Needs {
         let (header, attributes) = message.nfgenmsg().ok()?;
         let family = Family(header.family);
         let find = |kind| Attributes::new(attributes).find(kind);
-        for feature in feature::of_later_releases(message) {
-            self.add(index, Need::Feature(feature));
+        for feature in feature::newer_features(message) {
+            self.add(index, Requirement::Feature(feature));
         }
         if Family::WITH_TABLES.contains(&family) {
-            self.add(index, Need::Family(family));
+            self.add(index, Requirement::Family(family));
         }
         match message.kind as u8 {
             NFT_MSG_NEWCHAIN => {
                 find(NFTA_CHAIN_HOOK)?;
                 let chain_type = Name::keep(find(NFTA_CHAIN_TYPE)?)?.to_owned();
-                self.add(index, Need::ChainType(family, chain_type));
+                self.add(index, Requirement::ChainType(family, chain_type));
             }
             NFT_MSG_NEWOBJ => {
                 let object_type = ObjectType::decode(find(NFTA_OBJ_TYPE)?)?;
-                self.add(index, Need::ObjectType(family, object_type));
+                self.add(index, Requirement::ObjectType(family, object_type));
             }
-            NFT_MSG_NEWFLOWTABLE => self.add(index, Need::Flowtable(family)),
+            NFT_MSG_NEWFLOWTABLE => self.add(index, Requirement::Flowtable(family)),
             _ => {}
         }
         each_mention(message, &mut |_, found| {
-            if let Found::Expression(expression) = found {
+            if let MessageItem::Expression(expression) = found {
                 self.expression(index, family, &expression);
             }
         });
@@ -372,7 +376,7 @@ impl Needs {
 
     fn expression(&mut self, index: usize, family: Family, expression: &ExpressionRef<'_>) {
         let name = expression.name.to_owned();
-        self.add(index, Need::Expression(family, name));
+        self.add(index, Requirement::Expression(family, name));
         let (kind, name, revision) = match expression.view() {
             Ok(ExpressionView::Match(view)) => (ExtensionKind::Match, view.name(), view.revision()),
             Ok(ExpressionView::Target(view)) => {
@@ -381,7 +385,7 @@ impl Needs {
             _ => return,
         };
         if let (Some(name), Some(Ok(revision))) = (name, revision.map(u8::try_from)) {
-            let extension = Need::Extension {
+            let extension = Requirement::Extension {
                 family,
                 kind,
                 name: name.to_owned(),
@@ -393,12 +397,14 @@ impl Needs {
 }
 
 /// Returns operations that probe these parts, and the part that each operation probes.
-fn probes(needs: &[(Need, usize)]) -> Result<(Transaction, Vec<Option<Need>>), MessageError> {
+fn probes(
+    needs: &[(Requirement, usize)],
+) -> Result<(Transaction, Vec<Option<Requirement>>), MessageError> {
     /// No hook has this number.
     const NO_HOOK: u32 = 31;
     let name = format!("preflight-{}", std::process::id());
     let table = name.as_bytes();
-    let (mut tx, mut asked) = (Transaction::new(), Vec::new());
+    let (mut tx, mut probed_parts) = (Transaction::new(), Vec::new());
     for family in Family::WITH_TABLES {
         let of_family = || needs.iter().map(|(need, _)| need);
         let mut of_family = of_family()
@@ -408,12 +414,12 @@ fn probes(needs: &[(Need, usize)]) -> Result<(Transaction, Vec<Option<Need>>), M
             continue;
         }
         tx.add(&Table::new(family, name.as_str()))?;
-        asked.push(Some(Need::Family(family)));
+        probed_parts.push(Some(Requirement::Family(family)));
         tx.add(&Chain::new(family, name.as_str(), "c"))?;
-        asked.push(None);
+        probed_parts.push(None);
         for need in of_family {
             match need {
-                Need::Expression(_, expression) => {
+                Requirement::Expression(_, expression) => {
                     tx.operation(NFT_MSG_NEWRULE, NLM_F_CREATE, family, |writer| {
                         writer.string(NFTA_RULE_TABLE, table);
                         writer.string(NFTA_RULE_CHAIN, b"c");
@@ -424,7 +430,7 @@ fn probes(needs: &[(Need, usize)]) -> Result<(Transaction, Vec<Option<Need>>), M
                         });
                     })?;
                 }
-                Need::Extension {
+                Requirement::Extension {
                     kind,
                     name: extension,
                     revision,
@@ -439,7 +445,7 @@ fn probes(needs: &[(Need, usize)]) -> Result<(Transaction, Vec<Option<Need>>), M
                         ExtensionKind::Target => rule.with(&Target::new(extension, revision, data)),
                     })?;
                 }
-                Need::ChainType(_, chain_type) => {
+                Requirement::ChainType(_, chain_type) => {
                     tx.operation(NFT_MSG_NEWCHAIN, NLM_F_CREATE, family, |writer| {
                         writer.string(NFTA_CHAIN_TABLE, table);
                         writer.string(NFTA_CHAIN_NAME, b"base");
@@ -450,7 +456,7 @@ fn probes(needs: &[(Need, usize)]) -> Result<(Transaction, Vec<Option<Need>>), M
                         writer.string(NFTA_CHAIN_TYPE, chain_type);
                     })?;
                 }
-                Need::ObjectType(_, object_type) => {
+                Requirement::ObjectType(_, object_type) => {
                     tx.operation(NFT_MSG_NEWOBJ, NLM_F_CREATE, family, |writer| {
                         writer.string(NFTA_OBJ_TABLE, table);
                         writer.string(NFTA_OBJ_NAME, b"o");
@@ -458,7 +464,7 @@ fn probes(needs: &[(Need, usize)]) -> Result<(Transaction, Vec<Option<Need>>), M
                         writer.nested(NFTA_OBJ_DATA, |_| {});
                     })?;
                 }
-                Need::Flowtable(_) => {
+                Requirement::Flowtable(_) => {
                     tx.operation(NFT_MSG_NEWFLOWTABLE, NLM_F_CREATE, family, |writer| {
                         writer.string(NFTA_FLOWTABLE_TABLE, table);
                         writer.string(NFTA_FLOWTABLE_NAME, b"f");
@@ -469,10 +475,10 @@ fn probes(needs: &[(Need, usize)]) -> Result<(Transaction, Vec<Option<Need>>), M
                         });
                     })?;
                 }
-                Need::Family(_) | Need::Feature(_) => continue,
+                Requirement::Family(_) | Requirement::Feature(_) => continue,
             }
-            asked.push(Some(need.clone()));
+            probed_parts.push(Some(need.clone()));
         }
     }
-    Ok((tx, asked))
+    Ok((tx, probed_parts))
 }

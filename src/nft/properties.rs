@@ -55,7 +55,7 @@ pub(super) trait Arbitrary {
 pub const DEPTH: u32 = 2;
 
 /// Sometimes a value. The type parameter has the strategy, so that macros need not name it.
-pub(super) fn now_and_then<T: Arbitrary>(depth: u32) -> BoxedStrategy<Option<T::Value>> {
+pub(super) fn maybe<T: Arbitrary>(depth: u32) -> BoxedStrategy<Option<T::Value>> {
     proptest::option::of(T::arbitrary(depth)).boxed()
 }
 
@@ -140,7 +140,7 @@ impl Arbitrary for Data<'_> {
     type Value = Data<'static>;
     fn arbitrary(depth: u32) -> BoxedStrategy<Data<'static>> {
         let kinds = [NFTA_DATA_VALUE, NFTA_DATA_VERDICT, 3];
-        let opaque = soup(&kinds)
+        let opaque = arbitrary_attributes(&kinds)
             .prop_map(|bytes| Data::decode(&bytes).map(Field::into_static))
             .prop_filter_map("another shape", |data| {
                 data.filter(|data| matches!(data, Data::Opaque(_)))
@@ -184,7 +184,7 @@ impl Arbitrary for Opaque<'_> {
             let expression = ExpressionRef::new(name, &[]);
             matches!(expression.decode(), Ok(Decoded::Opaque(_)))
         });
-        let attributes = prop_oneof![soup(&[]), vec(any::<u8>(), 0..20)];
+        let attributes = prop_oneof![arbitrary_attributes(&[]), vec(any::<u8>(), 0..20)];
         (name, attributes)
             .prop_map(|(name, attributes)| Opaque {
                 name,
@@ -296,7 +296,7 @@ impl Arbitrary for Timeouts<'_> {
     type Value = Timeouts<'static>;
     fn arbitrary(_: u32) -> BoxedStrategy<Timeouts<'static>> {
         let timeouts = vec((0..16u16, any::<u32>()), 0..4);
-        let any = soup(&[1, 2, 3]).prop_filter_map("attributes", |bytes| {
+        let any = arbitrary_attributes(&[1, 2, 3]).prop_filter_map("attributes", |bytes| {
             Timeouts::decode(&bytes).map(Field::into_static)
         });
         prop_oneof![3 => timeouts.prop_map(|timeouts| Timeouts::new(&timeouts)), 1 => any].boxed()
@@ -329,12 +329,12 @@ impl Arbitrary for ObjectData<'_> {
 }
 
 /// An object with an attribute that determines another one.
-pub(super) trait Fit {
+pub(super) trait MakeConsistent {
     /// Makes the attributes consistent.
     fn fit(&mut self);
 }
 
-impl Fit for StatefulObject<'static> {
+impl MakeConsistent for StatefulObject<'static> {
     fn fit(&mut self) {
         let Some(data) = &self.data else { return };
         if let Some(object_type) = data.object_type() {
@@ -352,7 +352,7 @@ impl Fit for StatefulObject<'static> {
 
 /// Attributes of these and other types, nested, some with names and numbers, some too short, and some
 /// without the padding of the last attribute.
-pub(super) fn soup(kinds: &[u16]) -> BoxedStrategy<Vec<u8>> {
+pub(super) fn arbitrary_attributes(kinds: &[u16]) -> BoxedStrategy<Vec<u8>> {
     let kind = match kinds {
         [] => (0..8u16).boxed(),
         kinds => prop_oneof![9 => proptest::sample::select(kinds.to_vec()), 1 => 0..64u16].boxed(),
@@ -508,9 +508,9 @@ pub(super) fn assert_serial_if_at_all<T: Serial>(value: &T) {
 }
 
 /// The attribute types that occurred, to check that all did, and the number of cases.
-struct Met(RefCell<BTreeSet<u16>>, RefCell<usize>);
+struct SeenKinds(RefCell<BTreeSet<u16>>, RefCell<usize>);
 
-impl Met {
+impl SeenKinds {
     /// Checks that these types are valid and unique.
     fn new(known: &[(u16, &str)]) -> Self {
         let kinds: BTreeSet<u16> = known.iter().map(|(kind, _)| *kind).collect();
@@ -545,9 +545,9 @@ where
 {
     const KIND: u16 = 77;
     let write = |value: &T| written(|writer| value.encode(writer, KIND));
-    let met = Met::new(known);
+    let met = SeenKinds::new(known);
     let kinds: Vec<u16> = known.iter().map(|(kind, _)| *kind).collect();
-    let noise = vec((any::<bool>(), soup(&kinds), damage()), 3);
+    let noise = vec((any::<bool>(), arbitrary_attributes(&kinds), damage()), 3);
     run(24, (T::arbitrary(DEPTH), noise), |(value, noise)| {
         let Some(bytes) = write(&value) else { return };
         let attribute = Attributes::new(&bytes).next().unwrap().unwrap();
@@ -561,11 +561,11 @@ where
         let unpadded = unpadded(attribute.payload);
         assert!(read(&unpadded).is_some());
         let mut others = vec![unpadded];
-        for (valid, soup, damage) in noise {
+        for (valid, arbitrary_attributes, damage) in noise {
             others.push(if valid {
                 damaged(attribute.payload.to_vec(), &damage)
             } else {
-                damaged(soup, &damage[..damage.len() / 2])
+                damaged(arbitrary_attributes, &damage[..damage.len() / 2])
             });
         }
         for bytes in others {
@@ -604,7 +604,7 @@ pub(super) type Noise = (Vec<u8>, Vec<(Index, bool)>, Vec<Damage>);
 
 /// Returns the attributes of an almost valid object: its own ones, some with another payload, and others
 /// before, between and after them.
-pub(super) fn nearly(attributes: &[u8], (others, places, damages): &Noise) -> Vec<u8> {
+pub(super) fn nearly_valid(attributes: &[u8], (others, places, damages): &Noise) -> Vec<u8> {
     let mut list: Vec<(u16, Vec<u8>)> = Vec::new();
     let all = |bytes| Attributes::new(bytes).flatten();
     list.extend(all(attributes).map(|this| (this.kind, this.payload.to_vec())));
@@ -623,18 +623,18 @@ pub(super) fn nearly(attributes: &[u8], (others, places, damages): &Noise) -> Ve
     damaged(bytes.unwrap_or_default(), damages)
 }
 
-/// A strategy for the noise that [`nearly`] needs, for these attribute types.
+/// A strategy for the noise that [`nearly_valid`] needs, for these attribute types.
 pub(super) fn noise(known: &[(u16, &'static str)]) -> impl Strategy<Value = Noise> {
     let kinds: Vec<u16> = known.iter().map(|(kind, _)| *kind).collect();
     let places = vec((any::<Index>(), any::<bool>()), 0..4);
-    (soup(&kinds), places, damage())
+    (arbitrary_attributes(&kinds), places, damage())
 }
 
 /// Properties of an object: written values are parsed as the same values, in any order of attributes;
 /// arbitrary bytes are parsed or rejected; and values parsed from them survive writing and parsing.
 pub(super) fn object<T: Declared>() {
     let write = |value: &T| written(|writer| value.write(writer));
-    let met = Met::new(T::KINDS);
+    let met = SeenKinds::new(T::KINDS);
     let noise = vec(noise(T::KINDS), 3);
     run(48, (T::arbitrary(DEPTH), noise), |(value, noise)| {
         assert_serial(&value);
@@ -655,7 +655,7 @@ pub(super) fn object<T: Declared>() {
         let unpadded = unpadded(&bytes);
         assert!(T::read(&payload(value.family(), &unpadded)).is_ok());
         let mut others = vec![unpadded];
-        others.extend(noise.iter().map(|noise| nearly(&bytes, noise)));
+        others.extend(noise.iter().map(|noise| nearly_valid(&bytes, noise)));
         for bytes in others {
             let Ok(value) = T::read(&payload(value.family(), &bytes)) else {
                 continue;

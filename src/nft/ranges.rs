@@ -17,13 +17,13 @@ use crate::netlink::{Error, MessageError};
 /// ```
 /// use chainwright::nft::{Element, Ranges};
 ///
-/// let there = Element::interval(&[10, 0, 0, 0], &[11, 0, 0, 0]);
-/// let ranges = Ranges::of(&there);
+/// let existing = Element::interval(&[10, 0, 0, 0], &[11, 0, 0, 0]);
+/// let ranges = Ranges::of(&existing);
 /// let all = [Element::open_interval(&[0, 0, 0, 0])];
 /// assert_eq!(ranges.overlapping(&all), Some(0)); // not to be added
 /// let rest = [Element::open_interval(&[10, 0, 0, 0])];
 /// assert_eq!(ranges.missing(&rest), Some(0)); // not to be deleted
-/// assert_eq!(ranges.missing(&there), None);
+/// assert_eq!(ranges.missing(&existing), None);
 /// ```
 ///
 /// [`Connection::change_ranges`] reads the ranges of a set, checks both and commits. [`Connection::ranges`] only reads
@@ -285,14 +285,14 @@ impl Connection {
         add: &[Element<'_>],
     ) -> Result<(), RangesError> {
         let generation = self.generation()?;
-        let mut there = self.ranges(set)?;
-        if let Some(index) = nested(delete).or_else(|| there.missing(delete)) {
+        let mut existing = self.ranges(set)?;
+        if let Some(index) = nested(delete).or_else(|| existing.missing(delete)) {
             return Err(RangesError::Missing(index));
         }
         for from in Ranges::of(delete).0.keys() {
-            there.0.remove(from);
+            existing.0.remove(from);
         }
-        if let Some(index) = nested(add).or_else(|| there.overlapping(add)) {
+        if let Some(index) = nested(add).or_else(|| existing.overlapping(add)) {
             return Err(RangesError::Overlapping(index));
         }
         let mut tx = Transaction::new();

@@ -44,7 +44,7 @@ fn recorded() -> Vec<Exchange> {
 }
 
 /// The recorded snapshot, as printed by `Display`.
-const SHOWN: &str = "\
+const PRINTED: &str = "\
 ip nat @addresses
 \telement 0200000a  : 0 [end]
 \telement 0100000a  : 0 [end]
@@ -59,7 +59,7 @@ ip nat endpoints 5
 /// Number of datagrams in the replies to a snapshot.
 const DATAGRAMS: usize = 14;
 /// Number of attempts after lost replies.
-const ASKS: usize = Retry::DEFAULT.losses as usize;
+const MAX_ATTEMPTS: usize = Retry::DEFAULT.losses as usize;
 /// Number of operations in the commit.
 const OPERATIONS: usize = 7;
 
@@ -124,7 +124,7 @@ impl Answer {
     }
 }
 
-/// A kernel with the recorded replies, which `fate` can change.
+/// A kernel with the recorded replies, which `fault_for` can change.
 struct Kernel {
     /// The ruleset's generation, 1 or 2.
     generation: u32,
@@ -134,7 +134,7 @@ struct Kernel {
     acknowledges_ends: bool,
     /// Number of requests per type, shared with the test.
     batches: Arc<AtomicUsize>,
-    questions: Arc<AtomicUsize>,
+    generation_requests: Arc<AtomicUsize>,
 }
 
 impl Default for Kernel {
@@ -144,7 +144,7 @@ impl Default for Kernel {
             moves: true,
             acknowledges_ends: true,
             batches: Arc::default(),
-            questions: Arc::default(),
+            generation_requests: Arc::default(),
         }
     }
 }
@@ -153,7 +153,7 @@ impl Kernel {
     /// Returns a connection to it.
     fn connect(
         mut self,
-        mut fate: impl FnMut(Answer) -> Vec<Reply> + Send + 'static,
+        mut fault_for: impl FnMut(Answer) -> Vec<Reply> + Send + 'static,
     ) -> Connection {
         let exchanges = recorded();
         let mut number = 0;
@@ -164,7 +164,7 @@ impl Kernel {
             *times += 1;
             let mut replies = Vec::new();
             for datagram in self.answer(&exchanges, request) {
-                replies.extend(fate(Answer {
+                replies.extend(fault_for(Answer {
                     number,
                     request: kind,
                     asked: *times,
@@ -206,7 +206,7 @@ impl Kernel {
         let mut of_request = exchanges.iter().filter(same);
         let mut which = 0;
         if kind == message_type(NFT_MSG_GETGEN) {
-            self.questions.fetch_add(1, Ordering::Relaxed);
+            self.generation_requests.fetch_add(1, Ordering::Relaxed);
             // The first one was recorded before the commit, the second one after it.
             which = self.generation as usize - 1;
         }
@@ -230,24 +230,24 @@ enum Fault {
     /// The kernel had no room for it, and reports that.
     NoRoom,
     /// It follows a report that something else was dropped.
-    Behind,
+    AfterLoss,
     /// A message reports that it was dropped.
     Overrun,
     /// It is marked as interrupted by a change.
     Interrupted,
     /// Replies to earlier requests precede it.
-    Strays,
+    StrayReplies,
     /// It is longer than the receive buffer.
     Cut,
 }
 
 impl Fault {
-    fn befall(self, answer: Answer) -> Vec<Reply> {
+    fn apply(self, answer: Answer) -> Vec<Reply> {
         let mut datagram = answer.datagram.clone();
         match self {
             Self::Absent => Vec::new(),
             Self::NoRoom => vec![Reply::Error(libc::ENOBUFS)],
-            Self::Behind => [vec![Reply::Error(libc::ENOBUFS)], answer.whole()].concat(),
+            Self::AfterLoss => [vec![Reply::Error(libc::ENOBUFS)], answer.whole()].concat(),
             Self::Overrun => {
                 vec![Reply::Datagram(bare(
                     NLMSG_OVERRUN,
@@ -260,7 +260,7 @@ impl Fault {
                 datagram[FLAGS].copy_from_slice(&flags.to_ne_bytes());
                 vec![Reply::Datagram(datagram)]
             }
-            Self::Strays => {
+            Self::StrayReplies => {
                 let earlier = sequence_of(&datagram) - 1;
                 let mut object = datagram.clone();
                 for start in starts(&object) {
@@ -282,7 +282,7 @@ impl Fault {
 /// Returns a connection to a kernel whose reply with this number has this fault, once.
 fn with_fault(place: usize, fault: Fault) -> Connection {
     Kernel::default().connect(move |answer| match answer.number == place {
-        true => fault.befall(answer),
+        true => fault.apply(answer),
         false => answer.whole(),
     })
 }
@@ -296,34 +296,41 @@ fn a_snapshot_is_read() {
         answer.whole()
     });
     let snapshot = nft.snapshot(Scope::all()).unwrap();
-    assert_eq!(snapshot.to_string(), SHOWN);
+    assert_eq!(snapshot.to_string(), PRINTED);
     assert_eq!(snapshot.generation().map(Generation::number), Some(2));
     assert_eq!(datagrams.load(Ordering::Relaxed), DATAGRAMS);
 }
 
 #[test]
 fn a_snapshot_is_whole_whichever_reply_is_lost() {
-    use Fault::{Absent, Behind, Interrupted, NoRoom, Overrun, Strays};
+    use Fault::{Absent, AfterLoss, Interrupted, NoRoom, Overrun, StrayReplies};
     for place in 0..DATAGRAMS {
-        for fault in [Absent, NoRoom, Behind, Overrun, Interrupted, Strays] {
+        for fault in [
+            Absent,
+            NoRoom,
+            AfterLoss,
+            Overrun,
+            Interrupted,
+            StrayReplies,
+        ] {
             let mut nft = with_fault(place, fault);
             let snapshot = nft.snapshot(Scope::all()).unwrap();
-            assert_eq!(snapshot.to_string(), SHOWN, "{fault:?} at {place}");
+            assert_eq!(snapshot.to_string(), PRINTED, "{fault:?} at {place}");
             assert_eq!(snapshot.generation().map(Generation::number), Some(2));
         }
     }
 }
 
 #[test]
-fn what_is_read_once_and_lacks_a_reply_is_an_error_or_of_no_generation() {
-    use Fault::{Behind, Interrupted, NoRoom, Overrun};
+fn reading_once_with_a_lost_reply_fails_or_has_no_generation() {
+    use Fault::{AfterLoss, Interrupted, NoRoom, Overrun};
     // The first and the last request read the generation, which is retried separately.
     for place in 1..DATAGRAMS - 1 {
-        for fault in [NoRoom, Behind, Overrun, Interrupted] {
+        for fault in [NoRoom, AfterLoss, Overrun, Interrupted] {
             let read = with_fault(place, fault).snapshot_once(Scope::all());
             match (fault, read) {
                 (Interrupted, Ok(snapshot)) => assert_eq!(snapshot.generation(), None),
-                (NoRoom | Behind | Overrun, Err(Error::Lost(_))) => {}
+                (NoRoom | AfterLoss | Overrun, Err(Error::Lost(_))) => {}
                 (_, read) => panic!("{fault:?} at {place}: {read:?}"),
             }
         }
@@ -331,7 +338,7 @@ fn what_is_read_once_and_lacks_a_reply_is_an_error_or_of_no_generation() {
 }
 
 #[test]
-fn a_cut_reply_is_an_error_and_the_next_request_is_answered() {
+fn a_truncated_reply_is_an_error_and_the_next_request_works() {
     for place in 0..DATAGRAMS {
         let mut nft = with_fault(place, Fault::Cut);
         match nft.snapshot(Scope::all()) {
@@ -341,23 +348,23 @@ fn a_cut_reply_is_an_error_and_the_next_request_is_answered() {
             read => panic!("{place}: {read:?}"),
         }
         let snapshot = nft.snapshot(Scope::all()).unwrap();
-        assert_eq!(snapshot.to_string(), SHOWN, "{place}");
+        assert_eq!(snapshot.to_string(), PRINTED, "{place}");
     }
 }
 
 #[test]
-fn a_question_is_asked_again_a_few_times() {
+fn a_request_is_retried_a_few_times() {
     for fault in [Fault::Absent, Fault::NoRoom, Fault::Overrun] {
         let kernel = Kernel::default();
-        let questions = kernel.questions.clone();
-        let mut nft = kernel.connect(move |answer| match answer.asked < ASKS {
-            true => fault.befall(answer),
+        let generation_requests = kernel.generation_requests.clone();
+        let mut nft = kernel.connect(move |answer| match answer.asked < MAX_ATTEMPTS {
+            true => fault.apply(answer),
             false => answer.whole(),
         });
         assert_eq!(nft.generation().unwrap().number(), 2, "{fault:?}");
-        assert_eq!(questions.load(Ordering::Relaxed), ASKS);
+        assert_eq!(generation_requests.load(Ordering::Relaxed), MAX_ATTEMPTS);
 
-        let mut nft = Kernel::default().connect(move |answer| fault.befall(answer));
+        let mut nft = Kernel::default().connect(move |answer| fault.apply(answer));
         let Err(Error::Lost(loss)) = nft.generation() else {
             panic!("{fault:?}: it was answered");
         };
@@ -397,7 +404,7 @@ fn an_interrupted_listing_ends_in_an_error_and_stays_one() {
 
 /// A permission error does not become a retryable error.
 #[test]
-fn a_failed_listing_gives_the_same_error_again() {
+fn a_failed_listing_repeats_its_error() {
     let failing = |reply: fn(u32) -> Reply| {
         let replay = Replay::new(move |request: &[u8]| vec![reply(sequence_of(request))]);
         Connection::over(Socket::to_peer(Box::new(replay)))
@@ -445,7 +452,7 @@ fn a_failed_listing_gives_the_same_error_again() {
         ),
     ];
     let check = |error: &Error, (_, again, errno): &Case| {
-        assert_eq!(error.ask_again(), *again, "{error:?}");
+        assert_eq!(error.is_retryable(), *again, "{error:?}");
         let number = error.errno().map(crate::errno::Errno::number);
         assert_eq!(number, *errno, "{error:?}");
         error.to_string()
@@ -469,7 +476,12 @@ fn a_failed_listing_gives_the_same_error_again() {
 
 #[test]
 fn a_listing_that_lacks_a_reply_is_an_error() {
-    for fault in [Fault::Absent, Fault::NoRoom, Fault::Behind, Fault::Overrun] {
+    for fault in [
+        Fault::Absent,
+        Fault::NoRoom,
+        Fault::AfterLoss,
+        Fault::Overrun,
+    ] {
         for place in 0..2 {
             if (fault, place) == (Fault::Absent, 0) {
                 continue; // the kernel reports a drop of any but the last
@@ -496,7 +508,7 @@ fn a_listing_that_lacks_a_reply_is_an_error() {
 }
 
 /// Lists chains, reads one, abandons the rest, and reads the generation.
-fn give_up_and_ask(mut nft: Connection) {
+fn abandon_and_request(mut nft: Connection) {
     let mut chains = nft.chains(Scope::all()).unwrap();
     assert_eq!(chains.next().unwrap().unwrap().name(), "services");
     drop(chains);
@@ -510,27 +522,27 @@ fn give_up_and_ask(mut nft: Connection) {
 }
 
 #[test]
-fn the_rest_of_a_listing_that_was_given_up_is_no_answer_to_the_next_request() {
-    give_up_and_ask(Kernel::default().connect(Answer::whole));
+fn an_abandoned_listing_does_not_answer_the_next_request() {
+    abandon_and_request(Kernel::default().connect(Answer::whole));
     for fault in [
         Fault::Absent,
         Fault::NoRoom,
-        Fault::Behind,
+        Fault::AfterLoss,
         Fault::Overrun,
         Fault::Interrupted,
         Fault::Cut,
-        Fault::Strays,
+        Fault::StrayReplies,
     ] {
-        give_up_and_ask(with_fault(1, fault)); // the dump's end
+        abandon_and_request(with_fault(1, fault)); // the dump's end
     }
 }
 
 /// If the kernel has no memory for the next part of a dump it reports that, and continues when the socket is read
 /// again.
 #[test]
-fn a_dump_that_was_given_up_and_halted_is_set_going_again() {
+fn an_abandoned_halted_dump_is_resumed() {
     let halted = Arc::new(AtomicUsize::new(0));
-    let questions = halted.clone();
+    let generation_requests = halted.clone();
     let mut end = None;
     let nft = Kernel::default().connect(move |answer| {
         let is_dump = answer.request == message_type(NFT_MSG_GETCHAIN);
@@ -540,10 +552,10 @@ fn a_dump_that_was_given_up_and_halted_is_set_going_again() {
         }
         let rest = end
             .take()
-            .inspect(|_| _ = questions.fetch_add(1, Ordering::Relaxed));
+            .inspect(|_| _ = generation_requests.fetch_add(1, Ordering::Relaxed));
         [answer.whole(), rest.unwrap_or_default()].concat()
     });
-    give_up_and_ask(nft);
+    abandon_and_request(nft);
     assert_eq!(halted.load(Ordering::Relaxed), 1);
 }
 
@@ -563,7 +575,7 @@ fn one_attempt_is_one() {
                 attempts: 1,
                 snapshot,
             }) => {
-                assert_eq!(snapshot.to_string(), SHOWN);
+                assert_eq!(snapshot.to_string(), PRINTED);
                 assert_eq!(snapshot.generation(), None);
             }
             read => panic!("{place}: {read:?}"),
@@ -576,7 +588,7 @@ fn one_attempt_is_one() {
     };
     let batches = kernel.batches.clone();
     let mut nft = kernel
-        .connect(|answer| Lost::All.befall(answer))
+        .connect(|answer| Lost::All.apply(answer))
         .with_retry(Retry::ONCE);
     let error = nft.commit(&transaction()).unwrap_err();
     assert_eq!(error.outcome, Outcome::NothingApplied);
@@ -584,11 +596,11 @@ fn one_attempt_is_one() {
 }
 
 #[test]
-fn when_the_time_is_up_the_last_attempt_is_handed_out() {
+fn the_last_attempt_is_returned_at_the_deadline() {
     let mut nft = Kernel::default()
         .connect(
             |answer| match answer.request == message_type(NFT_MSG_GETCHAIN) {
-                true => Fault::Interrupted.befall(answer),
+                true => Fault::Interrupted.apply(answer),
                 false => answer.whole(),
             },
         )
@@ -596,7 +608,7 @@ fn when_the_time_is_up_the_last_attempt_is_handed_out() {
     match nft.snapshot(Scope::all()) {
         Err(SnapshotError::Interrupted { attempts, snapshot }) => {
             assert!(attempts >= 2);
-            assert_eq!(snapshot.to_string(), SHOWN);
+            assert_eq!(snapshot.to_string(), PRINTED);
         }
         read => panic!("{read:?}"),
     }
@@ -609,7 +621,7 @@ const GENERATION: std::ops::Range<usize> = 24..28;
 
 /// A part is read separately at most 32 times while the generation keeps changing, and then with the whole.
 #[test]
-fn a_part_that_does_not_stand_still_is_read_with_the_whole() {
+fn a_changing_part_is_read_with_the_whole() {
     const SETS: &str = "\
 ip nat @addresses
 \telement 0200000a  : 0 [end]
@@ -619,8 +631,8 @@ ip nat @addresses
         (1, Retry::DEFAULT, Ok(SETS)),
         (31, Retry::DEFAULT, Ok(SETS)),
         (31, Retry::times(32), Ok(SETS)),
-        (32, Retry::DEFAULT, Ok(SHOWN)),
-        (32, Retry::times(33), Ok(SHOWN)),
+        (32, Retry::DEFAULT, Ok(PRINTED)),
+        (32, Retry::times(33), Ok(PRINTED)),
         (32, Retry::times(32), Err(32)),
         (7, Retry::times(7), Err(7)),
     ];
@@ -653,7 +665,7 @@ ip nat @addresses
             Err(other) => panic!("{disturbed}, {retry:?}: {other}"),
         };
         assert_eq!(read, expected.map(str::to_owned), "{disturbed}, {retry:?}");
-        let whole = usize::from(expected == Ok(SHOWN));
+        let whole = usize::from(expected == Ok(PRINTED));
         assert_eq!(
             rules.load(Ordering::Relaxed),
             whole,
@@ -689,7 +701,7 @@ enum Lost {
 }
 
 impl Lost {
-    fn befall(self, answer: Answer) -> Vec<Reply> {
+    fn apply(self, answer: Answer) -> Vec<Reply> {
         if answer.request != NFNL_MSG_BATCH_BEGIN || answer.operations == 0 {
             return answer.whole();
         }
@@ -721,13 +733,13 @@ fn commit(moves: bool, acknowledges_ends: bool, lost: Lost) -> (Result<(), Commi
         ..Kernel::default()
     };
     let batches = kernel.batches.clone();
-    let mut nft = kernel.connect(move |answer| lost.befall(answer));
+    let mut nft = kernel.connect(move |answer| lost.apply(answer));
     let result = nft.commit(&transaction());
     (result, batches.load(Ordering::Relaxed))
 }
 
 #[test]
-fn what_is_known_of_a_commit_whose_replies_are_lost() {
+fn outcome_of_a_commit_with_lost_replies() {
     use Outcome::{NothingApplied, Unknown};
     // Whether the generation changes, and whether the kernel acknowledges ends; the lost replies; the outcome if it
     // is an error, and the number of batches.
@@ -741,18 +753,38 @@ fn what_is_known_of_a_commit_whose_replies_are_lost() {
         ((true, true), Lost::All, Some(Unknown), 1),
         ((true, true), Lost::NoRoom, Some(Unknown), 1),
         // Nothing was applied, so the batch is sent again.
-        ((false, true), Lost::All, Some(NothingApplied), ASKS),
-        ((false, true), Lost::NoRoom, Some(NothingApplied), ASKS),
+        ((false, true), Lost::All, Some(NothingApplied), MAX_ATTEMPTS),
+        (
+            (false, true),
+            Lost::NoRoom,
+            Some(NothingApplied),
+            MAX_ATTEMPTS,
+        ),
         // One empty batch detects whether the kernel acknowledges ends.
-        ((false, true), Lost::End, Some(NothingApplied), ASKS + 1),
+        (
+            (false, true),
+            Lost::End,
+            Some(NothingApplied),
+            MAX_ATTEMPTS + 1,
+        ),
         // Kernels before 6.10.
         ((true, false), Lost::None, None, 1),
         ((false, false), Lost::None, None, 2),
         ((true, false), Lost::First, Some(Unknown), 1),
         ((true, false), Lost::Last, Some(Unknown), 1),
         ((true, false), Lost::All, Some(Unknown), 1),
-        ((false, false), Lost::Last, Some(NothingApplied), ASKS),
-        ((false, false), Lost::All, Some(NothingApplied), ASKS),
+        (
+            (false, false),
+            Lost::Last,
+            Some(NothingApplied),
+            MAX_ATTEMPTS,
+        ),
+        (
+            (false, false),
+            Lost::All,
+            Some(NothingApplied),
+            MAX_ATTEMPTS,
+        ),
     ];
     for ((moves, acknowledges_ends), lost, outcome, batches) in cases {
         let case = format!("{lost:?}, moves: {moves}, ends: {acknowledges_ends}");
@@ -775,7 +807,7 @@ fn what_is_known_of_a_commit_whose_replies_are_lost() {
 }
 
 #[test]
-fn a_commit_whose_replies_are_lost_is_unknown_where_the_generation_cannot_be_read() {
+fn a_commit_with_lost_replies_and_unreadable_generation_is_unknown() {
     for moves in [false, true] {
         let kernel = Kernel {
             generation: 1,
@@ -793,7 +825,7 @@ fn a_commit_whose_replies_are_lost_is_unknown_where_the_generation_cannot_be_rea
 }
 
 #[test]
-fn one_refusal_among_lost_replies_says_that_nothing_was_applied() {
+fn one_rejection_among_lost_replies_means_nothing_was_applied() {
     for acknowledges_ends in [false, true] {
         let kernel = Kernel {
             generation: 1,
@@ -826,17 +858,17 @@ fn one_refusal_among_lost_replies_says_that_nothing_was_applied() {
 }
 
 #[test]
-fn a_check_whose_replies_are_lost_is_made_again() {
+fn a_check_with_lost_replies_is_repeated() {
     for (lost, batches, ok) in [
         (Lost::None, 1, true),
         (Lost::End, 1, true), // the end was not sent
-        (Lost::All, ASKS, false),
-        (Lost::First, ASKS, false),
-        (Lost::NoRoom, ASKS, false),
+        (Lost::All, MAX_ATTEMPTS, false),
+        (Lost::First, MAX_ATTEMPTS, false),
+        (Lost::NoRoom, MAX_ATTEMPTS, false),
     ] {
         let kernel = Kernel::default();
         let sent = kernel.batches.clone();
-        let mut nft = kernel.connect(move |answer| lost.befall(answer));
+        let mut nft = kernel.connect(move |answer| lost.apply(answer));
         let checked = nft.check(&transaction());
         assert_eq!(checked.is_ok(), ok, "{lost:?}");
         assert_eq!(sent.load(Ordering::Relaxed), batches, "{lost:?}");
@@ -847,7 +879,7 @@ fn a_check_whose_replies_are_lost_is_made_again() {
 }
 
 #[test]
-fn what_is_left_of_earlier_requests_is_no_reply_to_a_commit() {
+fn stale_replies_do_not_answer_a_commit() {
     // A listing is rejected midway and its rest stays queued; its sequence numbers are those of a batch.
     let kernel = Kernel {
         generation: 1,

@@ -381,7 +381,7 @@ impl Connection {
     ) -> Result<Listing<'c, T>, Error> {
         let filter = filter.into();
         let sequence = self
-            .ask(message, NLM_F_DUMP, filter.family, |writer| {
+            .send_request(message, NLM_F_DUMP, filter.family, |writer| {
                 filter.write::<T>(writer);
             })
             .map_err(|error| error.of_request(T::REQUEST))?;

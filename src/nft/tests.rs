@@ -6,8 +6,8 @@ use std::fmt::Display;
 use proptest::collection::vec;
 
 use super::properties::{
-    Arbitrary, DEPTH, Declared, assert_serial, damage, damaged, nearly, noise, payload, run, soup,
-    written,
+    Arbitrary, DEPTH, Declared, arbitrary_attributes, assert_serial, damage, damaged, nearly_valid,
+    noise, payload, run, written,
 };
 use super::*;
 use crate::netlink::{Attributes, Message};
@@ -23,7 +23,7 @@ fn shown<T: Declared>(show: fn(&[u8]) -> Option<String>) {
         let text = show(&payload(value.family(), &bytes)).expect("what was written is read");
         assert!(!text.is_empty());
         for noise in &noise {
-            show(&payload(value.family(), &nearly(&bytes, noise)));
+            show(&payload(value.family(), &nearly_valid(&bytes, noise)));
         }
     });
 }
@@ -33,7 +33,7 @@ fn text(view: &impl Display) -> String {
 }
 
 #[test]
-fn any_object_that_is_read_is_shown() {
+fn any_parsed_object_can_be_formatted() {
     shown::<Chain<'static>>(|bytes| ChainRef::of_payload(bytes).ok().as_ref().map(text));
     shown::<Rule<'static>>(|bytes| {
         let rule = RuleRef::of_payload(bytes).ok()?;
@@ -121,7 +121,14 @@ fn any_operation_is_described() {
 #[test]
 fn elements_are_read_alike_by_view_and_builder() {
     let kinds: Vec<u16> = Element::ATTRIBUTES.iter().map(|(kind, _)| *kind).collect();
-    let noise = vec((noise(Element::ATTRIBUTES), soup(&kinds), damage()), 3);
+    let noise = vec(
+        (
+            noise(Element::ATTRIBUTES),
+            arbitrary_attributes(&kinds),
+            damage(),
+        ),
+        3,
+    );
     run(
         96,
         (Element::arbitrary(DEPTH), noise),
@@ -131,9 +138,9 @@ fn elements_are_read_alike_by_view_and_builder() {
             };
             assert_eq!(ElementRef::parse(&bytes).unwrap().to_builder(), element);
             let mut many = vec![bytes.clone()];
-            for (noise, soup, damages) in &noise {
-                many.push(nearly(&bytes, noise));
-                many.push(damaged(soup.clone(), damages));
+            for (noise, arbitrary_attributes, damages) in &noise {
+                many.push(nearly_valid(&bytes, noise));
+                many.push(damaged(arbitrary_attributes.clone(), damages));
             }
             for bytes in many {
                 let view = ElementRef::parse(&bytes);
@@ -392,7 +399,7 @@ mod json {
     /// Unknown attributes of a newer kernel are preserved as bytes.
     #[test]
     #[cfg(target_endian = "little")]
-    fn what_is_unknown() {
+    fn unknown_attributes() {
         let bytes = [8, 0, 60, 0, 1, 2, 3, 4];
         let counter = Counter::from_attributes(&bytes).unwrap();
         assert_json(&counter, json!({"unknown": "08003c0001020304"}));
@@ -434,7 +441,7 @@ mod json {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_and_said() {
+    fn invalid_json_is_rejected_with_a_reason() {
         for (error, expected) in [
             (
                 refused::<Table<'static>>(json!({"family": "ip", "nmae": "t"})),

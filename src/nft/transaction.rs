@@ -26,8 +26,8 @@ use super::name::Name;
 use super::object::{Object, Written as _};
 use super::{Family, Rule, Set, SetId};
 use crate::netlink::{Malformed, Message, MessageError, MessageWriter, Messages, NfGenMsg};
-pub(super) use echo::{Echo, gets_a_handle};
-pub(super) use join::Numbers;
+pub(super) use echo::{Echo, has_handle};
+pub(super) use join::IdAllocator;
 
 /// Length of `BATCH_BEGIN` with a generation: header, nfgenmsg, one attribute of four bytes.
 const BEGIN: usize = 28;
@@ -38,7 +38,7 @@ const GENERATION: usize = 8;
 /// Length of an attribute's header.
 const ATTRIBUTE: usize = 4;
 /// The first id assigned by a transaction.
-const NUMBERED: u32 = 1 << 31;
+const FIRST_ASSIGNED_ID: u32 = 1 << 31;
 /// Position of the flags in a message's header.
 const FLAGS: Range<usize> = 6..8;
 
@@ -63,7 +63,7 @@ pub struct Transaction {
     last: usize,
     expected: Option<Generation>,
     /// Whether operations are encoded like nft's, where that differs.
-    as_nft: bool,
+    nft_compatible: bool,
 }
 
 impl Default for Transaction {
@@ -87,7 +87,7 @@ impl Transaction {
             operations: 0,
             last: BEGIN,
             expected: None,
-            as_nft: false,
+            nft_compatible: false,
         };
         this.buffer.resize(BEGIN, 0);
         this.write_begin();
@@ -99,17 +99,17 @@ impl Transaction {
     /// message numbered from 1 instead of the attribute type `NFTA_LIST_ELEM`, and deletions of elements with all their
     /// attributes. The kernel ignores these differences.
     #[doc(hidden)]
-    pub fn as_nft() -> Self {
+    pub fn nft_compatible() -> Self {
         Self {
-            as_nft: true,
+            nft_compatible: true,
             ..Self::new()
         }
     }
 
     /// Encodes operations added from now on in the usual way.
     #[doc(hidden)]
-    pub fn into_ours(mut self) -> Self {
-        self.as_nft = false;
+    pub fn into_regular(mut self) -> Self {
+        self.nft_compatible = false;
         self
     }
 
@@ -119,7 +119,7 @@ impl Transaction {
         self.operations = 0;
         self.last = BEGIN;
         self.expected = None;
-        self.as_nft = false;
+        self.nft_compatible = false;
         self.write_begin();
         self.seal();
     }
@@ -242,7 +242,7 @@ impl Transaction {
     /// it for others.
     #[inline]
     const fn flags_of<T: Object>(&self) -> u16 {
-        let created = match self.as_nft && T::MESSAGES.new == NFT_MSG_NEWTABLE {
+        let created = match self.nft_compatible && T::MESSAGES.new == NFT_MSG_NEWTABLE {
             true => 0,
             false => NLM_F_CREATE,
         };
@@ -286,7 +286,7 @@ impl Transaction {
     /// Same as [`add`](Self::add).
     pub fn add_anonymous(&mut self, set: &Set<'_>) -> Result<SetId<'static>, MessageError> {
         // Far from the ids that callers usually count from 0 or 1.
-        let id = NUMBERED | (self.operations + 1);
+        let id = FIRST_ASSIGNED_ID | (self.operations + 1);
         let set = Set {
             id: Some(id),
             ..set.clone()

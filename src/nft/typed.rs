@@ -37,7 +37,7 @@
 //! # }
 //! ```
 //!
-//! For other features, such as ranges, change the underlying [`Set`] ([`TypedSet::adjusted`]) and use the
+//! For other features, such as ranges, change the underlying [`Set`] ([`TypedSet::modify_set`]) and use the
 //! constructors of [`Element`]. The types are those of this program: an existing set with the same name may
 //! have other types, and if their lengths are equal the kernel silently accepts the elements.
 
@@ -248,11 +248,11 @@ impl<'a, K: Fields> TypedSet<'a, K> {
     /// use chainwright::nft::typed::TypedSet;
     ///
     /// let seen = TypedSet::<Ipv4Addr>::new(Family::IP, "filter", "seen")
-    ///     .adjusted(|set| set.with_updates(65_536));
+    ///     .modify_set(|set| set.with_updates(65_536));
     /// # drop(seen);
     /// ```
     #[must_use]
-    pub fn adjusted(mut self, adjust: impl FnOnce(Set<'a>) -> Set<'a>) -> Self {
+    pub fn modify_set(mut self, adjust: impl FnOnce(Set<'a>) -> Set<'a>) -> Self {
         self.set = adjust(self.set);
         self
     }
@@ -293,15 +293,15 @@ pub struct TypedMap<'a, K, V> {
 impl<'a, K: Fields, V: MapData> TypedMap<'a, K, V> {
     /// Creates a map with this name.
     pub fn new(family: Family, table: impl Into<Name<'a>>, name: impl Into<Name<'a>>) -> Self {
-        let keys = TypedSet::new(family, table, name).adjusted(V::declare);
+        let keys = TypedSet::new(family, table, name).modify_set(V::declare);
         let data = PhantomData;
         Self { keys, data }
     }
 
-    /// Changes the underlying [`Set`]: see [`TypedSet::adjusted`].
+    /// Changes the underlying [`Set`]: see [`TypedSet::modify_set`].
     #[must_use]
-    pub fn adjusted(mut self, adjust: impl FnOnce(Set<'a>) -> Set<'a>) -> Self {
-        self.keys = self.keys.adjusted(adjust);
+    pub fn modify_set(mut self, adjust: impl FnOnce(Set<'a>) -> Set<'a>) -> Self {
+        self.keys = self.keys.modify_set(adjust);
         self
     }
 

@@ -27,7 +27,7 @@ pub(super) const TABLE_NFT_BUILD: u8 = 2;
 /// The creator of a table, besides its comment: this library writes it into tables of services whose name and comment
 /// another program also uses. `nft` skips entries of unknown types.
 #[doc(hidden)]
-pub const TABLE_MAKER: u8 = 200;
+pub const TABLE_CREATOR: u8 = 200;
 /// A chain's comment.
 pub const CHAIN_COMMENT: u8 = 0;
 /// A rule's comment.
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn which_version_noted_an_expression_is_no_difference() {
+    fn typeof_is_independent_of_the_nft_version() {
         let of = |note: &[u8]| typeof_of_any_version(note);
         let (fib, ipsec) = ([26, 27], [27, 28]);
         assert_eq!(of(&note(fib[0], &[3, 1])), of(&note(fib[1], &[3, 1])));
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn what_is_cut_is_left_out() {
+    fn truncated_entries_are_skipped() {
         for end in 0..SET.len() {
             let entries = UserData::new(&SET[..end]).count();
             assert_eq!(entries, usize::from(end >= 6), "{end}");

@@ -22,7 +22,7 @@ use chainwright_sys::nf_tables::{
 use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 
 use crate::netlink::{
-    Attributes, Error, Intake, Loss, Malformed, Message, Messages, RECEIVE_BUFFER, Socket,
+    Attributes, DatagramReceiver, Error, Loss, Malformed, Message, Messages, RECEIVE_BUFFER, Socket,
 };
 use crate::nft::Family;
 use crate::nft::connection::{Connection, message_type};
@@ -39,7 +39,7 @@ const WAIT: Duration = Duration::from_millis(100);
 
 /// A connection's second socket, while it is not in use. Closing it instead could wait tens of milliseconds
 /// for the kernel to clean up objects deleted in the namespace.
-pub(super) type Resting = Arc<Mutex<Option<Socket>>>;
+pub(super) type IdleSocket = Arc<Mutex<Option<Socket>>>;
 
 /// A socket that receives the notifications of commits.
 #[derive(Debug)]
@@ -47,15 +47,15 @@ pub(super) struct Watch {
     /// `Some` until dropped.
     socket: Option<Socket>,
     buffer: Vec<u8>,
-    home: Resting,
+    idle_slot: IdleSocket,
 }
 
 impl Watch {
     /// Watches a connection's namespace; `None` if the calling thread is in another one and may not enter
     /// it.
     pub(super) fn open(connection: &Connection) -> Option<Self> {
-        let resting = connection.listener.lock().ok().and_then(|mut at| at.take());
-        let socket = match resting {
+        let idle = connection.listener.lock().ok().and_then(|mut at| at.take());
+        let socket = match idle {
             Some(socket) => socket,
             None => {
                 let mut socket = connection.socket.sibling()?;
@@ -67,17 +67,17 @@ impl Watch {
         Some(Self {
             socket: Some(socket),
             buffer: vec![0; RECEIVE_BUFFER],
-            home: Arc::clone(&connection.listener),
+            idle_slot: Arc::clone(&connection.listener),
         })
     }
 
     /// Discards the notifications of earlier commits.
     pub(super) fn begin(&mut self) {
-        let _ = self.take(&[], Until::Forgotten);
+        let _ = self.take(&[], Until::Discard);
     }
 
     /// Whether these tables stayed unchanged since the last call until this generation.
-    pub(super) fn stood_still(&mut self, scopes: &[Scope<'_>], until: Generation) -> bool {
+    pub(super) fn unchanged_until(&mut self, scopes: &[Scope<'_>], until: Generation) -> bool {
         self.take(scopes, Until::Generation(until.number())).is_ok()
     }
 
@@ -89,10 +89,10 @@ impl Watch {
         &mut self,
         scopes: &[Scope<'_>],
         until: Generation,
-    ) -> Result<Touches, Touched> {
-        let mut touches = Touches::default();
+    ) -> Result<TouchedObjects, Touched> {
+        let mut touches = TouchedObjects::default();
         let until = Until::Generation(until.number());
-        self.take_noting(scopes, until, Some(&mut touches))?;
+        self.take_recording(scopes, until, Some(&mut touches))?;
         Ok(touches)
     }
 
@@ -105,14 +105,14 @@ impl Watch {
     }
 
     fn take(&mut self, scopes: &[Scope<'_>], until: Until) -> Result<Option<u32>, Touched> {
-        self.take_noting(scopes, until, None)
+        self.take_recording(scopes, until, None)
     }
 
-    fn take_noting(
+    fn take_recording(
         &mut self,
         scopes: &[Scope<'_>],
         until: Until,
-        noted: Option<&mut Touches>,
+        noted: Option<&mut TouchedObjects>,
     ) -> Result<Option<u32>, Touched> {
         let Some(socket) = &self.socket else {
             return Err(Touched);
@@ -145,8 +145,8 @@ impl Drop for Watch {
         let Some(socket) = self.socket.take() else {
             return;
         };
-        if let Ok(mut resting) = self.home.lock() {
-            resting.get_or_insert(socket);
+        if let Ok(mut idle) = self.idle_slot.lock() {
+            idle.get_or_insert(socket);
         }
     }
 }
@@ -173,7 +173,7 @@ pub(super) enum SetTouch {
 
 /// The object that an event concerns, including its members.
 #[derive(Debug, Clone, Copy)]
-enum About {
+enum Subject {
     Chain,
     Set,
     Elements,
@@ -181,7 +181,7 @@ enum About {
 
 /// The objects touched in some tables.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Touches {
+pub(super) struct TouchedObjects {
     /// Chains that were added, deleted or changed, and chains whose rules were.
     pub(super) chains: BTreeSet<MemberKey>,
     /// Sets that were added, deleted or changed, and sets whose elements were.
@@ -192,7 +192,7 @@ pub(super) struct Touches {
     room: usize,
 }
 
-impl Touches {
+impl TouchedObjects {
     /// Records elements individually, as long as their keys use no more memory than this.
     pub(super) fn with_elements(room: usize) -> Self {
         Self {
@@ -209,14 +209,14 @@ impl Touches {
     pub(super) fn note(&mut self, message: &Message<'_>) -> Result<(), Malformed> {
         let (about, named_by) = match message.kind as u8 {
             NFT_MSG_NEWCHAIN | NFT_MSG_DELCHAIN | NFT_MSG_DESTROYCHAIN => {
-                (About::Chain, NFTA_CHAIN_NAME)
+                (Subject::Chain, NFTA_CHAIN_NAME)
             }
             NFT_MSG_NEWRULE | NFT_MSG_DELRULE | NFT_MSG_DESTROYRULE => {
-                (About::Chain, NFTA_RULE_CHAIN)
+                (Subject::Chain, NFTA_RULE_CHAIN)
             }
-            NFT_MSG_NEWSET | NFT_MSG_DELSET | NFT_MSG_DESTROYSET => (About::Set, NFTA_SET_NAME),
+            NFT_MSG_NEWSET | NFT_MSG_DELSET | NFT_MSG_DESTROYSET => (Subject::Set, NFTA_SET_NAME),
             NFT_MSG_NEWSETELEM | NFT_MSG_DELSETELEM | NFT_MSG_DESTROYSETELEM => {
-                (About::Elements, NFTA_SET_ELEM_LIST_SET)
+                (Subject::Elements, NFTA_SET_ELEM_LIST_SET)
             }
             _ => {
                 self.others = true;
@@ -233,15 +233,15 @@ impl Touches {
         };
         let key = (family, table.to_owned(), name.to_owned());
         match about {
-            About::Chain => _ = self.chains.insert(key),
-            About::Set => {
+            Subject::Chain => _ = self.chains.insert(key),
+            Subject::Set => {
                 if let Some(SetTouch::Elements { memory, .. }) =
                     self.sets.insert(key, SetTouch::Whole)
                 {
                     self.room += memory;
                 }
             }
-            About::Elements => {
+            Subject::Elements => {
                 let list = attributes.clone().find(NFTA_SET_ELEM_LIST_ELEMENTS);
                 self.note_elements(key, list);
             }
@@ -283,7 +283,7 @@ impl Touches {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
     /// All that are queued, which are ignored.
-    Forgotten,
+    Discard,
     /// All that are queued.
     Queued,
     /// The notification of this generation, which is waited for.
@@ -302,10 +302,10 @@ struct Events<'w> {
     /// Whether one concerns a table of the scopes and is not recorded.
     touched: bool,
     /// Where to record the touched objects.
-    noted: Option<&'w mut Touches>,
+    noted: Option<&'w mut TouchedObjects>,
 }
 
-impl Intake for Events<'_> {
+impl DatagramReceiver for Events<'_> {
     fn is_complete(&self) -> bool {
         self.ended || self.touched
     }
@@ -315,7 +315,7 @@ impl Intake for Events<'_> {
     }
 
     fn take(&mut self, length: usize) -> Result<(), Error> {
-        if self.until == Until::Forgotten {
+        if self.until == Until::Discard {
             return Ok(());
         }
         for message in Messages::new(&self.buffer[..length]) {
@@ -352,7 +352,7 @@ impl Intake for Events<'_> {
             }
             (Error::Lost(Loss::Absent), _) => self.ended = true,
             // Losses before the start do not matter.
-            (Error::Lost(_) | Error::Truncated { .. }, Until::Forgotten) => {}
+            (Error::Lost(_) | Error::Truncated { .. }, Until::Discard) => {}
             (error, _) => return Err(error),
         }
         Ok(())
@@ -369,10 +369,10 @@ mod tests {
     }
 
     /// Returns the objects touched by these operations, with this memory for elements.
-    fn touched(room: usize, fill: impl FnOnce(&mut Transaction)) -> Touches {
+    fn touched(room: usize, fill: impl FnOnce(&mut Transaction)) -> TouchedObjects {
         let mut tx = Transaction::new();
         fill(&mut tx);
-        let mut touched = Touches::with_elements(room);
+        let mut touched = TouchedObjects::with_elements(room);
         for message in tx.messages() {
             touched.note(&message).unwrap();
         }
@@ -380,7 +380,7 @@ mod tests {
     }
 
     /// Returns the number of touched elements of the set; `None` for the whole set.
-    fn count(touched: &Touches) -> Option<usize> {
+    fn count(touched: &TouchedObjects) -> Option<usize> {
         match &touched.sets[&(Family::IP, "t".into(), "s".into())] {
             SetTouch::Elements { keys, .. } => Some(keys.len()),
             SetTouch::Whole => None,
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_that_is_touched_itself_is_touched_whole() {
+    fn a_touched_set_counts_as_a_whole() {
         let of = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4);
         type Touch<'t> = &'t dyn Fn(&mut Transaction);
         let ways: [Touch<'_>; 4] = [

@@ -1,6 +1,6 @@
 //! A comparison with a value, as used by several extensions.
 
-use super::option::{Given, OptionError};
+use super::option::{GivenOption, OptionError};
 use super::text::Text;
 use super::value::{ends_of, number};
 
@@ -31,7 +31,7 @@ impl<T> Compared<T> {
     }
 
     /// Builds the comparison from an option: negated if the option is.
-    pub(super) const fn given(given: &Given<'_>, value: T) -> Self {
+    pub(super) const fn given(given: &GivenOption<'_>, value: T) -> Self {
         Self {
             value,
             invert: given.invert,
@@ -41,7 +41,7 @@ impl<T> Compared<T> {
 
 impl<T: TryFrom<u64>> Compared<T> {
     /// Parses an option's value as a number.
-    pub(in crate::xt) fn parse(given: &Given<'_>) -> Result<Self, OptionError> {
+    pub(in crate::xt) fn parse(given: &GivenOption<'_>) -> Result<Self, OptionError> {
         Ok(Self {
             value: given.parse(number)?,
             invert: given.invert,
@@ -60,7 +60,7 @@ impl<T: Into<u64> + Copy> Compared<T> {
 impl Compared<(u32, u32)> {
     /// Builds it from a kernel struct, which always contains a range; `None` if every number
     /// matches.
-    pub(in crate::xt) fn unless_all((first, last): (u32, u32), invert: bool) -> Option<Self> {
+    pub(in crate::xt) fn from_range((first, last): (u32, u32), invert: bool) -> Option<Self> {
         let all = (first, last) == (0, u32::MAX) && !invert;
         (!all).then_some(Self {
             value: (first, last),
@@ -70,9 +70,9 @@ impl Compared<(u32, u32)> {
 
     /// Parses an option's value as a number or a range. As in the kernel, the range may be
     /// reversed; it then contains no number.
-    pub(in crate::xt) fn parse_range(given: &Given<'_>) -> Result<Option<Self>, OptionError> {
+    pub(in crate::xt) fn parse_range(given: &GivenOption<'_>) -> Result<Option<Self>, OptionError> {
         let ends = given.parse(|value| ends_of(value, 0..=u32::MAX, number))?;
-        Ok(Self::unless_all(ends, given.invert))
+        Ok(Self::from_range(ends, given.invert))
     }
 
     pub(in crate::xt) fn print_range(&self, text: &mut Text, option: &str) {

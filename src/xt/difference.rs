@@ -5,11 +5,11 @@ use super::Family;
 
 /// What a tool does with a given rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Does {
+pub enum ToolBehavior {
     /// It accepts the rule, and prints it like this.
     Prints(&'static str),
     /// It accepts the rule, and prints it unchanged.
-    Keeps,
+    PrintsUnchanged,
     /// It refuses the rule.
     Refuses,
 }
@@ -27,22 +27,27 @@ pub struct Difference {
     /// The rule's options, as they follow `-A CHAIN`.
     pub given: &'static str,
     /// What iptables does.
-    pub iptables: Does,
+    pub iptables: ToolBehavior,
     /// What this crate does.
-    pub ours: Does,
+    pub ours: ToolBehavior,
     /// The reason.
-    pub why: &'static str,
+    pub reason: &'static str,
 }
 
 impl Difference {
-    const fn new(given: &'static str, iptables: Does, ours: Does, why: &'static str) -> Self {
+    const fn new(
+        given: &'static str,
+        iptables: ToolBehavior,
+        ours: ToolBehavior,
+        reason: &'static str,
+    ) -> Self {
         Self {
             family: Family::Ipv4,
             place: ("filter", "INPUT"),
             given,
             iptables,
             ours,
-            why,
+            reason,
         }
     }
 
@@ -50,23 +55,33 @@ impl Difference {
     pub(crate) const fn kept(
         given: &'static str,
         iptables: &'static str,
-        why: &'static str,
+        reason: &'static str,
     ) -> Self {
-        Self::new(given, Does::Prints(iptables), Does::Keeps, why)
+        Self::new(
+            given,
+            ToolBehavior::Prints(iptables),
+            ToolBehavior::PrintsUnchanged,
+            reason,
+        )
     }
 
     /// A rule that this crate refuses, while iptables interprets it as another one.
     pub(crate) const fn refused(
         given: &'static str,
         iptables: &'static str,
-        why: &'static str,
+        reason: &'static str,
     ) -> Self {
-        Self::new(given, Does::Prints(iptables), Does::Refuses, why)
+        Self::new(
+            given,
+            ToolBehavior::Prints(iptables),
+            ToolBehavior::Refuses,
+            reason,
+        )
     }
 
     /// Sets the text that this crate prints.
     pub(crate) const fn printed(mut self, ours: &'static str) -> Self {
-        self.ours = Does::Prints(ours);
+        self.ours = ToolBehavior::Prints(ours);
         self
     }
 

@@ -8,13 +8,13 @@ use std::cell::Cell;
 use std::fmt;
 
 use super::difference::Difference;
-use super::option::{Context, Given, OptionError, OptionGroup, OptionSpec, Values};
+use super::option::{Context, GivenOption, OptionError, OptionGroup, OptionSpec, Values};
 use super::sets::{SetId, UnresolvedSet};
 use super::text::Text;
 
 thread_local! {
     /// Buffer for serializing extensions before a comparison: there are many, of only a few bytes each.
-    static WRITTEN: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static ENCODE_BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// The address families of extensions, for which iptables has tables.
@@ -103,7 +103,7 @@ pub(super) trait Extension: Sized {
     }
 
     /// The possible names in the values of its options, for the help text: a heading, and a line for each.
-    fn names_of_values(_family: Family) -> Vec<String> {
+    fn value_names(_family: Family) -> Vec<String> {
         Vec::new()
     }
 
@@ -132,14 +132,14 @@ pub(super) trait Extension: Sized {
 
     /// Whether the value represents the data completely: encoding it yields the same bytes, unless they are of another
     /// revision.
-    fn says_all(&self, family: Family, revision: u8, info: &[u8]) -> bool {
+    fn is_lossless(&self, family: Family, revision: u8, info: &[u8]) -> bool {
         if revision != Self::revision(family) {
             return true;
         }
-        let mut written = WRITTEN.take();
+        let mut written = ENCODE_BUFFER.take();
         written.clear();
         let same = self.write_to(family, &mut written).is_ok() && info.starts_with(&written);
-        WRITTEN.set(written);
+        ENCODE_BUFFER.set(written);
         same
     }
 
@@ -149,10 +149,10 @@ pub(super) trait Extension: Sized {
     ///
     /// # Errors
     /// A value or a combination of options is invalid.
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError>;
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError>;
 
     /// The name in the output of `iptables-save`.
-    fn shown_name(&self) -> &'static str {
+    fn printed_name(&self) -> &'static str {
         Self::NAME
     }
 
@@ -161,7 +161,7 @@ pub(super) trait Extension: Sized {
 
     /// Appends it as `iptables -L` shows it, after a space: by default its name and its options.
     fn list(&self, text: &mut Text, _style: ListStyle) {
-        text.word(self.shown_name());
+        text.word(self.printed_name());
         self.print(text);
     }
 
@@ -238,11 +238,11 @@ pub struct Spec<T: 'static> {
     pub(super) names: &'static [&'static str],
     pub(super) families: Families,
     pub(super) options: fn(&str) -> &'static [OptionSpec],
-    pub(super) names_of_values: fn(Family) -> Vec<String>,
+    pub(super) value_names: fn(Family) -> Vec<String>,
     pub(super) groups: &'static [OptionGroup],
     pub(super) differences: &'static [Difference],
     pub(super) read: fn(Family, u8, &[u8]) -> Option<T>,
-    pub(super) parse: fn(&Context<'_>, &[Given<'_>]) -> Result<T, OptionError>,
+    pub(super) parse: fn(&Context<'_>, &[GivenOption<'_>]) -> Result<T, OptionError>,
 }
 
 /// Extensions by the lengths of their names. Most lookups are for chain names, which are longer than any of them.
@@ -312,7 +312,7 @@ impl<T> Spec<T> {
             };
             text.push_str(&format!("{sign}--{}{value}\n", option.name));
         }
-        for line in (self.names_of_values)(family) {
+        for line in (self.value_names)(family) {
             text.push_str(&line);
             text.push('\n');
         }
@@ -329,7 +329,11 @@ impl<T> Spec<T> {
     /// # Errors
     /// An option is unknown, repeated, negated, combined with another, or alone, although the extension does not allow
     /// that; a required option is missing; or a value or combination is invalid.
-    pub fn parse(&self, context: &Context<'_>, given: &[Given<'_>]) -> Result<T, OptionError> {
+    pub fn parse(
+        &self,
+        context: &Context<'_>,
+        given: &[GivenOption<'_>],
+    ) -> Result<T, OptionError> {
         check(self.options(context.name), self.groups, given)?;
         (self.parse)(context, given)
     }
@@ -339,21 +343,24 @@ impl<T> Spec<T> {
 pub(super) fn check(
     options: &'static [OptionSpec],
     groups: &'static [OptionGroup],
-    given: &[Given<'_>],
+    given: &[GivenOption<'_>],
 ) -> Result<(), OptionError> {
     for (position, one) in given.iter().enumerate() {
         let Some(spec) = options.iter().find(|spec| same(spec.canonical, one.option)) else {
-            return Err(OptionError::saying(one.option, "is not one of its options"));
+            return Err(OptionError::with_text(
+                one.option,
+                "is not one of its options",
+            ));
         };
         if one.invert && !spec.inverts {
-            return Err(OptionError::saying(one.option, "cannot be negated"));
+            return Err(OptionError::with_text(one.option, "cannot be negated"));
         }
         // The search ends at the first repetition, so it stays short.
         let mut before = given[..position].iter();
         if !spec.repeats && before.any(|other| other.option == one.option) {
-            return Err(OptionError::saying(one.option, "can be given only once"));
+            return Err(OptionError::with_text(one.option, "can be given only once"));
         }
-        let is_there = |other: &&&str| Given::find(given, other).is_some();
+        let is_there = |other: &&&str| GivenOption::find(given, other).is_some();
         if let Some(other) = spec.excludes.iter().find(is_there) {
             return Err(one.excludes(other));
         }
@@ -363,7 +370,7 @@ pub(super) fn check(
     }
     for spec in options.iter().filter(|spec| spec.required) {
         if spec.name == spec.canonical {
-            Given::need(given, spec.canonical)?;
+            GivenOption::need(given, spec.canonical)?;
         }
     }
     for group in groups {
@@ -426,7 +433,7 @@ macro_rules! shared {
 
             fn parse(
                 _: &$crate::xt::Context<'_>,
-                given: &[$crate::xt::Given<'_>],
+                given: &[$crate::xt::GivenOption<'_>],
             ) -> Result<Self, $crate::xt::OptionError> {
                 <$Value>::parse(Self::GROUPS, given).map(Self)
             }
@@ -474,13 +481,13 @@ macro_rules! registry {
                     names: <$module::$Variant as $crate::xt::Extension>::NAMES,
                     families: <$module::$Variant as $crate::xt::Extension>::FAMILIES,
                     options: <$module::$Variant as $crate::xt::Extension>::options,
-                    names_of_values: <$module::$Variant as $crate::xt::Extension>::names_of_values,
+                    value_names: <$module::$Variant as $crate::xt::Extension>::value_names,
                     groups: <$module::$Variant as $crate::xt::Extension>::GROUPS,
                     differences: <$module::$Variant as $crate::xt::Extension>::DIFFERENCES,
                     read: |family, revision, info| {
                         let value =
                             <$module::$Variant as $crate::xt::Extension>::read(family, revision, info)?;
-                        $crate::xt::Extension::says_all(&value, family, revision, info)
+                        $crate::xt::Extension::is_lossless(&value, family, revision, info)
                             .then(|| Self::$Variant(value))
                     },
                     parse: |context, given| {
@@ -642,7 +649,7 @@ macro_rules! registry {
             pub fn print(&self, text: &mut $crate::xt::Text) {
                 match self {
                     $(Self::$Variant(value) => {
-                        text.push($option).push($crate::xt::Extension::shown_name(value));
+                        text.push($option).push($crate::xt::Extension::printed_name(value));
                         $crate::xt::Extension::print(value, text);
                     })*
                     Self::Opaque(opaque) => {

@@ -73,8 +73,8 @@ pub(super) fn flags<F: Flags>(option: &'static str, flags: F) -> Result<F::Bits,
 }
 
 /// Returns an error for an option that requires another one, unless the condition is met.
-pub(super) fn only_if(said: bool, option: &'static str, why: &str) -> Result<(), OptionError> {
-    if said {
+pub(super) fn require(message: bool, option: &'static str, why: &str) -> Result<(), OptionError> {
+    if message {
         return Ok(());
     }
     Err(OptionError::of(option, why))
@@ -88,24 +88,24 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         assert_eq!(text::<4>("x", b"abc"), Ok(*b"abc\0"));
         assert_eq!(text::<4>("x", b""), Ok([0; 4]));
-        let said = |error: OptionError| error.to_string();
+        let message = |error: OptionError| error.to_string();
         assert_eq!(
-            text::<4>("x", b"abcd").map_err(said),
+            text::<4>("x", b"abcd").map_err(message),
             Err("--x: 4 bytes are too many: at most 3 fit".to_owned())
         );
         assert_eq!(
-            text::<4>("x", b"a\0").map_err(said),
+            text::<4>("x", b"a\0").map_err(message),
             Err("--x: it contains a NUL byte".to_owned())
         );
         let v6 = IpAddr::from([0; 16]);
         assert_eq!(
-            address("to", Family::Ipv4, v6).map_err(said),
+            address("to", Family::Ipv4, v6).map_err(message),
             Err("--to: :: is not of the rule's family, IPv4".to_owned())
         );
         assert!(address("to", Family::Ipv6, IpAddr::from([0; 4])).is_err());
         assert_eq!(at_most("p", &[1, 2], 2, "ports"), Ok(&[1, 2][..]));
         assert_eq!(
-            at_most("p", &[1, 2, 3], 2, "ports").map_err(said),
+            at_most("p", &[1, 2, 3], 2, "ports").map_err(message),
             Err("--p: 3 ports are too many: at most 2 fit".to_owned())
         );
     }

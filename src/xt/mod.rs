@@ -29,13 +29,15 @@ pub mod targets;
 mod tests;
 
 pub use compared::Compared;
-pub use difference::{Difference, Does};
+pub use difference::{Difference, ToolBehavior};
 pub use extension::{EncodeError, Encoded, Families, Family, ListStyle, Opaque, Spec};
 pub use mask::Mask;
 pub use matches::Match;
 pub use name::Name;
 pub use names::Names;
-pub use option::{Context, Given, OptionError, OptionGroup, OptionSpec, Shortened, Values};
+pub use option::{
+    Context, GivenOption, OptionError, OptionGroup, OptionSpec, TruncatedText, Values,
+};
 pub use sets::{SetId, SetName, SetNames, UnresolvedSet};
 pub use targets::Target;
 pub use text::Text;

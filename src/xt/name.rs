@@ -43,7 +43,7 @@ impl<const MOST: usize> Name<MOST> {
     }
 
     /// Reads the name from a NUL-terminated field of the kernel.
-    pub(super) fn in_field(field: &[u8]) -> Option<Self> {
+    pub(super) fn from_field(field: &[u8]) -> Option<Self> {
         until_nul(field).and_then(Self::new)
     }
 
@@ -101,8 +101,8 @@ mod tests {
         for wrong in ["", "a\0b", "abcd"] {
             assert_eq!(Name::<3>::new(wrong), None, "{wrong:?}");
         }
-        assert_eq!(Name::<3>::in_field(b"ab\0c"), Name::new("ab"));
-        assert_eq!(Name::<3>::in_field(b"abc"), None);
+        assert_eq!(Name::<3>::from_field(b"ab\0c"), Name::new("ab"));
+        assert_eq!(Name::<3>::from_field(b"abc"), None);
         assert_eq!(
             Name::<3>::parse(b"abcd".as_bstr()).unwrap_err(),
             "it has 4 bytes; 1 to 3 are allowed"

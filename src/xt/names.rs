@@ -18,7 +18,7 @@ use super::Text;
 use super::value::{Parsed, digits, masked, number, number_within};
 
 /// Maximum number of bytes to read from a file.
-const LONGEST: u64 = 4 << 20;
+const MAX_LENGTH: u64 = 4 << 20;
 /// Built-in names of iptables. If a number has several, the first is printed.
 const PROTOCOLS: &[(&str, u8)] = &[
     ("tcp", 6),
@@ -181,7 +181,7 @@ impl Names {
         let path = self.root.as_deref().map(|root| Path::join(root, path));
         if let Some(Ok(file)) = path.map(std::fs::File::open) {
             // Use whatever was read before an error.
-            let _ = file.take(LONGEST).read_to_end(&mut text);
+            let _ = file.take(MAX_LENGTH).read_to_end(&mut text);
         }
         text
     }

@@ -157,8 +157,8 @@ impl OptionGroup {
     /// None was given. If one is required, [`check`](Self::check) reports that first.
     pub(crate) fn find<'g, 'a>(
         &self,
-        given: &'g [Given<'a>],
-    ) -> Result<&'g Given<'a>, OptionError> {
+        given: &'g [GivenOption<'a>],
+    ) -> Result<&'g GivenOption<'a>, OptionError> {
         let mut found = given.iter().filter(|one| self.names.contains(&one.option));
         found.next().ok_or_else(|| self.missing())
     }
@@ -168,7 +168,7 @@ impl OptionGroup {
     }
 
     /// Checks the number of given options of the group.
-    pub(crate) fn check(&self, given: &[Given<'_>]) -> Result<(), OptionError> {
+    pub(crate) fn check(&self, given: &[GivenOption<'_>]) -> Result<(), OptionError> {
         let mut found = given.iter().filter(|one| self.names.contains(&one.option));
         match (found.next(), found.next()) {
             (None, _) if self.required => Err(self.missing()),
@@ -193,7 +193,7 @@ fn any_of(names: &[&str]) -> String {
 
 /// A text that was too long, and was truncated where iptables truncates it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Shortened {
+pub struct TruncatedText {
     /// The option, without dashes.
     pub option: &'static str,
     /// The text's length, in bytes.
@@ -202,7 +202,7 @@ pub struct Shortened {
     pub kept: usize,
 }
 
-impl fmt::Display for Shortened {
+impl fmt::Display for TruncatedText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             option,
@@ -231,7 +231,7 @@ pub struct Context<'a> {
     /// The names for values.
     pub names: &'a Names,
     /// Receives truncated texts. If it is `None`, a text that is too long is an error.
-    pub shortened: Option<&'a RefCell<Vec<Shortened>>>,
+    pub shortened: Option<&'a RefCell<Vec<TruncatedText>>>,
 }
 
 impl Context<'_> {
@@ -244,9 +244,9 @@ impl Context<'_> {
     }
 
     /// Truncates a value to `room` bytes, where iptables does so.
-    pub(crate) fn shorten<'v>(
+    pub(crate) fn truncate_value<'v>(
         &self,
-        one: &Given<'v>,
+        one: &GivenOption<'v>,
         room: usize,
     ) -> Result<&'v BStr, OptionError> {
         let value = one.value();
@@ -257,7 +257,7 @@ impl Context<'_> {
         match self.shortened {
             None => Err(one.error(format!("{length} bytes are too many: at most {room} fit"))),
             Some(notes) => {
-                notes.borrow_mut().push(Shortened {
+                notes.borrow_mut().push(TruncatedText {
                     option: one.option,
                     length,
                     kept: room,
@@ -278,7 +278,7 @@ impl Context<'_> {
 
 /// An option that was given.
 #[derive(Debug, Clone, Copy)]
-pub struct Given<'a> {
+pub struct GivenOption<'a> {
     /// Its canonical name, without dashes.
     pub option: &'static str,
     /// Whether a `!` precedes it.
@@ -289,7 +289,7 @@ pub struct Given<'a> {
     pub second: Option<&'a BStr>,
 }
 
-impl<'a> Given<'a> {
+impl<'a> GivenOption<'a> {
     /// Finds the given option of that name.
     pub(crate) fn find<'g>(given: &'g [Self], option: &str) -> Option<&'g Self> {
         given.iter().find(|one| one.option == option)
@@ -335,7 +335,7 @@ impl<'a> Given<'a> {
 
     /// Returns an error about a combination with another option.
     pub(crate) fn excludes(&self, other: &str) -> OptionError {
-        OptionError::saying(self.option, format!("cannot be used with --{other}"))
+        OptionError::with_text(self.option, format!("cannot be used with --{other}"))
     }
 
     /// Returns an error about the second value.
@@ -379,7 +379,7 @@ impl OptionError {
     }
 
     /// Returns an error whose text continues the option's name: `--mark is required`.
-    pub(crate) fn saying(option: &'static str, rest: impl fmt::Display) -> Self {
+    pub(crate) fn with_text(option: &'static str, rest: impl fmt::Display) -> Self {
         Self {
             option,
             value: None,
@@ -389,12 +389,12 @@ impl OptionError {
 
     /// Returns an error about a missing option.
     pub(crate) fn required(option: &'static str) -> Self {
-        Self::saying(option, "is required")
+        Self::with_text(option, "is required")
     }
 
     /// Returns an error about an option that requires one of these.
     pub(crate) fn needs(option: &'static str, others: &[&str]) -> Self {
-        Self::saying(option, format_args!("needs {}", any_of(others)))
+        Self::with_text(option, format_args!("needs {}", any_of(others)))
     }
 }
 

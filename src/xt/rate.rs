@@ -47,7 +47,7 @@ pub(super) fn parse(value: &BStr, scale: u32) -> Parsed<(u64, u32)> {
 
 /// Converts a time between packets to a rate: the number, the index of the unit, and whether the
 /// rate is exact.
-fn said(period: u64, scale: u32) -> (u64, usize, bool) {
+fn to_rate(period: u64, scale: u32) -> (u64, usize, bool) {
     let whole = |unit: usize| {
         let seconds = UNITS.get(unit).map_or(1, |(.., seconds)| *seconds);
         u64::from(scale) * u64::from(seconds)
@@ -73,14 +73,14 @@ fn said(period: u64, scale: u32) -> (u64, usize, bool) {
 /// Converts a time between packets to a rate: a number, and its unit in seconds. If no rate is
 /// exact, the result is approximate.
 pub(super) fn of(period: u64, scale: u32) -> (u64, u32) {
-    let (number, unit, _) = said(period, scale);
+    let (number, unit, _) = to_rate(period, scale);
     (number, UNITS.get(unit).map_or(1, |(.., seconds)| *seconds))
 }
 
 /// Appends the rate for a time between packets after a space. Returns its unit in seconds. If no
 /// rate is exact, the output is approximate.
 pub(super) fn print(period: u64, scale: u32, text: &mut Text) -> u32 {
-    let (number, unit, _) = said(period, scale);
+    let (number, unit, _) = to_rate(period, scale);
     let (name, _, seconds) = UNITS.get(unit).copied().unwrap_or(("sec", "second", 1));
     text.push(" ").number(number).push("/").push(name);
     seconds
@@ -89,7 +89,7 @@ pub(super) fn print(period: u64, scale: u32, text: &mut Text) -> u32 {
 /// Converts a time between packets to another scale, if a rate represents it exactly, as is the case
 /// for all times that iptables writes.
 pub(super) fn rescale(period: u64, scale: u32, new: u32) -> Option<u64> {
-    let (number, unit, exact) = said(period, scale);
+    let (number, unit, exact) = to_rate(period, scale);
     let (.., seconds) = UNITS.get(unit)?;
     let period = (u64::from(new) * u64::from(*seconds)).checked_div(number)?;
     exact.then_some(period)

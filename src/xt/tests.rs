@@ -83,7 +83,7 @@ fn data_that_is_not_written_back_stays_opaque() {
 /// Files that are not in a list are not compiled. The documentation of each type starts with the
 /// option that selects it.
 #[test]
-fn each_extension_is_in_the_list_and_says_what_a_user_types() {
+fn each_extension_is_registered_and_documented() {
     fn check<T>(place: &str, list: &str, option: &str, all: &[Spec<T>]) {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(place);
         let mut files = 0;

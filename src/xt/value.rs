@@ -5,13 +5,13 @@ use std::ops::RangeInclusive;
 
 use bstr::{BStr, ByteSlice};
 
-use super::option::{Given, OptionError};
+use super::option::{GivenOption, OptionError};
 use super::{Family, Mask, Names};
 
 /// Result of a value parser: the value, or a description of the error.
 pub(crate) type Parsed<T> = Result<T, String>;
 
-impl<'a> Given<'a> {
+impl<'a> GivenOption<'a> {
     /// Parses the value.
     pub(crate) fn parse<T>(
         &self,
@@ -82,7 +82,7 @@ pub(super) fn digits(value: &[u8]) -> Option<u64> {
 }
 
 /// Splits the value at the first such byte.
-pub(crate) fn halves(value: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
+pub(crate) fn split_at_byte(value: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
     // Values are short, so a search for long texts would take longer to set up.
     let position = value.iter().position(|byte| *byte == at)?;
     Some((&value[..position], &value[position + 1..]))
@@ -120,7 +120,7 @@ pub(crate) fn ends_of<T: Copy>(
     bounds: RangeInclusive<T>,
     read: impl Fn(&BStr) -> Parsed<T>,
 ) -> Parsed<(T, T)> {
-    let Some((from, to)) = halves(value, b':') else {
+    let Some((from, to)) = split_at_byte(value, b':') else {
         let only = read(value)?;
         return Ok((only, only));
     };
@@ -133,7 +133,7 @@ pub(crate) fn ends_of<T: Copy>(
 
 /// Parses `value` or `value/mask`; the default is a full mask.
 pub(crate) fn masked(value: &BStr) -> Parsed<(u32, u32)> {
-    match halves(value, b'/') {
+    match split_at_byte(value, b'/') {
         None => Ok((number(value)?, u32::MAX)),
         Some((value, mask)) => Ok((number(value.as_bstr())?, number(mask.as_bstr())?)),
     }
@@ -201,7 +201,7 @@ pub(crate) fn prefix_length(mask: IpAddr) -> Option<u32> {
 /// Parses `address`, `address/prefix` or `address/mask`. Returns the address with the bits outside
 /// the mask cleared, and the mask. An IPv4 address may omit its last bytes, which are then 0.
 pub(crate) fn network(value: &BStr, family: Family) -> Parsed<(IpAddr, IpAddr)> {
-    let (text, mask) = match halves(value, b'/') {
+    let (text, mask) = match split_at_byte(value, b'/') {
         None => (value, None),
         Some((text, mask)) => (text.as_bstr(), Some(mask.as_bstr())),
     };
@@ -235,7 +235,7 @@ pub(crate) fn network(value: &BStr, family: Family) -> Parsed<(IpAddr, IpAddr)> 
 
 /// As [`network`], but the address keeps its bits outside the mask, and must be complete.
 pub(crate) fn host_and_mask(value: &BStr, family: Family) -> Parsed<(IpAddr, Mask)> {
-    match halves(value, b'/') {
+    match split_at_byte(value, b'/') {
         None => Ok((address(value, family)?, Mask::whole(family))),
         Some((host, _)) => {
             let mask = network(value, family)?.1;

@@ -1,6 +1,6 @@
 //! A legacy rule that iptables cannot express.
 
-use chainwright::legacy::{Connection, Draft, Error, Family, HeaderBuf, Hook, NewTarget};
+use chainwright::legacy::{Connection, Error, Family, HeaderBuf, Hook, NewTarget, TableEditor};
 use chainwright_testing::Sandbox;
 
 /// Creates ARP's table `filter` in the sandbox, with a rule in its chain `INPUT` that drops everything;
@@ -11,13 +11,13 @@ pub(crate) fn drop_all(sandbox: &Sandbox) -> bool {
         connection.instantiate("filter")?;
         let table = connection.read("filter")?.in_use().expect("it was made");
         let input = table.builtin(Hook::Input).expect("it is built in");
-        let header = HeaderBuf::from(input.foot().expect("it has a policy").header());
-        let mut draft = Draft::of(&table);
-        let rule = draft.build(header).unwrap().finish(NewTarget::Drop);
-        draft
-            .append(draft.builtin(Hook::Input).unwrap(), rule.unwrap())
+        let header = HeaderBuf::from(input.final_entry().expect("it has a policy").header());
+        let mut editor = TableEditor::of(&table);
+        let rule = editor.build(header).unwrap().finish(NewTarget::Drop);
+        editor
+            .append(editor.builtin(Hook::Input).unwrap(), rule.unwrap())
             .unwrap();
-        connection.replace(&mut draft.finish().unwrap())?;
+        connection.replace(&mut editor.finish().unwrap())?;
         Ok(())
     };
     match sandbox.run(work).unwrap() {

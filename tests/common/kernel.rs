@@ -68,14 +68,14 @@ pub(crate) fn commit_if_built(
     what: &str,
     words: &str,
 ) -> bool {
-    commit_if_taken(nft, tx, &format!("{what}: it is built without"), words)
+    commit_if_accepted(nft, tx, &format!("{what}: it is built without"), words)
 }
 
 /// Commits a transaction that some kernels refuse for reasons that the error does not show. `false` if it was refused
 /// with these words and nothing was changed; any other failure fails the test.
 #[track_caller]
 #[must_use = "where it is lacking the test goes another way"]
-pub(crate) fn commit_if_taken(
+pub(crate) fn commit_if_accepted(
     nft: &mut Connection,
     tx: &mut Transaction,
     what: &str,
@@ -272,7 +272,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
                     .unwrap();
             });
             let what = "a count of intervals, available since Linux 6.14: it counts their two ends";
-            return commit_if_taken(nft, &mut tx, what, "the set is full");
+            return commit_if_accepted(nft, &mut tx, what, "the set is full");
         }
         "two elements of a small set" => {
             let mut tx = probe(Family::IP, &|tx| {
@@ -283,7 +283,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
             });
             let what = "sets of `policy memory` and `size 4` that take two addresses: it answers `EEXIST` to the \
                         second";
-            return commit_if_taken(
+            return commit_if_accepted(
                 nft,
                 &mut tx,
                 what,
@@ -300,7 +300,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
             });
             let what = "look-ups in maps without their values, available since Linux 6.5";
             let words = "before Linux 6.5 a lookup in a map must use the value";
-            return commit_if_taken(nft, &mut tx, what, words);
+            return commit_if_accepted(nft, &mut tx, what, words);
         }
         "byteorder of less than a unit" => {
             let mut tx = probe(Family::IP, &|tx| {
@@ -314,7 +314,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
             let what = "`byteorder` of one byte in units of two, which does nothing and which nft 1.0.6 \
                         writes for `meta l4proto` in some concatenations: it refuses them, as older kernels do not";
             let words = "a `byteorder` of less than a unit of its size";
-            return commit_if_taken(nft, &mut tx, what, words);
+            return commit_if_accepted(nft, &mut tx, what, words);
         }
         "writing into packets" => {
             let mut tx = probe(Family::IP, &|tx| {
@@ -329,7 +329,7 @@ fn takes(nft: &mut Connection, feature: &str) -> bool {
             let what = "rules that write into packets, for an ordinary user in a namespace of their own: it \
                         keeps them for who has CAP_NET_ADMIN in the first user namespace";
             let words = "initial one for a rule that writes into packets";
-            return commit_if_taken(nft, &mut tx, what, words);
+            return commit_if_accepted(nft, &mut tx, what, words);
         }
         other => panic!("no test asks for `{other}`"),
     };

@@ -9,7 +9,7 @@ use super::{connect, report};
 
 /// Text that nft 1.0.6 turns into something else, its replacement for the comparison (empty: the line is omitted), and
 /// why.
-const ELSE: &[(&str, &str, &str)] = &[
+const NFT_ERRORS: &[(&str, &str, &str)] = &[
     (
         "tcp dport 22 counter tcp sport 5",
         "",
@@ -38,10 +38,11 @@ const ELSE: &[(&str, &str, &str)] = &[
 ];
 
 /// Replaces such text. Returns the result and the number of affected lines.
-pub(crate) fn without_else(text: &str) -> (String, usize) {
+pub(crate) fn without_known_errors(text: &str) -> (String, usize) {
     let mut count = 0;
     let lines = text.split_inclusive('\n').map(|line| {
-        let Some((said, instead, _)) = ELSE.iter().find(|(said, ..)| line.contains(said)) else {
+        let Some((said, instead, _)) = NFT_ERRORS.iter().find(|(said, ..)| line.contains(said))
+        else {
             return line.to_owned();
         };
         count += 1;
@@ -133,11 +134,11 @@ pub(crate) fn instructions(sandbox: &Sandbox) -> Vec<String> {
 /// Applies a text.
 pub(crate) fn apply(sandbox: &Sandbox, nft: &mut Connection, text: &str) -> Result<(), String> {
     let script = Script::parse("rules.nft", text).map_err(|error| error.to_string())?;
-    carry_out(sandbox, nft, script)
+    execute(sandbox, nft, script)
 }
 
 /// Applies a script.
-pub(crate) fn carry_out(
+pub(crate) fn execute(
     sandbox: &Sandbox,
     nft: &mut Connection,
     script: Script,

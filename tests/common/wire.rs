@@ -81,7 +81,7 @@ const ACKNOWLEDGED: u16 = 4;
 
 /// The parts of two lists of messages that are not compared, and how often they occurred.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Passed {
+pub(crate) struct Ignored {
     /// Batches for which the library gives the required generation.
     pub(crate) generations: usize,
     /// Instructions and lists of elements in which nft gives its own number for an existing set.
@@ -96,7 +96,7 @@ type Replace<'r> = &'r mut dyn FnMut(&mut Numbers, &[u8]) -> Option<Vec<u8>>;
 struct Numbers {
     sets: HashMap<Vec<u8>, u32>,
     chains: HashMap<Vec<u8>, u32>,
-    passed: Passed,
+    passed: Ignored,
 }
 
 impl Numbers {
@@ -183,7 +183,7 @@ fn padded(bytes: &[u8]) -> Vec<u8> {
 /// - the numbers of anonymous sets and chains: nft counts everything that it has read, from a text or from the kernel,
 ///   the library counts those of a batch. Their index in the batch is compared. nft also numbers existing sets, which
 ///   has no meaning to the kernel; that number is omitted.
-pub(crate) fn compared(sent: &[u8]) -> (Vec<Vec<u8>>, Passed) {
+pub(crate) fn compared(sent: &[u8]) -> (Vec<Vec<u8>>, Ignored) {
     let mut numbers = Numbers::default();
     let mut out = Vec::new();
     let mut last = 0;

@@ -228,7 +228,7 @@ fn listed(nft: &mut Connection) -> Objects {
 fn follow(monitor: &mut Monitor, nft: &mut Connection, known: &mut Objects) -> usize {
     let now = nft.generation().unwrap().number();
     let mut changes = 0;
-    while monitor.told().number() != now {
+    while monitor.reported().number() != now {
         let change = change(monitor);
         changes += 1;
         for event in change.events() {
@@ -276,7 +276,7 @@ fn who_changed_what() {
     let mut nft = connect(&sandbox);
     let mut monitor = watch(&sandbox);
     let before = nft.generation().unwrap();
-    is_same_generation(monitor.told(), before);
+    is_same_generation(monitor.reported(), before);
     assert_eq!(monitor.try_receive().unwrap(), None);
     committed(&mut nft, |tx| {
         tx.add(&Table::new(IP, "t")).unwrap();
@@ -286,7 +286,7 @@ fn who_changed_what() {
     });
     let made = change(&mut monitor);
     is_same_generation(made.generation(), nft.generation().unwrap());
-    assert_eq!(made.generation(), monitor.told());
+    assert_eq!(made.generation(), monitor.reported());
     assert_eq!(made.process_id(), Some(std::process::id()));
     // Older kernels number the tables of all namespaces together.
     let table = handle(&mut nft, "t");
@@ -439,7 +439,7 @@ fn elements_are_told_by_their_keys() {
 
 /// Items after a loss are complete, and start where the loss ends.
 #[test]
-fn what_does_not_fit_is_said_to_be_lost() {
+fn overflow_is_reported_as_lost() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let options = MonitorOptions {
@@ -461,14 +461,14 @@ fn what_does_not_fit_is_said_to_be_lost() {
     });
     for round in 0..3 {
         let now = nft.generation().unwrap();
-        let told = lost(&mut monitor);
+        let reported = lost(&mut monitor);
         assert!(
-            matches!(told.cause, Cause::Dropped(Loss::Dropped(_))),
-            "{told}"
+            matches!(reported.cause, Cause::Dropped(Loss::Dropped(_))),
+            "{reported}"
         );
-        is_same_generation(told.through, now);
+        is_same_generation(reported.through, now);
         if round == 0 {
-            is_same_generation(told.after, start);
+            is_same_generation(reported.after, start);
         }
         assert_eq!(monitor.try_receive().unwrap(), None);
         // A small transaction fits.
@@ -477,7 +477,7 @@ fn what_does_not_fit_is_said_to_be_lost() {
                 .unwrap();
         });
         let small = change(&mut monitor);
-        assert_eq!(small.generation().number(), told.through.number() + 1);
+        assert_eq!(small.generation().number(), reported.through.number() + 1);
         assert_eq!(small.events().len(), 1);
         // Many small ones that are not received in between do not.
         for number in 0..100 {
@@ -506,8 +506,8 @@ fn a_large_transaction_overruns_nothing() {
     }
     // net.core.rmem_max limits the receive buffer of a user without privileges.
     if monitor.receive_buffer() < MonitorOptions::default().receive_buffer {
-        let told = lost(&mut monitor);
-        assert!(matches!(told.cause, Cause::Dropped(_)), "{told}");
+        let reported = lost(&mut monitor);
+        assert!(matches!(reported.cause, Cause::Dropped(_)), "{reported}");
         println!(
             "this kernel lacks room for many events for an ordinary user (`net.core.rmem_max`)"
         );
@@ -535,10 +535,10 @@ fn of_a_transaction_beyond_the_limit_is_told_who() {
             tx.add(&Chain::new(IP, "t", format!("c{number}"))).unwrap();
         }
     });
-    let told = lost(&mut monitor);
-    assert_eq!(told.through.number(), told.after.number() + 1);
-    let Cause::TooLarge { events, limit, .. } = told.cause else {
-        panic!("{told}");
+    let reported = lost(&mut monitor);
+    assert_eq!(reported.through.number(), reported.after.number() + 1);
+    let Cause::TooLarge { events, limit, .. } = reported.cause else {
+        panic!("{reported}");
     };
     assert_eq!((events, limit), (501, 10_000));
     committed(&mut nft, |tx| {
@@ -549,7 +549,7 @@ fn of_a_transaction_beyond_the_limit_is_told_who() {
 
 /// The kernel's message for an event has a fixed size. A larger rule causes no event, but is not ignored.
 #[test]
-fn a_rule_that_fits_no_event_is_said_to_be_lost() {
+fn a_too_large_rule_is_reported_as_lost() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let mut monitor = watch(&sandbox);
@@ -565,8 +565,8 @@ fn a_rule_that_fits_no_event_is_said_to_be_lost() {
     committed(&mut nft, |tx| {
         tx.add(&rule).unwrap();
     });
-    let told = lost(&mut monitor);
-    is_same_generation(told.through, nft.generation().unwrap());
+    let reported = lost(&mut monitor);
+    is_same_generation(reported.through, nft.generation().unwrap());
     committed(&mut nft, |tx| {
         tx.add(&Rule::new(IP, "t", "c")).unwrap();
     });
@@ -579,7 +579,7 @@ fn what_four_writers_do_never_mixes() {
     const COMMITS: u32 = 150;
     let sandbox = sandbox();
     let mut monitor = watch(&sandbox);
-    let start = monitor.told().number();
+    let start = monitor.reported().number();
     let mut ports = BTreeMap::new();
     thread::scope(|scope| {
         for writer in 0..WRITERS {
@@ -657,12 +657,12 @@ fn a_beginning_is_whole() {
         });
         for _ in 0..200 {
             let mut monitor = watch(&sandbox);
-            let told = monitor.told();
+            let reported = monitor.reported();
             let item = monitor.receive().unwrap();
             let Item::Change(change) = item else {
                 panic!("{item:?}");
             };
-            assert_eq!(change.generation().number(), told.number() + 1);
+            assert_eq!(change.generation().number(), reported.number() + 1);
             assert_eq!(change.events().len(), 201);
         }
         assert!(nft.generation().unwrap().number() > 200);
@@ -745,7 +745,7 @@ fn a_quota_that_is_used_up_is_told_without_a_transaction() {
     };
     let _ = monitor.try_receive().unwrap();
     assert_eq!(notice.event().to_string(), "add quota ip t q handle 1");
-    is_same_generation(monitor.told(), nft.generation().unwrap());
+    is_same_generation(monitor.reported(), nft.generation().unwrap());
 }
 
 #[cfg(feature = "tokio")]
@@ -763,7 +763,7 @@ fn changes_are_a_stream() {
         // A cancelled wait loses nothing.
         let none = tokio::time::timeout(Duration::from_millis(20), stream.next()).await;
         assert!(none.is_err());
-        let start = stream.told().number();
+        let start = stream.reported().number();
         let writer = thread::spawn(move || {
             for number in 0..100 {
                 committed(&mut nft, |tx| {
@@ -790,7 +790,7 @@ fn changes_are_a_stream() {
 /// A process with `CAP_NET_ADMIN` may send to every socket of the namespace, and to groups. A monitor and a
 /// connection accept only what the kernel sends.
 #[test]
-fn what_another_socket_sends_is_not_told() {
+fn messages_of_other_sockets_are_ignored() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let mut monitor = watch(&sandbox);
@@ -830,7 +830,7 @@ fn what_another_socket_sends_is_not_told() {
         assert_eq!(sent, Ok(forged.len()), "to {to}, {groups}");
     }
     assert_eq!(monitor.try_receive().unwrap(), None);
-    assert_eq!(monitor.told(), made.generation());
+    assert_eq!(monitor.reported(), made.generation());
     assert_eq!(nft.generation().unwrap(), made.generation());
     committed(&mut nft, |tx| {
         tx.add(&Table::new(IP, "u")).unwrap();

@@ -471,7 +471,7 @@ fn beside_writers_that_hardly_pause_it_is_of_one_generation() {
 
 /// With a receive buffer that is deliberately too small.
 #[test]
-fn what_is_lost_is_read_anew_and_said() {
+fn lost_changes_are_reread_and_reported() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     committed(&mut nft, |tx| {
@@ -494,7 +494,7 @@ fn what_is_lost_is_read_anew_and_said() {
         for update in updated(&mut mirror) {
             match update {
                 Update::Change(_) => changes += 1,
-                Update::ReadAnew(_) => lost += 1,
+                Update::Reread(_) => lost += 1,
                 other => panic!("{other:?}"),
             }
         }
@@ -653,14 +653,14 @@ fn a_mirror_waits_and_can_be_read_anew() {
     tx.add(&Chain::new(Family::IP, "t", "c")).unwrap();
     tx.expect_generation(change.generation());
     mirror.connection().commit(&tx).unwrap();
-    mirror.read_anew().unwrap();
+    mirror.reread().unwrap();
     is_current(&mirror, &mut nft, "read anew");
     assert_eq!(updated(&mut mirror), []);
 }
 
 /// Sets that change often take no more memory.
 #[test]
-fn what_is_gone_takes_no_memory() {
+fn removed_elements_take_no_memory() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     committed(&mut nft, |tx| {

@@ -122,7 +122,7 @@ fn state(random: &mut Random) -> Arc<Snapshot> {
 }
 
 /// Changes elements like a program that ignores the desired state.
-fn spoil(nft: &mut Connection, random: &mut Random) {
+fn damage(nft: &mut Connection, random: &mut Random) {
     for _ in 0..1 + random.below(4) {
         let now = nft.snapshot(Scope::all()).unwrap();
         let name = random.pick(&SETS);
@@ -278,7 +278,7 @@ fn plans_are_the_same(of: ElementsOf, rounds: usize) {
         match random.below(40) {
             0 => desired = Arc::clone(random.of(&states)),
             1 => options = random.pick(&choices),
-            2 => drop(mirror.read_anew().unwrap()),
+            2 => drop(mirror.reread().unwrap()),
             3 if of.is_all() => {
                 // The current state is desired, so snapshot and mirror share parts.
                 mirror.update().unwrap();
@@ -286,7 +286,7 @@ fn plans_are_the_same(of: ElementsOf, rounds: usize) {
             }
             4 => fail_once(&sandbox, &mut nft, &mut mirror),
             _ => {
-                spoil(&mut nft, &mut random);
+                damage(&mut nft, &mut random);
                 crate::common::tick();
             }
         }

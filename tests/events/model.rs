@@ -235,7 +235,7 @@ impl Pair {
         // No event reports what a failed transaction leaves behind: the size that it gave a set.
         let leaves_size = tx.as_bytes().windows(6).any(|bytes| bytes == b"dynset");
         if leaves_size && !answered.is_empty() {
-            self.mirror.read_anew().unwrap();
+            self.mirror.reread().unwrap();
         }
         is_current(&self.mirror, &mut self.model, "the model's mirror");
         self.compared += 1;

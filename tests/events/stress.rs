@@ -378,7 +378,7 @@ fn foreign(nft: &mut Connection) -> Vec<String> {
 }
 
 /// Changes the declared table like a program that ignores the declaration.
-fn spoil(nft: &mut Connection, random: &mut Random) {
+fn damage(nft: &mut Connection, random: &mut Random) {
     let now = nft.snapshot(Scope::table(IP, KEPT)).unwrap();
     let Some(table) = now.tables().next() else {
         return;
@@ -429,7 +429,7 @@ fn what_was_not_declared_is_not_touched() {
     exact.counters = true;
     let mut operations = 0;
     for round in 0..number("RECONCILES", 60) {
-        spoil(&mut nft, &mut random);
+        damage(&mut nft, &mut random);
         assert_eq!(
             foreign(&mut nft),
             before,
@@ -498,13 +498,13 @@ fn a_mirror_plans_what_its_snapshot_would() {
         match random.below(20) {
             0 => desired = random.of(&states),
             1 => options = random.pick(&[PlanOptions::default(), exact]),
-            2 => drop(mirror.read_anew().unwrap()),
+            2 => drop(mirror.reread().unwrap()),
             3 => committed(&mut nft, |tx| {
                 // Not in the declared tables.
                 tx.add(&Table::new(IP, "other")).unwrap();
                 tx.add(&Chain::new(IP, "other", "c")).unwrap();
             }),
-            _ => spoil(&mut nft, &mut random),
+            _ => damage(&mut nft, &mut random),
         }
         mirror.update().unwrap();
         let whole = mirror.snapshot().plan(desired, options).unwrap();

@@ -10,7 +10,7 @@ use crate::common::{OnDrop, sandbox};
 use bstr::{BStr, ByteSlice};
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Backend, Cleanup, Error, Family, TableEdit};
-use chainwright::legacy::{self, Draft, Lookup};
+use chainwright::legacy::{self, Lookup, TableEditor};
 
 /// Number of azure-npm's policies.
 const POLICIES: usize = 97;
@@ -287,7 +287,7 @@ fn what_is_put_back_is_said() {
     let mut iptables = open(&sandbox, Backend::Nft);
     let result = iptables.clean_up(&[Family::Ipv4], &Cleanup::chains(&left), false);
     let error = result.expect_err("it is there again");
-    let Error::ThereAgain(again) = &error else {
+    let Error::Recreated(again) = &error else {
         panic!("{error}");
     };
     assert!(!error.nothing_applied());
@@ -311,7 +311,7 @@ fn chains_of_one_name_are_left_alone() {
         let bytes = table.entries().replace("AA2", "AA1");
         let forged = legacy::Table::from_bytes(*table.info(), &bytes).unwrap();
         connection
-            .replace(&mut Draft::of(&forged).finish().unwrap())
+            .replace(&mut TableEditor::of(&forged).finish().unwrap())
             .unwrap();
     });
     forged.unwrap();

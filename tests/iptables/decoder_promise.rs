@@ -60,7 +60,7 @@ struct Counts {
 }
 
 /// A printed rule.
-struct Said {
+struct PrintedRule {
     table: String,
     chain: String,
     line: BString,
@@ -68,7 +68,7 @@ struct Said {
     shown: String,
 }
 
-impl Said {
+impl PrintedRule {
     /// Whether it is printed with options that only the library can parse.
     fn is_private(&self) -> bool {
         self.line.contains_str("--xt-revision")
@@ -196,7 +196,7 @@ fn rules_of<'t>(tables: &'t Tables) -> impl Iterator<Item = (BString, BString, R
 /// by `None`.
 fn loaded_again(
     family: Family,
-    said: &[&Said],
+    said: &[&PrintedRule],
     by_us: Option<Profile>,
     findings: &mut Vec<String>,
 ) -> Vec<Option<Vec<Decoded<'static>>>> {
@@ -414,7 +414,7 @@ fn batch(seed: u64, family: Family, number: usize, findings: &mut Vec<String>) -
         let Some(RuleView::Nft(rule)) = rules.and_then(VecDeque::pop_front) else {
             panic!("{} is of no rule", line.as_bstr());
         };
-        said.push(Said {
+        said.push(PrintedRule {
             table: table.to_string(),
             chain: chain.to_string(),
             line: line.into(),
@@ -524,11 +524,16 @@ fn entries_beyond_all_words_are_not_said() {
         // A protocol for the matches that is not compared.
         (v6, "-p tcp -m tcp --dport 80 -j ACCEPT", 131, &[0]),
     ] {
-        let said = entries::is_said_with(family, line, at, bytes);
+        let said = entries::is_printed_with(family, line, at, bytes);
         assert!(!said, "{line} with {bytes:02x?} at {at}");
     }
     // Bits without a meaning do not matter.
-    assert!(entries::is_said_with(v4, "-i eth+ -j ACCEPT", 19, b"xyz"));
-    let quoted = entries::is_said_with(v4, "-i eth0 -j ACCEPT", 16, b"e \"x");
+    assert!(entries::is_printed_with(
+        v4,
+        "-i eth+ -j ACCEPT",
+        19,
+        b"xyz"
+    ));
+    let quoted = entries::is_printed_with(v4, "-i eth0 -j ACCEPT", 16, b"e \"x");
     assert!(quoted);
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::common::sandbox;
 use crate::common::tools::Tools;
 use chainwright::iptables::{Family, Rule, deviations};
-use chainwright::xt::{Difference, Does, Match, Target};
+use chainwright::xt::{Difference, Match, Target, ToolBehavior};
 
 const HEAD: &str = "\
 # Where chainwright differs from iptables
@@ -38,11 +38,11 @@ fn code(text: &str) -> String {
     format!("`{}`", text.replace('|', "\\|"))
 }
 
-fn does(does: Does) -> String {
+fn does(does: ToolBehavior) -> String {
     match does {
-        Does::Prints(text) => format!("prints {}", code(text)),
-        Does::Keeps => "keeps it".to_owned(),
-        Does::Refuses => "refuses it".to_owned(),
+        ToolBehavior::Prints(text) => format!("prints {}", code(text)),
+        ToolBehavior::PrintsUnchanged => "keeps it".to_owned(),
+        ToolBehavior::Refuses => "refuses it".to_owned(),
     }
 }
 
@@ -67,7 +67,7 @@ fn page() -> String {
                 page,
                 "| {} | {theirs} | {ours} | {} |",
                 code(one.given),
-                one.why
+                one.reason
             );
         }
     }
@@ -119,9 +119,9 @@ fn each_difference_is_one() {
                 ("chainwright", one.ours, ours),
             ] {
                 let wanted = match says {
-                    Does::Prints(text) => Some(text.to_owned()),
-                    Does::Keeps => Some(one.given.to_owned()),
-                    Does::Refuses => None,
+                    ToolBehavior::Prints(text) => Some(text.to_owned()),
+                    ToolBehavior::PrintsUnchanged => Some(one.given.to_owned()),
+                    ToolBehavior::Refuses => None,
                 };
                 if found != wanted {
                     wrong.push(format!(
@@ -130,7 +130,7 @@ fn each_difference_is_one() {
                     ));
                 }
             }
-            if let Does::Prints(text) = one.ours {
+            if let ToolBehavior::Prints(text) = one.ours {
                 assert!(Rule::parse(one.family, text).is_ok(), "{text}");
             }
         }

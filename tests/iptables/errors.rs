@@ -246,7 +246,7 @@ fn the_second_legacy_table_is_refused() {
     let start =
         "replaced: IPv4 mangle; then: the kernel rejected the new legacy IPv4 table filter: EINVAL";
     assert!(error.to_string().starts_with(start), "{error}");
-    assert!(matches!(&error, Error::Partly { applied, .. } if *applied == ["IPv4 mangle"]));
+    assert!(matches!(&error, Error::PartlyApplied { applied, .. } if *applied == ["IPv4 mangle"]));
     let saved = Tools::new(&sandbox).save("iptables-legacy-save");
     assert!(
         saved.contains("-A OUTPUT -p tcp") && !saved.contains("MASQUERADE"),
@@ -311,7 +311,7 @@ fn an_unknown_extension_is_named() {
 
 /// With `--test` the kernel also checks a text for nf_tables, and nothing is changed.
 #[test]
-fn a_test_asks_the_kernel() {
+fn a_test_is_checked_by_the_kernel() {
     let sandbox = prepared(Backend::Nft);
     let mut iptables = open(&sandbox, Backend::Nft);
     let before = state(&sandbox, Backend::Nft);

@@ -276,14 +276,14 @@ fn what_has_no_room_is_refused_with_its_option() {
         ),
         (
             changed!(Ipv4, "-m policy --dir in --pol ipsec --strict --reqid 1", Match::Policy, m => {
-                let xt::matches::policy::PolicyWanted::Strict(elements) = &mut m.wanted else { panic!() };
+                let xt::matches::policy::PolicyRequirement::Strict(elements) = &mut m.wanted else { panic!() };
                 *elements = vec![elements[0].clone(); 5];
             }),
             "policy: --next: 5 elements are too many: at most 4 fit",
         ),
         (
             changed!(Ipv4, "-m policy --dir in --pol ipsec --mode tunnel --tunnel-src 10.0.0.1", Match::Policy, m => {
-                let xt::matches::policy::PolicyWanted::Any(element) = &mut m.wanted else { panic!() };
+                let xt::matches::policy::PolicyRequirement::Any(element) = &mut m.wanted else { panic!() };
                 element.tunnel_source.as_mut().unwrap().value.address = v6;
             }),
             "policy: --tunnel-src: fd00::1 is not of the rule's family, IPv4",

@@ -167,7 +167,7 @@ fn differs(case: &Case, said: &Reading, seen: &Put) -> Option<String> {
 /// Every rule of the corpus in every writer's encoding, and `nft`'s rules, as every recorded version reads
 /// them.
 #[test]
-fn what_is_said_is_what_was_seen() {
+fn forecasts_match_recorded_readings() {
     let cases = cases();
     for version in RECORDED {
         let mut wrong = Vec::new();
@@ -252,7 +252,7 @@ fn what_1_8_8_reads_is_what_was_reported() {
             "-d 600::/128 -p tcp -j ACCEPT",
         ),
     ] {
-        let expected = Some((read_as.to_owned(), Effect::TakesOthers));
+        let expected = Some((read_as.to_owned(), Effect::MatchesOthers));
         assert_eq!(read(of, text), expected, "{text}");
     }
     let (read_as, _) = read(
@@ -280,9 +280,9 @@ fn what_1_8_8_reads_is_what_was_reported() {
 
 /// The effects of a save and a restore.
 #[test]
-fn effects_are_said() {
+fn effects_are_forecast() {
     use Effect::{
-        AcceptsEverything, AcceptsMore, DropsEverything, DropsMore, TakesEverything, TakesMore,
+        AcceptsEverything, AcceptsMore, DropsEverything, DropsMore, MatchesEverything, MatchesMore,
     };
     for (text, effect) in [
         ("-m mark --mark 0x8000/0x8000 -j DROP", DropsEverything),
@@ -290,11 +290,11 @@ fn effects_are_said() {
         ("-m mark --mark 0x1 -j ACCEPT", AcceptsEverything),
         (
             "-m mark --mark 0x1 -m comment --comment x -j RETURN",
-            TakesEverything,
+            MatchesEverything,
         ),
         ("-p tcp -m tcp --dport 22 -j ACCEPT", AcceptsMore),
         ("-p tcp -m tcp --syn -j DROP", DropsMore),
-        ("-p udp -m udp --sport 53 -j USER", TakesMore),
+        ("-p udp -m udp --sport 53 -j USER", MatchesMore),
     ] {
         let said = said(Version::V1_8_7, Profile::V1_8_8, Family::Ipv4, text);
         assert_eq!(said.map(|(_, effect)| effect), Some(effect), "{text}");
@@ -354,7 +354,7 @@ fn tables_are_forecast() {
 
 /// The encoding of a rule shows its writer; no other one is named.
 #[test]
-fn writers_are_told() {
+fn writers_are_recognised() {
     use forecast::Writer;
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);

@@ -235,7 +235,7 @@ fn nothing_of_others_is_ever_missing() {
 /// Rules and chains of others keep their positions, whatever the text contains; the text's versions of them are
 /// ignored.
 #[test]
-fn what_stands_where() {
+fn positions_are_kept() {
     for (backend, family) in ALL {
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
@@ -446,7 +446,10 @@ fn rules_without_words_are_not_lost() {
             is_of_kubernetes,
         )
         .unwrap_err();
-    assert!(matches!(error, Error::NoWords { number: 1, .. }), "{error}");
+    assert!(
+        matches!(error, Error::InexpressibleRule { number: 1, .. }),
+        "{error}"
+    );
     assert!(error.nothing_applied());
     assert_eq!(state(&sandbox, Backend::Nft), untouched);
 }

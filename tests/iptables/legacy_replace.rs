@@ -12,8 +12,9 @@ use crate::common::tools::Tools;
 use crate::common::{packets, sandbox, save};
 use chainwright::Retry;
 use chainwright::legacy::{
-    Connection, Draft, DraftError, Error, ExtensionKind, Family, HeaderBuf, Hook, Ipv4HeaderBuf,
-    Ipv6HeaderBuf, Lock, LockPolicy, NewRule, NewTarget, Policy, RuleRef, Table, Target,
+    Connection, EditError, Error, ExtensionKind, Family, HeaderBuf, Hook, Ipv4HeaderBuf,
+    Ipv6HeaderBuf, Lock, LockPolicy, NewRule, NewTarget, Policy, RuleRef, Table, TableEditor,
+    Target,
 };
 use chainwright_testing::Sandbox;
 
@@ -46,12 +47,12 @@ fn read(connection: &Connection, table: &str) -> Table {
 
 /// Sends an edited table to the kernel.
 #[track_caller]
-fn replace(connection: &Connection, draft: &Draft<'_>) {
-    connection.replace(&mut draft.finish().unwrap()).unwrap();
+fn replace(connection: &Connection, editor: &TableEditor<'_>) {
+    connection.replace(&mut editor.finish().unwrap()).unwrap();
 }
 
 /// A new rule with the parts of another table's rule.
-fn copy(draft: &mut Draft<'_>, rule: &RuleRef<'_>) -> NewRule {
+fn copy(editor: &mut TableEditor<'_>, rule: &RuleRef<'_>) -> NewRule {
     let target = rule.target().unwrap();
     let extension;
     let target = match target {
@@ -60,8 +61,8 @@ fn copy(draft: &mut Draft<'_>, rule: &RuleRef<'_>) -> NewRule {
         Target::Queue => NewTarget::Queue,
         Target::Return => NewTarget::Return,
         Target::FallThrough => NewTarget::FallThrough,
-        Target::Jump(chain) => NewTarget::Jump(draft.chain(chain.name()).unwrap()),
-        Target::Goto(chain) => NewTarget::Goto(draft.chain(chain.name()).unwrap()),
+        Target::Jump(chain) => NewTarget::Jump(editor.chain(chain.name()).unwrap()),
+        Target::Goto(chain) => NewTarget::Goto(editor.chain(chain.name()).unwrap()),
         Target::Extension(target) => {
             extension = target;
             NewTarget::Extension {
@@ -72,7 +73,7 @@ fn copy(draft: &mut Draft<'_>, rule: &RuleRef<'_>) -> NewRule {
         }
         other => panic!("{other:?} is in none of the rulesets"),
     };
-    let mut new = draft.build(HeaderBuf::from(rule.header())).unwrap();
+    let mut new = editor.build(HeaderBuf::from(rule.header())).unwrap();
     for extension in rule.matches() {
         let extension = extension.unwrap();
         new.push_match(extension.name(), extension.revision(), extension.data())
@@ -99,7 +100,7 @@ fn nothing_changed_is_the_same_bytes_before_and_after() {
     assert!(names.len() > 1);
     for name in names {
         let table = read(&connection, &name.to_string());
-        let mut same = Draft::of(&table).finish().unwrap();
+        let mut same = TableEditor::of(&table).finish().unwrap();
         assert_eq!(same.entries(), table.entries());
         let mut twice = same.clone();
         connection.replace(&mut same).unwrap();
@@ -112,7 +113,7 @@ fn nothing_changed_is_the_same_bytes_before_and_after() {
         assert_eq!(again.info(), table.info());
 
         // Of clones in several threads only one is sent; after a failure it can be sent again.
-        let mut first = Draft::of(&again).finish().unwrap();
+        let mut first = TableEditor::of(&again).finish().unwrap();
         let other = open(&sandbox, Family::Ipv6);
         let error = other.replace(&mut first).unwrap_err();
         assert!(matches!(error, Error::WrongFamily { .. }), "{error}");
@@ -143,25 +144,25 @@ fn built_anew(family: Family, restore: &str, saver: &str, save: &str) {
         let table = read(&their, &name.to_string());
         our.instantiate(name).unwrap();
         let old = read(&our, &name.to_string());
-        let mut draft = Draft::of(&old);
+        let mut editor = TableEditor::of(&old);
         for chain in table.chains() {
             match chain.builtin() {
-                None => _ = draft.add_chain(chain.name()).unwrap(),
+                None => _ = editor.add_chain(chain.name()).unwrap(),
                 Some(builtin) => {
-                    let id = draft.builtin(builtin.hook).unwrap();
-                    draft.set_policy(id, builtin.policy).unwrap();
-                    draft.set_policy_counters(id, builtin.counters).unwrap();
+                    let id = editor.builtin(builtin.hook).unwrap();
+                    editor.set_policy(id, builtin.policy).unwrap();
+                    editor.set_policy_counters(id, builtin.counters).unwrap();
                 }
             }
         }
         for chain in table.chains() {
-            let id = draft.chain(chain.name()).unwrap();
+            let id = editor.chain(chain.name()).unwrap();
             for rule in chain.rules() {
-                let new = copy(&mut draft, &rule);
-                draft.append(id, new).unwrap();
+                let new = copy(&mut editor, &rule);
+                editor.append(id, new).unwrap();
             }
         }
-        replace(&our, &draft);
+        replace(&our, &editor);
         let new = read(&our, &name.to_string());
         assert_eq!(new.info(), table.info());
         assert!(new.entries() == table.entries(), "{family} {name}");
@@ -210,22 +211,22 @@ fn chains_go_with_the_jumps_to_them() {
     tools.run_with("iptables-legacy-restore", save::KUBE_PROXY);
     let connection = open(&sandbox, Family::Ipv4);
     let table = read(&connection, "nat");
-    let mut draft = Draft::of(&table);
-    let ids: Vec<_> = draft
+    let mut editor = TableEditor::of(&table);
+    let ids: Vec<_> = editor
         .chains()
         .filter(|c| c.hook().is_none())
         .map(|c| c.id())
         .collect();
     assert!(ids.len() > 1000);
-    let first = draft.get(ids[0]).unwrap().name().to_string();
-    for id in draft.chains().map(|c| c.id()).collect::<Vec<_>>() {
-        draft.flush(id).unwrap();
+    let first = editor.get(ids[0]).unwrap().name().to_string();
+    for id in editor.chains().map(|c| c.id()).collect::<Vec<_>>() {
+        editor.flush(id).unwrap();
     }
     for id in ids {
-        draft.remove_chain(id).unwrap();
+        editor.remove_chain(id).unwrap();
     }
-    assert!(draft.chain(&first).is_none());
-    replace(&connection, &draft);
+    assert!(editor.chain(&first).is_none());
+    replace(&connection, &editor);
     let saved = tools.save("iptables-legacy-save -t nat");
     assert_eq!(
         saved.lines().filter(|line| line.starts_with(':')).count(),
@@ -246,22 +247,22 @@ fn no_packet_is_lost_from_the_sum() {
     let sent = packets::while_sending(&sandbox, |sent| {
         for turn in 0..200 {
             let table = read(&connection, "filter");
-            let mut draft = Draft::of(&table);
-            let output = draft.builtin(Hook::Output).unwrap();
+            let mut editor = TableEditor::of(&table);
+            let output = editor.builtin(Hook::Output).unwrap();
             // The rule has another position each time.
             if turn % 2 == 0 {
-                let rule = draft.build(Ipv4HeaderBuf::default()).unwrap();
+                let rule = editor.build(Ipv4HeaderBuf::default()).unwrap();
                 let rule = rule.finish(NewTarget::FallThrough).unwrap();
-                draft.insert(output, 0, rule).unwrap();
+                editor.insert(output, 0, rule).unwrap();
             } else {
-                draft.remove(output, 0).unwrap();
+                editor.remove(output, 0).unwrap();
             }
             if turn == 100 {
                 forgotten = packets(&table);
                 assert!(forgotten > 0);
-                draft.zero_rule(output, 1).unwrap();
+                editor.zero_rule(output, 1).unwrap();
             }
-            replace(&connection, &draft);
+            replace(&connection, &editor);
         }
         // On a busy machine the sender may not have run since.
         while sent.load(Ordering::Relaxed) <= forgotten {
@@ -280,11 +281,11 @@ fn somebody_was_faster() {
     tools.run("iptables-legacy -N ours");
     let connection = open(&sandbox, Family::Ipv4);
     let table = read(&connection, "filter");
-    let mut draft = Draft::of(&table);
-    draft.add_chain("late").unwrap();
+    let mut editor = TableEditor::of(&table);
+    editor.add_chain("late").unwrap();
     tools.run("iptables-legacy -N theirs");
     let error = connection
-        .replace(&mut draft.finish().unwrap())
+        .replace(&mut editor.finish().unwrap())
         .unwrap_err();
     assert!(matches!(error, Error::Changed { .. }), "{error}");
     let saved = tools.save("iptables-legacy-save");
@@ -294,9 +295,9 @@ fn somebody_was_faster() {
     );
     // After another read it works.
     let table = read(&connection, "filter");
-    let mut draft = Draft::of(&table);
-    draft.add_chain("late").unwrap();
-    replace(&connection, &draft);
+    let mut editor = TableEditor::of(&table);
+    editor.add_chain("late").unwrap();
+    replace(&connection, &editor);
     let saved = tools.save("iptables-legacy-save");
     assert!(
         saved.contains(":theirs ") && saved.contains(":late "),
@@ -312,8 +313,8 @@ fn what_the_kernel_refuses_is_explained() {
     let table = read(&connection, "filter");
     // One rule in INPUT; returns the kernel's error.
     let refused = |matching: Option<(&str, u8, &[u8])>, target: &[u8], data: &[u8]| {
-        let mut draft = Draft::of(&table);
-        let mut rule = draft.build(Ipv4HeaderBuf::default()).unwrap();
+        let mut editor = TableEditor::of(&table);
+        let mut rule = editor.build(Ipv4HeaderBuf::default()).unwrap();
         if let Some((name, revision, data)) = matching {
             rule.push_match(name, revision, data).unwrap();
         }
@@ -326,11 +327,11 @@ fn what_the_kernel_refuses_is_explained() {
             },
         };
         let rule = rule.finish(target).unwrap();
-        draft
-            .append(draft.builtin(Hook::Input).unwrap(), rule)
+        editor
+            .append(editor.builtin(Hook::Input).unwrap(), rule)
             .unwrap();
         connection
-            .replace(&mut draft.finish().unwrap())
+            .replace(&mut editor.finish().unwrap())
             .unwrap_err()
     };
     let errno = |error: &Error| match error {
@@ -370,28 +371,31 @@ fn what_the_kernel_refuses_is_explained() {
     let error = refused(None, b"MASQUERADE", &[0; 24]);
     assert_eq!(errno(&error), "EINVAL", "{error}");
     // A cycle of jumps.
-    let mut draft = Draft::of(&table);
-    let (a, b) = (draft.add_chain("a").unwrap(), draft.add_chain("b").unwrap());
-    for (from, to) in [(draft.builtin(Hook::Input).unwrap(), a), (a, b), (b, a)] {
-        let rule = draft.build(Ipv4HeaderBuf::default()).unwrap();
+    let mut editor = TableEditor::of(&table);
+    let (a, b) = (
+        editor.add_chain("a").unwrap(),
+        editor.add_chain("b").unwrap(),
+    );
+    for (from, to) in [(editor.builtin(Hook::Input).unwrap(), a), (a, b), (b, a)] {
+        let rule = editor.build(Ipv4HeaderBuf::default()).unwrap();
         let rule = rule.finish(NewTarget::Jump(to)).unwrap();
-        draft.append(from, rule).unwrap();
+        editor.append(from, rule).unwrap();
     }
     let error = connection
-        .replace(&mut draft.finish().unwrap())
+        .replace(&mut editor.finish().unwrap())
         .unwrap_err();
     assert_eq!(errno(&error), "ELOOP", "{error}");
     assert!(error.to_string().contains("form a loop"), "{error}");
     // Another family.
     let error = open(&sandbox, Family::Ipv6)
-        .replace(&mut Draft::of(&table).finish().unwrap())
+        .replace(&mut TableEditor::of(&table).finish().unwrap())
         .unwrap_err();
     assert!(matches!(error, Error::WrongFamily { .. }), "{error}");
-    let mut draft = Draft::of(&table);
-    let error = draft.build(Ipv6HeaderBuf::default()).unwrap_err();
-    assert!(matches!(error, DraftError::Family { .. }), "{error}");
+    let mut editor = TableEditor::of(&table);
+    let error = editor.build(Ipv6HeaderBuf::default()).unwrap_err();
+    assert!(matches!(error, EditError::Family { .. }), "{error}");
     // Without the capability.
-    let mut replacement = Draft::of(&table).finish().unwrap();
+    let mut replacement = TableEditor::of(&table).finish().unwrap();
     let error = sandbox.run(|| {
         caps::drop(
             None,
@@ -410,7 +414,7 @@ fn what_the_kernel_refuses_is_explained() {
     let other = open(&elsewhere, Family::Ipv4);
     other.instantiate("mangle").unwrap();
     let mangle = read(&other, "mangle");
-    let mut replacement = Draft::of(&mangle).finish().unwrap();
+    let mut replacement = TableEditor::of(&mangle).finish().unwrap();
     // The kernel then creates the table, as for any other request, and it equals the one read.
     connection.replace(&mut replacement).unwrap();
     assert!(connection.is_in_use("mangle").unwrap());
@@ -442,24 +446,31 @@ fn an_arp_table_too() {
     let connection = open(&sandbox, Family::Arp);
     connection.instantiate("filter").unwrap();
     let table = read(&connection, "filter");
-    let mut draft = Draft::of(&table);
-    let chain = draft.add_chain("ours").unwrap();
-    let input = draft.builtin(Hook::Input).unwrap();
-    let header = HeaderBuf::from(table.builtin(Hook::Input).unwrap().foot().unwrap().header());
-    let jump = draft
+    let mut editor = TableEditor::of(&table);
+    let chain = editor.add_chain("ours").unwrap();
+    let input = editor.builtin(Hook::Input).unwrap();
+    let header = HeaderBuf::from(
+        table
+            .builtin(Hook::Input)
+            .unwrap()
+            .final_entry()
+            .unwrap()
+            .header(),
+    );
+    let jump = editor
         .build(header)
         .unwrap()
         .finish(NewTarget::Jump(chain))
         .unwrap();
-    draft.append(input, jump).unwrap();
-    let drop = draft
+    editor.append(input, jump).unwrap();
+    let drop = editor
         .build(header)
         .unwrap()
         .finish(NewTarget::Drop)
         .unwrap();
-    draft.append(chain, drop).unwrap();
-    draft.set_policy(input, Policy::Drop).unwrap();
-    replace(&connection, &draft);
+    editor.append(chain, drop).unwrap();
+    editor.set_policy(input, Policy::Drop).unwrap();
+    replace(&connection, &editor);
     let table = read(&connection, "filter");
     let input = table.builtin(Hook::Input).unwrap();
     assert_eq!(input.policy(), Some(Policy::Drop));

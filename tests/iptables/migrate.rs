@@ -79,8 +79,8 @@ fn all(keep: &dyn Fn(&BStr) -> bool) -> Migration<'_> {
     Migration {
         families: &FAMILIES,
         keep,
-        made_again: &|_| false,
-        apart: false,
+        recreated: &|_| false,
+        allow_split: false,
         test: false,
     }
 }
@@ -210,7 +210,7 @@ fn chains_of_agents_stay() {
             .migrate_to(
                 &mut open(&sandbox, to),
                 &Migration {
-                    apart: true,
+                    allow_split: true,
                     ..all(&keep)
                 },
             )
@@ -236,12 +236,12 @@ fn chains_of_agents_stay() {
         let chains: Vec<_> = obstacles.iter().map(|one| one.chain.to_string()).collect();
         assert_eq!(chains, ["INPUT", "INPUT"]);
         assert_eq!([state(&sandbox, from), state(&sandbox, to)], states);
-        let apart = Migration {
-            apart: true,
+        let allow_split = Migration {
+            allow_split: true,
             ..all(&keep)
         };
         open(&sandbox, from)
-            .migrate_to(&mut open(&sandbox, to), &apart)
+            .migrate_to(&mut open(&sandbox, to), &allow_split)
             .unwrap();
         let rules = |backend| -> Vec<String> {
             let save = real_save(&tools, backend, Family::Ipv4);
@@ -264,7 +264,7 @@ fn chains_of_agents_stay() {
 
 /// All obstacles are reported, and nothing is changed on either side.
 #[test]
-fn what_stands_in_the_way_is_said_first() {
+fn obstacles_are_reported_first() {
     for (from, to) in WAYS {
         let sandbox = prepared();
         let tools = Tools::new(&sandbox);
@@ -361,7 +361,7 @@ fn it_can_be_tried_and_done_again() {
 
 /// Without tables there is nothing to move, and none is created.
 #[test]
-fn where_nothing_is_nothing_is_made() {
+fn without_tables_nothing_is_created() {
     for (from, to) in WAYS {
         let sandbox = sandbox();
         let states = [state(&sandbox, from), state(&sandbox, to)];

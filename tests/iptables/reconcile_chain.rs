@@ -208,7 +208,7 @@ fn rules_stand_before_all_others_once() {
 /// A rule that iptables cannot express is a foreign rule: it stays after the desired ones, and is removed where no
 /// others may be.
 #[test]
-fn what_has_no_words() {
+fn inexpressible_rules() {
     let sandbox = sandbox();
     let mut iptables = open(&sandbox, Backend::Nft);
     load(&sandbox, Backend::Nft, "C", &RULES[..2]);

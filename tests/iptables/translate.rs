@@ -134,7 +134,7 @@ const OTHERWISE: &[(&str, &str, &str)] = &[
 ];
 
 /// Rules without an exact translation.
-const NOT_SAID: &[&str] = &[
+const NOT_TRANSLATED: &[&str] = &[
     "-m recent --set",
     "-m statistic --mode random --probability 0.5",
     "-p tcp -m multiport --ports 80",
@@ -261,8 +261,8 @@ fn rules_of_ipv6() {
 
 /// They are never translated to a wider rule.
 #[test]
-fn what_has_no_equal_is_not_said() {
-    for rule in NOT_SAID {
+fn inexact_rules_are_not_translated() {
+    for rule in NOT_TRANSLATED {
         let parsed =
             Rule::parse(Family::Ipv4, rule).unwrap_or_else(|error| panic!("{rule}: {error}"));
         assert!(translate::rule(&parsed, Family::Ipv4).is_err(), "{rule}");
@@ -347,7 +347,11 @@ table ip filter {
 ";
     assert_eq!(translation.text, expected);
     assert_eq!(translation.rules, 5);
-    let lines: Vec<_> = translation.not_said.iter().map(|not| not.line).collect();
+    let lines: Vec<_> = translation
+        .untranslated
+        .iter()
+        .map(|not| not.line)
+        .collect();
     assert_eq!(lines, [8, 16]);
     // With the real nft, and with the library.
     let (sandbox, other) = (sandbox(), sandbox());
@@ -386,7 +390,7 @@ fn what_is_none_is_said_with_its_line() {
     let text = "*filter\n:a:b - [0:0]\n-A a:b -j ACCEPT\n-A INPUT -j a:b\nCOMMIT\n";
     let translation = Translation::of(Family::Ipv4, text).unwrap();
     assert_eq!(translation.rules, 0);
-    assert_eq!(translation.not_said.len(), 2);
+    assert_eq!(translation.untranslated.len(), 2);
     let sandbox = sandbox();
     Tools::new(&sandbox).run_with("nft -f -", &translation.text);
 }

@@ -242,7 +242,7 @@ fn each_state_of_a_node_is_told_and_left_as_it_is() {
 
 /// A node that cannot be read is not treated as empty.
 #[test]
-fn who_may_not_look_is_told_nothing_else() {
+fn an_unreadable_backend_is_not_empty() {
     let sandbox = sandbox();
     Tools::new(&sandbox).run("iptables-nft -t mangle -N KUBE-IPTABLES-HINT");
     let verdict = sandbox.run(|| {
@@ -311,7 +311,7 @@ fn the_evidence_counts_chains_and_rules() {
 
 /// A watch reports when kubelet has initialised, in either backend, and when the other backend is used later.
 #[test]
-fn verdicts_are_told_as_they_change() {
+fn verdicts_are_reported_as_they_change() {
     for (first, second) in [
         (Backend::Nft, Backend::Legacy),
         (Backend::Legacy, Backend::Nft),
@@ -385,7 +385,7 @@ fn waiting_ends_when_it_is_determined() {
 
 /// A second hint is not created, in either direction, unless requested; an existing one causes no refusal.
 #[test]
-fn a_second_hint_is_not_made_unasked() {
+fn a_second_hint_is_not_created_by_default() {
     for (there, wanted) in [
         (Backend::Nft, Backend::Legacy),
         (Backend::Legacy, Backend::Nft),

@@ -149,7 +149,7 @@ fn what_is_flushed_comes_back_and_the_flusher_is_named() {
 
 /// Changes by others to undeclared objects wake the guard without a reaction; its own repairs do not affect it.
 #[test]
-fn what_does_not_concern_it_is_let_be() {
+fn undeclared_changes_are_ignored() {
     let sandbox = sandbox();
     let (mut running, events) = start(&sandbox, Kubelet::new().declared(), Backend::Nft, quick());
     ready(&events);
@@ -247,7 +247,7 @@ fn is_audited() -> bool {
 
 /// Without auditing the guard polls, and names no process; `auditctl -e 1` makes this test cover the other half.
 #[test]
-fn who_replaced_a_legacy_table_is_named_where_that_is_audited() {
+fn the_culprit_of_a_legacy_change_is_named_if_audited() {
     let is_audited = is_audited();
     println!("audited: {is_audited}");
     let log = AuditLog::open();
@@ -329,7 +329,7 @@ fn a_text_is_kept_in_both_backends() {
 }
 
 #[test]
-fn it_gives_way_to_who_does_not_stop() {
+fn it_backs_off_from_a_persistent_rival() {
     let sandbox = sandbox();
     let mut options = quick();
     options.pace.repairs = 4;
@@ -342,7 +342,7 @@ fn it_gives_way_to_who_does_not_stop() {
         repaired(&events);
     }
     flush(&sandbox, "rival", "filter");
-    let Event::GaveWay {
+    let Event::BackedOff {
         missing: lost,
         by,
         rest,

@@ -7,5 +7,5 @@ mod guard;
 mod kubelet;
 mod kubelet_backends;
 mod services;
-mod set_aside;
+mod skipped_services;
 mod stale_flows;

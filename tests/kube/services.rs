@@ -188,7 +188,7 @@ fn iptables_legacy_mends_what_a_kill_left() {
 
 #[test]
 fn flat_mends_what_others_did() {
-    adopt::mends();
+    adopt::repairs();
 }
 
 #[test]

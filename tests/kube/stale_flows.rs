@@ -9,7 +9,7 @@ use crate::services::proxy::{slice, to};
 use chainwright::conntrack::{self, Entry, Filter, Tuple, TupleFilter};
 use chainwright::iptables::Family;
 use chainwright_kube::service::{
-    Config, Endpoint, Forgotten, Layout, ObjectName, Port, Protocol, Service, ServiceProxy,
+    Config, DeletedFlows, Endpoint, Layout, ObjectName, Port, Protocol, Service, ServiceProxy,
     Services,
 };
 use chainwright_testing::Sandbox;
@@ -49,7 +49,7 @@ impl Node {
         node.set("log", &[1, 2]);
         node.sync();
         // Everything, as after a start.
-        assert_eq!(node.forget(), Forgotten::default());
+        assert_eq!(node.forget(), DeletedFlows::default());
         node
     }
 
@@ -64,11 +64,11 @@ impl Node {
         proxy::sync(&self.sandbox, &mut self.proxy, &mut self.services);
     }
 
-    fn forget(&mut self) -> Forgotten {
+    fn forget(&mut self) -> DeletedFlows {
         let stale = self.proxy.take_stale();
         let conntrack = &mut self.conntrack;
         let done = self.sandbox.run(|| {
-            let mut all = Forgotten::default();
+            let mut all = DeletedFlows::default();
             for flows in &stale {
                 all += flows.delete(conntrack)?;
             }
@@ -168,7 +168,7 @@ fn many(family: Family) {
         .run(|| stale[0].delete(conntrack))
         .unwrap()
         .unwrap();
-    assert_eq!(again, Forgotten::default());
+    assert_eq!(again, DeletedFlows::default());
     assert_eq!((node.entries(10, 3), node.entries(11, 4)), (others, 0));
     assert_eq!(node.entries(11, 1), 1);
 }

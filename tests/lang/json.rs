@@ -23,7 +23,7 @@ use chainwright::nft::{
 use chainwright_lang::{Listing, Options, Part};
 use chainwright_testing::FakeKernel;
 use chainwright_testing::Sandbox;
-use otherwise::{ANEW, SWAPPED, all_met, amend};
+use otherwise::{NEW_KEYS, SWAPPED, all_met, remove_differences};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -169,10 +169,10 @@ fn same(
             value
         });
         let mut otherwise = BTreeMap::new();
-        amend(&mut nfts, &mut ours, &mut otherwise);
+        remove_differences(&mut nfts, &mut ours, &mut otherwise);
         let is_laid_out = match otherwise.is_empty() {
             true => any_order && has_same_bytes(&nft, &our),
-            false if otherwise.keys().any(|why| ANEW.contains(why)) => true,
+            false if otherwise.keys().any(|why| NEW_KEYS.contains(why)) => true,
             false => {
                 let mut ours = keys(&our).into_iter();
                 keys(&nft).into_iter().all(|key| ours.any(|our| our == key))

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::common::rulesets::{
     Listing as Listed, OF_CLIENTS, Ruleset, data, listing_in, rules_of_every_expression,
 };
-use crate::common::scripts::{carry_out, compare, compare_errors};
+use crate::common::scripts::{compare, compare_errors, execute};
 use crate::common::tools::Tools;
 use crate::common::{connect, sandbox};
 use chainwright::nft::Scope;
@@ -24,12 +24,12 @@ fn written(sandbox: &Sandbox) -> String {
 /// Applies a document.
 fn apply(sandbox: &Sandbox, json: &str) -> Result<(), String> {
     let script = Script::parse_json("rules.json", json).map_err(|error| error.to_string())?;
-    carry_out(sandbox, &mut connect(sandbox), script)
+    execute(sandbox, &mut connect(sandbox), script)
 }
 
 /// The result of recreating rulesets.
 #[derive(Default)]
-struct MadeAgain {
+struct Recreated {
     /// Those that differ, and how.
     failures: BTreeMap<String, String>,
     /// Those that were not tried, because this kernel lacks their features.
@@ -39,12 +39,12 @@ struct MadeAgain {
 }
 
 /// Recreates each ruleset from its document.
-fn made_again(write: impl Fn(&Sandbox) -> String) -> MadeAgain {
-    let MadeAgain {
+fn recreate(write: impl Fn(&Sandbox) -> String) -> Recreated {
+    let Recreated {
         mut failures,
         mut untried,
         mut made,
-    } = MadeAgain::default();
+    } = Recreated::default();
     for ruleset in Ruleset::all() {
         let (Some(first), Some(again)) = (ruleset.load(), ruleset.prepare()) else {
             untried.insert(ruleset.name);
@@ -62,7 +62,7 @@ fn made_again(write: impl Fn(&Sandbox) -> String) -> MadeAgain {
         println!("===== {name}: {failure}");
     }
     println!("{made} rulesets are the same");
-    MadeAgain {
+    Recreated {
         failures,
         untried,
         made,
@@ -74,7 +74,7 @@ type Known = &'static [(&'static str, &'static str, &'static [&'static str])];
 
 /// Checks that exactly the known rulesets fail, with the known errors.
 #[track_caller]
-fn expect(again: &MadeAgain, known: &[Known]) {
+fn expect(again: &Recreated, known: &[Known]) {
     let mut unknown = Vec::new();
     for (name, failure) in &again.failures {
         let mut known = known.iter().copied().flatten();
@@ -238,20 +238,20 @@ const OF_NFT: Known = &[
 
 #[test]
 fn what_nft_writes_of_rulesets_is_made_again() {
-    let again = made_again(|first| Tools::new(first).run("nft -j list ruleset"));
+    let again = recreate(|first| Tools::new(first).run("nft -j list ruleset"));
     expect(&again, &[OF_BOTH, OF_NFT]);
     assert!(again.made >= 44, "{}", again.made);
 }
 
 #[test]
 fn what_we_write_of_rulesets_is_made_again() {
-    let again = made_again(written);
+    let again = recreate(written);
     expect(&again, &[OF_BOTH, OF_US]);
     assert!(again.made >= 75, "{}", again.made);
 }
 
 /// Texts in rules that are not recreated exactly, and the reasons.
-const NOT_AGAIN: &[(&str, &str)] = &[
+const NOT_RECREATED: &[(&str, &str)] = &[
     (
         r#""right":{"set":[{"range":[1,5]}]}"#,
         "a set of one range, which nobody can type: in braces or not it is a range",
@@ -304,7 +304,7 @@ fn rules_made_again(
     for object in objects {
         let rule = &object["rule"];
         let text = rule.to_string();
-        if let Some((_, why)) = NOT_AGAIN.iter().find(|(has, _)| text.contains(has)) {
+        if let Some((_, why)) = NOT_RECREATED.iter().find(|(has, _)| text.contains(has)) {
             refuse(rule, (*why).to_owned());
             continue;
         }
@@ -366,8 +366,8 @@ fn what_nft_writes_of_rules_of_every_expression_is_made_again() {
         // nft has no name for it.
         ("unknown sack field `unknown`", 5),
         OF_ARP,
-        (NOT_AGAIN[0].1, 5),
-        (NOT_AGAIN[1].1, 1),
+        (NOT_RECREATED[0].1, 5),
+        (NOT_RECREATED[1].1, 1),
     ];
     assert_eq!(refused, expected);
     assert_eq!(otherwise, 52);
@@ -380,7 +380,7 @@ fn what_we_write_of_rules_of_every_expression_is_made_again() {
         .iter()
         .map(|(why, count)| (&**why, *count))
         .collect();
-    assert_eq!(refused, [(NOT_AGAIN[0].1, 5)]);
+    assert_eq!(refused, [(NOT_RECREATED[0].1, 5)]);
     assert_eq!(otherwise, 22);
 }
 
@@ -396,7 +396,7 @@ fn rulesets_of_clients_are_made_again() {
 
 /// Documents that cannot be read, or that do not give a transaction.
 #[test]
-fn what_is_wrong_is_said_where_it_is() {
+fn errors_have_a_position() {
     let cases = compare_errors("nft/wrong_json.txt", |json| {
         match Script::parse_json("test.json", json) {
             Ok(script) => script.transaction(None).err(),

@@ -3,7 +3,7 @@
 //! and for its own listing.
 
 use crate::common::rulesets::{data, without_remainders};
-use crate::common::scripts::{apply, carry_out, instructions};
+use crate::common::scripts::{apply, execute, instructions};
 use crate::common::{connect, sandbox};
 use chainwright::nft::{Family, PlanOptions, Scope, Table, Transaction};
 use chainwright_lang::{Listing, Options, Script};
@@ -87,7 +87,7 @@ fn made_of_json(json: &str) -> Sandbox {
     let sandbox = sandbox();
     let script = Script::parse_json("newer.json", json).map_err(|error| error.to_string());
     script
-        .and_then(|script| carry_out(&sandbox, &mut connect(&sandbox), script))
+        .and_then(|script| execute(&sandbox, &mut connect(&sandbox), script))
         .unwrap_or_else(|error| panic!("{json}\n{error}"));
     sandbox
 }

@@ -66,7 +66,7 @@ fn differing(listing: &str) -> (Vec<String>, usize) {
 
 /// nft's listings of rules are read, and printed as nft lists them.
 #[test]
-fn what_nft_lists_is_read_and_said_again() {
+fn listed_rules_round_trip() {
     let (sandbox, _) = rules_of_every_expression();
     let listing = Tools::new(&sandbox).run("nft list ruleset");
     let (differ, compared) = differing(&listing);

@@ -7,7 +7,7 @@ use std::thread;
 use crate::common::rulesets::{OF_CLIENTS, Ruleset, TypedRules, data};
 use crate::common::scripts::{
     apply, compare, compare_errors, compare_listings, compare_objects, instructions, is_same_text,
-    without_else,
+    without_known_errors,
 };
 use crate::common::tools::Tools;
 use crate::common::{OnDrop, connect, sandbox};
@@ -24,7 +24,7 @@ fn rulesets_are_made_as_nft_makes_them() {
         let (Some(theirs), Some(ours)) = (ruleset.prepare(), ruleset.prepare()) else {
             continue;
         };
-        let (text, lines) = without_else(&ruleset.text);
+        let (text, lines) = without_known_errors(&ruleset.text);
         left_out += lines;
         Tools::new(&theirs).run_with("nft -f -", &text);
         let any_order = ruleset.has_any_order();
@@ -55,7 +55,7 @@ fn rulesets_are_made_as_nft_makes_them() {
 }
 
 /// Rulesets that their listing does not recreate exactly, and the reasons.
-const NOT_AGAIN: &[(&str, &str)] = &[
+const NOT_RECREATED: &[(&str, &str)] = &[
     (
         "base-chains-inet",
         "devices of a chain are listed by their names, and sent from the last one on, as nft has both",
@@ -89,7 +89,7 @@ const NOT_AGAIN: &[(&str, &str)] = &[
 
 /// Rules that their listing does not recreate, and the reasons; the listing equals that of nft 1.0.6, which does not
 /// recreate them either.
-const RULES_NOT_AGAIN: &[(&str, &str)] = &[(
+const RULES_NOT_RECREATED: &[(&str, &str)] = &[(
     "meta mark { 0x00000001-0x00000005 }",
     "a set of one range: in braces or not it is a range",
 )];
@@ -119,7 +119,7 @@ fn what_is_listed_is_made_again() {
         println!("===== {name}: {failure}");
     }
     let names: Vec<_> = failures.keys().map(String::as_str).collect();
-    let expected: Vec<_> = NOT_AGAIN.iter().map(|(name, _)| *name).collect();
+    let expected: Vec<_> = NOT_RECREATED.iter().map(|(name, _)| *name).collect();
     // If the kernel lacks a ruleset's features, the ruleset was not tried.
     let is_expected = |name: &&str| expected.contains(name);
     assert!(names.iter().all(is_expected), "{names:#?}");
@@ -143,7 +143,7 @@ fn rulesets_of_clients_are_made_as_nft_makes_them() {
 fn rules_of_every_expression_are_made_as_nft_makes_them() {
     let mut rules = TypedRules::new();
     let all = rules.rules.len();
-    rules.rules.retain(|rule| without_else(rule).1 == 0);
+    rules.rules.retain(|rule| without_known_errors(rule).1 == 0);
     assert_eq!(all - rules.rules.len(), 1);
     let (theirs, ours) = (sandbox(), sandbox());
     rules.load_into(&theirs);
@@ -189,7 +189,7 @@ fn rules_of_every_expression_are_made_again() {
         Tools::new(&first).run(&format!(
             "nft delete rule {family} {table} {chain} handle {handle}"
         ));
-        match RULES_NOT_AGAIN.iter().any(|(other, _)| *other == rule) {
+        match RULES_NOT_RECREATED.iter().any(|(other, _)| *other == rule) {
             true => left_out += 1,
             false => failures.push(format!("{family} {chain} {rule}: {why}")),
         }
@@ -197,7 +197,7 @@ fn rules_of_every_expression_are_made_again() {
     };
     let is_one = |line: &&str| {
         let rule = line.trim().split(" # handle ").next();
-        RULES_NOT_AGAIN
+        RULES_NOT_RECREATED
             .iter()
             .any(|(other, _)| rule == Some(*other))
     };
@@ -224,17 +224,17 @@ fn rules_of_every_expression_are_made_again() {
     for (one, other) in &differ {
         println!("{one}is made\n{other}");
     }
-    assert_eq!(differ.len(), SAID_ALIKE);
+    assert_eq!(differ.len(), PRINTED_ALIKE);
 }
 
 /// Number of rules of every expression whose text gives other but equivalent instructions: a part of a field is matched
 /// by a mask or by its bytes, a protocol in the packet's header or by `meta l4proto`, several fields whose first ones
 /// are 0 at once; and a write without an update of the checksum is printed like one with it.
-const SAID_ALIKE: usize = 22;
+const PRINTED_ALIKE: usize = 22;
 
 /// Texts that cannot be read.
 #[test]
-fn what_is_wrong_is_said_where_it_is() {
+fn syntax_errors_have_a_position() {
     let cases = compare_errors("nft/wrong.txt", |text| {
         Script::parse("test.nft", text).err()
     });
@@ -243,7 +243,7 @@ fn what_is_wrong_is_said_where_it_is() {
 
 /// Texts that can be parsed and cannot be applied.
 #[test]
-fn what_has_no_meaning_is_said_where_it_is() {
+fn semantic_errors_have_a_position() {
     let cases = compare_errors("nft/meaningless.txt", |text| {
         let script = match Script::parse("test.nft", text) {
             Ok(script) => script,
@@ -440,8 +440,8 @@ fn tunnels_are_made_and_listed() {
         apply(&again, &mut connect(&again), &listed(&first)).unwrap();
         crate::common::scripts::compare_objects(&first, &again).unwrap();
         let asked = Script::parse("asked", "list tunnels; list tunnel netdev t x").unwrap();
-        for question in asked.questions() {
-            let answer = question.answer(&mut connect(&first)).unwrap();
+        for query in asked.queries() {
+            let answer = query.answer(&mut connect(&first)).unwrap();
             let (before, behind) = text.split_once("\n\tchain c").unwrap();
             assert!(behind.ends_with("\t}\n}\n"));
             assert_eq!(
@@ -1131,7 +1131,7 @@ fn no_kind_of_name_is_printed_as_another() {
     let ours = sandbox();
     let mut nft = connect(&ours);
     let mut monitor = ours.run(Monitor::open).unwrap().unwrap();
-    let mut formatter = EventFormatter::of_nothing(Options::default());
+    let mut formatter = EventFormatter::empty(Options::default());
     let mut tx = Transaction::new();
     let family = Family::INET;
     for table in ["sets", "maps", "rules"] {

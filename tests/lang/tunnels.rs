@@ -26,7 +26,8 @@ use chainwright_lang::{Listing, Options, Part, Script};
 use chainwright_testing::FakeKernel;
 use chainwright_testing::Sandbox;
 use otherwise::{
-    IN_OTHER_ORDER, LISTED_OTHERWISE, NOT_IN_JSON, SENT_OTHERWISE, SPELT_OTHERWISE, STANDING,
+    IN_OTHER_ORDER, LISTED_DIFFERENTLY, NOT_IN_JSON, REDUNDANT_MATCH, SENT_DIFFERENTLY,
+    SPELT_DIFFERENTLY,
 };
 use serde_json::{Value, json};
 
@@ -106,10 +107,10 @@ fn setup(family: &str) -> String {
 
 fn apply(nft: &mut Connection, text: &str) -> Result<(), String> {
     let script = Script::parse("tunnels.nft", text).map_err(|error| error.to_string())?;
-    carry_out(nft, &script)
+    execute(nft, &script)
 }
 
-fn carry_out(nft: &mut Connection, script: &Script) -> Result<(), String> {
+fn execute(nft: &mut Connection, script: &Script) -> Result<(), String> {
     let now = nft.snapshot(Scope::all()).expect("a ruleset");
     let change = script
         .transaction(Some(&now))
@@ -252,13 +253,15 @@ fn what_is_sent_is_what_nft_sends() {
             Err(error) => Some(error),
         };
         match differs {
-            Some(_) if SENT_OTHERWISE.iter().any(|(text, _)| *text == case.text) => otherwise += 1,
+            Some(_) if SENT_DIFFERENTLY.iter().any(|(text, _)| *text == case.text) => {
+                otherwise += 1
+            }
             Some(how) => wrong.push(format!("{} {}\n{how}", case.family, case.text)),
             None => {}
         }
     }
     nothing_else("sent otherwise", &wrong);
-    assert_eq!(otherwise, SENT_OTHERWISE.len());
+    assert_eq!(otherwise, SENT_DIFFERENTLY.len());
 }
 
 /// The lines of a set's block, or the only rule of the chain `c`.
@@ -301,8 +304,8 @@ fn json_of(snapshot: &Snapshot, case: &Case) -> Value {
 
 /// 1.1.7's listing in the library's spelling.
 fn spelt(listed: &str) -> String {
-    let mut listed = listed.replace(STANDING, "gre");
-    for (theirs, ours) in SPELT_OTHERWISE {
+    let mut listed = listed.replace(REDUNDANT_MATCH, "gre");
+    for (theirs, ours) in SPELT_DIFFERENTLY {
         listed = listed.replace(theirs, ours);
     }
     listed
@@ -336,7 +339,7 @@ fn is_again(
 #[test]
 fn what_is_listed_is_what_nft_lists() {
     let (beside, kernel) = (beside(), sandbox());
-    let (mut wrong, mut otherwise, mut refused) = (Vec::new(), [0; LISTED_OTHERWISE.len()], 0);
+    let (mut wrong, mut otherwise, mut refused) = (Vec::new(), [0; LISTED_DIFFERENTLY.len()], 0);
     for case in &cases() {
         let snapshot = match (make(case, &kernel), &case.json) {
             (Ok(snapshot), Some(_)) => snapshot,
@@ -349,7 +352,7 @@ fn what_is_listed_is_what_nft_lists() {
         let ours = listed(&snapshot, case);
         let theirs = spelt(&case.listed);
         if ours != theirs {
-            let mut known = LISTED_OTHERWISE.iter();
+            let mut known = LISTED_DIFFERENTLY.iter();
             match known.position(|(said, instead, _)| theirs.replace(said, instead) == ours) {
                 Some(index) => otherwise[index] += 1,
                 None => wrong.push(format!(
@@ -381,7 +384,7 @@ fn what_is_written_as_json_is_what_nft_writes() {
         };
         let snapshot = make(case, &kernel).expect("it is taken");
         let ours = json_of(&snapshot, case);
-        if case.listed.starts_with(STANDING) {
+        if case.listed.starts_with(REDUNDANT_MATCH) {
             theirs.as_array_mut().expect("a list").remove(0);
         }
         // For sets declared with expressions the library writes types, as nft 1.0.6 does.
@@ -391,7 +394,8 @@ fn what_is_written_as_json_is_what_nft_writes() {
             false => vec![&ours],
         };
         // A difference in text is a difference in JSON, too.
-        if !case.is_set() && case.listed.replace(STANDING, "gre") == listed(&snapshot, case) {
+        if !case.is_set() && case.listed.replace(REDUNDANT_MATCH, "gre") == listed(&snapshot, case)
+        {
             same += 1;
             written.push(&theirs);
             if ours != theirs {
@@ -484,7 +488,7 @@ fn objects_are_listed_and_written_as_by_nft() {
         let mut nft = connect(&kernel);
         apply(&mut nft, "flush ruleset").expect("it is taken");
         let script = Script::parse_json("tunnels.json", &written).expect("it is read");
-        carry_out(&mut nft, &script).expect("it is taken");
+        execute(&mut nft, &script).expect("it is taken");
         let again = nft.snapshot(Scope::all()).expect("a ruleset");
         assert_eq!(Listing::new(&again, &options).to_string(), text);
     }

@@ -10,9 +10,10 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
 use crate::common::tools::Tools;
 use crate::common::{connect, report, rules_of, sandbox};
 use chainwright::nft::build::{
-    AddressType, Anonymous, Build, BuildError, CtState, CtStatus, IcmpType, Icmpv6Type, Interface,
-    MacAddress, NatTo, Protocol, Rate, Selector, TcpFlags, Version, and, ct, element, in_set, ip,
-    ip6, jhash, map, masked, meta, not, numgen_inc, numgen_random, or, symhash, tcp, th, udp, xor,
+    AddressType, AnonymousSet, Build, BuildError, CtState, CtStatus, IcmpType, Icmpv6Type,
+    Interface, MacAddress, NatTo, Protocol, Rate, Selector, TcpFlags, Version, and, ct, element,
+    in_set, ip, ip6, jhash, map, masked, meta, not, numgen_inc, numgen_random, or, symhash, tcp,
+    th, udp, xor,
 };
 use chainwright::nft::expr::{NatRangeFlags, Verdict};
 use chainwright::nft::{Family, Rule, Transaction};
@@ -35,7 +36,7 @@ impl Make<'_> {
     }
 
     /// Adds a set to the transaction.
-    fn set(&mut self, set: Anonymous<'static>) -> Anonymous<'static> {
+    fn set(&mut self, set: AnonymousSet<'static>) -> AnonymousSet<'static> {
         set.add_to(self.tx).unwrap();
         set
     }

@@ -81,7 +81,7 @@ fn every_kind_of_object_comes_back_with_its_handle() {
             .unwrap();
         tx.insert(&numbered(2)).unwrap();
     });
-    assert!(committed.is_whole() && committed.missing().is_empty());
+    assert!(committed.is_complete() && committed.missing().is_empty());
     assert_eq!(committed.generation(), Some(nft.generation().unwrap()));
     let handles: Vec<_> = (0..7)
         .map(|operation| committed.handle(operation))
@@ -142,7 +142,7 @@ fn rules_in_their_places_are_those_that_are_listed() {
         tx.delete(&last).unwrap();
         tx.insert(&numbered(14)).unwrap();
     });
-    assert!(second.is_whole());
+    assert!(second.is_complete());
     let listed = rules_of(&mut nft, IP, "t", "c");
     let expected = [
         second.handle(4),
@@ -216,13 +216,13 @@ fn what_changes_nothing_makes_no_generation() {
     assert_eq!(made.generation(), Some(before));
     let again = echoed(&mut nft, add);
     assert_eq!(nft.generation().unwrap(), before);
-    assert_eq!((again.generation(), again.is_whole()), (None, true));
+    assert_eq!((again.generation(), again.is_complete()), (None, true));
     assert_eq!((said(&again), again.missing()), (vec![None], &[][..]));
 }
 
 /// Transactions whose first operation adds nothing: how the generation is determined.
 #[test]
-fn the_generation_is_told_whatever_the_operations_are() {
+fn the_generation_is_returned_for_any_operations() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let mut monitor = watch(&nft);
@@ -266,7 +266,10 @@ fn the_generation_is_told_whatever_the_operations_are() {
             Some(change.generation()),
             "{number}"
         );
-        assert!(committed.made(&change) && committed.is_whole(), "{number}");
+        assert!(
+            committed.made(&change) && committed.is_complete(),
+            "{number}"
+        );
         assert_eq!(change.port(), nft.port());
     }
 }
@@ -311,7 +314,7 @@ fn ten_thousand_rules_have_the_handles_that_they_are_listed_with() {
     let listed = rules_of(&mut nft, IP, "t", "c");
     assert_eq!(listed.len() as u64, RULES);
     assert!(
-        committed.is_whole(),
+        committed.is_complete(),
         "{} missing",
         committed.missing().len()
     );
@@ -323,7 +326,7 @@ fn ten_thousand_rules_have_the_handles_that_they_are_listed_with() {
 
 /// The kernel has no message for a rule of more than some kilobytes.
 #[test]
-fn a_rule_that_is_too_large_to_be_told_is_said_to_be_missing() {
+fn a_too_large_rule_is_reported_as_missing() {
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     let mut large = Rule::new(IP, "t", "c");
@@ -337,7 +340,7 @@ fn a_rule_that_is_too_large_to_be_told_is_said_to_be_missing() {
         tx.add(&numbered(1)).unwrap();
     });
     assert_eq!(committed.missing(), [2]);
-    assert!(!committed.is_whole());
+    assert!(!committed.is_complete());
     assert_eq!((committed.added(2), committed.handle(2)), (None, None));
     let listed = rules_of(&mut nft, IP, "t", "c");
     assert_eq!(committed.handle(3), listed[1].handle);
@@ -351,7 +354,7 @@ fn a_rule_that_is_too_large_to_be_told_is_said_to_be_missing() {
 
 /// Another program commits all the time: the returned generation and echo belong to this connection.
 #[test]
-fn beside_another_writer_the_generation_is_our_own() {
+fn with_a_concurrent_writer_the_generation_is_our_own() {
     const COMMITS: usize = 300;
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
@@ -406,7 +409,7 @@ fn beside_another_writer_the_generation_is_our_own() {
 
 /// The connections of a mirror, a pool and iptables are recognised by their ports.
 #[test]
-fn who_is_told_of_changes_knows_ones_own() {
+fn own_changes_are_recognised() {
     let sandbox = sandbox();
     sandbox
         .run(|| {

@@ -63,7 +63,7 @@ fn committed<'g, K>(nft: &mut Connection, groups: &'g Groups<K>) -> CommittedGro
         }
     }
     assert_eq!(
-        committed.committed.len() + committed.set_aside.len(),
+        committed.committed.len() + committed.skipped.len(),
         groups.len()
     );
     committed
@@ -73,15 +73,15 @@ fn committed<'g, K>(nft: &mut Connection, groups: &'g Groups<K>) -> CommittedGro
 fn aside<'g>(
     committed: &CommittedGroups<'g, &'g str>,
 ) -> Vec<(&'g str, Vec<String>, Vec<&'g str>)> {
-    let set_aside = committed.set_aside.iter();
-    set_aside
+    let skipped = committed.skipped.iter();
+    skipped
         .map(|aside| {
             let failures = aside.failures.iter().map(|failure| {
                 let operation = failure.operation.as_ref().unwrap();
                 format!("{operation}: {}", failure.errno.name())
             });
-            let because_of = aside.because_of.iter().map(|key| **key);
-            (*aside.key, failures.collect(), because_of.collect())
+            let caused_by = aside.caused_by.iter().map(|key| **key);
+            (*aside.key, failures.collect(), caused_by.collect())
         })
         .collect()
 }
@@ -137,10 +137,10 @@ fn one_bad_service_of_a_thousand() {
         let done = committed(nft, &groups);
         assert_eq!(done.attempts, 2);
         assert_eq!(done.committed.len(), 1000);
-        let [bad] = &done.set_aside[..] else {
-            panic!("{:?}", done.set_aside);
+        let [bad] = &done.skipped[..] else {
+            panic!("{:?}", done.skipped);
         };
-        assert_eq!((*bad.key, bad.because_of.len()), (617, 0));
+        assert_eq!((*bad.key, bad.caused_by.len()), (617, 0));
         let [failure] = &bad.failures[..] else {
             panic!("{bad:?}");
         };
@@ -328,7 +328,7 @@ fn bound_chains_of_several_groups_are_kept_apart() {
             groups.add(name, tx);
         }
         let done = committed(nft, &groups);
-        assert!(done.set_aside.is_empty(), "{:?}", aside(&done));
+        assert!(done.skipped.is_empty(), "{:?}", aside(&done));
         assert_eq!(done.attempts, 1);
         let snapshot = nft.snapshot(Scope::all()).unwrap();
         let mut rules = Vec::new();
@@ -379,7 +379,7 @@ fn where_all_are_refused_nothing_is_changed() {
         groups.add("two", written(|tx| chain(tx, "b")));
         let done = committed(nft, &groups);
         assert!(done.committed.is_empty() && done.generation.is_none());
-        assert_eq!(done.set_aside.len(), 2);
+        assert_eq!(done.skipped.len(), 2);
         let nothing = Groups::<&str>::new();
         assert_eq!(committed(nft, &nothing).attempts, 0);
     });
@@ -465,9 +465,9 @@ fn what_has_the_name_of_another_kind_is_not_to_blame() {
         );
         let done = committed(nft, &groups);
         assert_eq!(done.committed, [&"set"]);
-        let user = &done.set_aside[2];
+        let user = &done.skipped[2];
         assert_eq!(
-            (*user.key, &user.because_of[..]),
+            (*user.key, &user.caused_by[..]),
             ("user", &[&"broken chain"][..])
         );
     });
@@ -482,6 +482,6 @@ fn attempts_are_what_the_kernel_was_asked() {
         groups.add("two", written(|tx| chain(tx, "b")));
         groups.add("three", written(|tx| chain(tx, "c")));
         let done = committed(nft, &groups);
-        assert_eq!((done.set_aside.len(), done.attempts), (3, 2));
+        assert_eq!((done.skipped.len(), done.attempts), (3, 2));
     });
 }

@@ -144,7 +144,7 @@ fn a_guard_watches_over_several_tables_and_is_good_for_one_commit() {
 
 /// An error of the kernel is returned as without a guard.
 #[test]
-fn another_error_is_told_as_it_is() {
+fn other_errors_are_returned_unchanged() {
     let sandbox = with_tables(&["mine"]);
     let mut nft = connect(&sandbox);
     let mut guard = nft.guard(&[Scope::table(IP, "mine")]).unwrap();

@@ -237,7 +237,7 @@ fn refreshing_a_list_of_the_same_generation_allocates_nothing() {
         let mut list = List::<Chain<'_>>::new(Scope::table(IP, "nat"));
         let mut refreshed = None;
         let taking = allocations(|| refreshed = list.refresh(&mut nft).ok());
-        assert_eq!((refreshed, taking > 0), (Some(Refreshed::ReadAnew), true));
+        assert_eq!((refreshed, taking > 0), (Some(Refreshed::Reread), true));
         let counted = allocations(|| {
             for _ in 0..100 {
                 let refreshed = list.refresh(&mut nft).unwrap();
@@ -256,7 +256,7 @@ fn refreshing_a_list_of_the_same_generation_allocates_nothing() {
         tx.add(&Chain::new(IP, "nat", "only")).unwrap();
         connect(&sandbox).commit(&tx).unwrap();
         let counted = allocations(|| refreshed = list.refresh(&mut nft).ok());
-        assert_eq!(refreshed, Some(Refreshed::ReadAnew));
+        assert_eq!(refreshed, Some(Refreshed::Reread));
         assert_eq!(list.len(), 1);
         assert_eq!(list.iter().next().unwrap().name(), "only");
         assert!(counted <= 4, "{counted}");
@@ -270,7 +270,7 @@ fn a_refresh_follows_every_change() {
     let mut tables = List::<Table<'_>>::new(Scope::all());
     let mut rules = List::<Rule<'_>>::new(RuleFilter::chain(IP, "t", "c"));
     assert!(tables.generation().is_none());
-    assert_eq!(tables.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
+    assert_eq!(tables.refresh(&mut nft).unwrap(), Refreshed::Reread);
     assert!(tables.is_empty());
     assert_eq!(tables.refresh(&mut nft).unwrap(), Refreshed::SameGeneration);
     for step in 1..=3 {
@@ -280,8 +280,8 @@ fn a_refresh_follows_every_change() {
         tx.add(&Rule::new(IP, "t", "c").with(&Immediate::accept()))
             .unwrap();
         nft.commit(&tx).unwrap();
-        assert_eq!(tables.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
-        assert_eq!(rules.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
+        assert_eq!(tables.refresh(&mut nft).unwrap(), Refreshed::Reread);
+        assert_eq!(rules.refresh(&mut nft).unwrap(), Refreshed::Reread);
         assert_eq!((tables.len(), rules.len()), (1, step));
         assert_eq!(tables.generation(), Some(nft.generation().unwrap()));
         assert_eq!(rules.generation(), tables.generation());
@@ -362,9 +362,9 @@ fn a_list_is_not_taken_for_that_of_another_namespace() {
     assert_ne!(here, there);
 
     let mut list = List::<Chain<'_>>::new(Scope::all());
-    assert_eq!(list.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
+    assert_eq!(list.refresh(&mut nft).unwrap(), Refreshed::Reread);
     assert_eq!(list.len(), 1);
-    assert_eq!(list.refresh(&mut other).unwrap(), Refreshed::ReadAnew);
+    assert_eq!(list.refresh(&mut other).unwrap(), Refreshed::Reread);
     assert!(list.is_empty());
 }
 

@@ -456,7 +456,7 @@ fn a_restoration_over_an_orphan() {
 /// In one call: a new table, one whose owner is gone, and tables that cannot be owned; with the model as with the
 /// kernel.
 #[test]
-fn a_table_is_made_ones_own_with_what_is_in_it() {
+fn a_table_is_owned_with_its_content() {
     let sandbox = sandbox();
     let model = FakeKernel::new();
     let on_kernel = || connect(&sandbox);
@@ -527,7 +527,7 @@ fn a_table_that_sleeps_is_taken_over_asleep() {
 
 /// An owned table without `persist` stays so, and the result says that.
 #[test]
-fn a_table_that_goes_with_its_owner_is_told_apart() {
+fn a_table_without_persist_is_reported() {
     let sandbox = sandbox();
     let mut first = connect(&sandbox);
     if !committed_if_known(&mut first, |tx| fill(tx, "t", TableFlags::OWNER)) {

@@ -11,8 +11,9 @@ use crate::common::{connect, report, sandbox};
 use chainwright::nft::expr::{Counter, Immediate};
 use chainwright::nft::live::Mirror;
 use chainwright::nft::{
-    Chain, CommitError, Connection, DataType, Element, Family, NotOwn, OwnerTag, Plan, PlanOptions,
-    Policy, Rule, Scope, Set, Snapshot, StatefulObject, Table, Transaction, WriteError,
+    Chain, CommitError, Connection, DataType, Element, Family, NotOwned, OwnerTag, Plan,
+    PlanOptions, Policy, Rule, Scope, Set, Snapshot, StatefulObject, Table, Transaction,
+    WriteError,
 };
 use chainwright_testing::FakeKernel;
 
@@ -134,7 +135,7 @@ fn in_a_table_of_others_only_the_tagged_changes() {
 
 /// A chain, a set or a table with the tag belongs to the program with all of its content.
 #[test]
-fn what_carries_the_tag_is_ones_own_whole() {
+fn a_tagged_object_is_owned_with_its_content() {
     let sandbox = with(
         "table ip shared {
             chain mine { comment \"agent\"; accept; drop comment \"somebody's\" }
@@ -161,7 +162,7 @@ fn what_carries_the_tag_is_ones_own_whole() {
 
 /// An object of another program under a desired name is left alone, and the error says so.
 #[test]
-fn what_is_somebody_elses_is_an_error() {
+fn a_foreign_object_is_an_error() {
     let sandbox = with(
         "table ip t {
             counter o { }
@@ -188,11 +189,11 @@ fn what_is_somebody_elses_is_an_error() {
     ] {
         let wanted = desired(text);
         let refused = snapshot(&mut nft).plan(&wanted, of_tag()).unwrap_err();
-        let expected = NotOwn {
+        let expected = NotOwned {
             object: object.to_owned(),
             tag: tag(),
         };
-        assert_eq!(refused, WriteError::NotOwn(expected));
+        assert_eq!(refused, WriteError::NotOwned(expected));
         let error = nft.reconcile(&wanted, of_tag()).unwrap_err();
         let text = error.to_string();
         assert_eq!(

@@ -16,8 +16,8 @@ use chainwright::nft::expr::{
     Tunnel, TunnelKey, TunnelMode, Xfrm, XfrmDirection, XfrmKey,
 };
 use chainwright::nft::{
-    Bytes, Chain, Connection, DataType, Devices, ExtensionKind, Family, Flowtable, Missing, Need,
-    Rule, Scope, Set, SetFlags, Snapshot, StatefulObject, Table, Transaction,
+    Bytes, Chain, Connection, DataType, Devices, ExtensionKind, Family, Flowtable, Missing,
+    Requirement, Rule, Scope, Set, SetFlags, Snapshot, StatefulObject, Table, Transaction,
 };
 use chainwright_testing::FakeKernel;
 
@@ -45,7 +45,7 @@ fn list(name: &'static str) -> Expressions<'static> {
     list
 }
 
-fn needs(missing: &[Missing]) -> Vec<&Need> {
+fn needs(missing: &[Missing]) -> Vec<&Requirement> {
     missing.iter().map(|missing| &missing.need).collect()
 }
 
@@ -146,13 +146,13 @@ fn in_use(nft: &mut Connection, family: Family, name: &str) -> Option<(Transacti
 /// Determines what is missing by trying, not by the kernel's version.
 fn tried(nft: &mut Connection, tx: &Transaction) -> Vec<Missing> {
     let mut missing = nft.preflight(tx).unwrap();
-    missing.retain(|missing| !matches!(missing.need, Need::Feature(_)));
+    missing.retain(|missing| !matches!(missing.need, Requirement::Feature(_)));
     missing
 }
 
 /// The result is right for this kernel: each expression is tried alone, and in a valid rule.
 #[test]
-fn it_says_what_a_rule_by_itself_is_refused_for() {
+fn single_expressions_are_checked() {
     let sandbox = crate::common::sandbox();
     let mut nft = crate::common::connect(&sandbox);
     let (mut has, mut lacks) = (Vec::new(), Vec::new());
@@ -166,7 +166,7 @@ fn it_says_what_a_rule_by_itself_is_refused_for() {
                 Ok(()) => false,
                 Err(error) => error.failures[0].errno.name() == "ENOENT",
             };
-            let need = Need::Expression(family, name.into());
+            let need = Requirement::Expression(family, name.into());
             // A supported expression in a valid rule is accepted, or refused for its use there.
             if let Some((tx, rule)) = in_use(&mut nft, family, name) {
                 let lacks = needs(&missing).contains(&&need);
@@ -187,8 +187,9 @@ fn it_says_what_a_rule_by_itself_is_refused_for() {
                         let named = tried(&mut nft, &tx);
                         let is_absent = errno == "ENOENT";
                         assert_eq!(is_absent, !named.is_empty(), "{family} {name}: {errno}");
-                        let is_extension =
-                            |missing: &Missing| matches!(missing.need, Need::Extension { .. });
+                        let is_extension = |missing: &Missing| {
+                            matches!(missing.need, Requirement::Extension { .. })
+                        };
                         assert_eq!(
                             lacks,
                             is_absent && !named.iter().all(is_extension),
@@ -212,7 +213,7 @@ fn it_says_what_a_rule_by_itself_is_refused_for() {
     }
     println!("lacks {lacks:?}, has in so many families {uses:?}");
     for name in NAMES {
-        let is_it = |need: &&Need| matches!(need, Need::Expression(_, lacking) if lacking == name);
+        let is_it = |need: &&Requirement| matches!(need, Requirement::Expression(_, lacking) if lacking == name);
         let everywhere = lacks.iter().filter(is_it).count() == Family::WITH_TABLES.len();
         let in_use = uses.contains_key(name);
         assert!(
@@ -282,7 +283,7 @@ fn each_kind_of_need_is_named_once_by_its_first_operation() {
     tx.add(&again).unwrap();
 
     let missing = nft.preflight(&tx).unwrap();
-    let extension = |revision| Need::Extension {
+    let extension = |revision| Requirement::Extension {
         family: Family::IP,
         kind: ExtensionKind::Match,
         name: "no_such".into(),
@@ -290,9 +291,9 @@ fn each_kind_of_need_is_named_once_by_its_first_operation() {
     };
     let expected = [
         (extension(0), 2),
-        (Need::ChainType(Family::IP, "no_such".into()), 3),
-        (Need::Expression(Family::IP, "no_such".into()), 4),
-        (Need::ObjectType(Family::IP, ObjectType(99)), 5),
+        (Requirement::ChainType(Family::IP, "no_such".into()), 3),
+        (Requirement::Expression(Family::IP, "no_such".into()), 4),
+        (Requirement::ObjectType(Family::IP, ObjectType(99)), 5),
         (extension(1), 6),
     ];
     let mut found: Vec<_> = missing
@@ -300,7 +301,7 @@ fn each_kind_of_need_is_named_once_by_its_first_operation() {
         .map(|missing| (missing.need.clone(), missing.operation.index))
         .collect();
     found.retain(|(need, operation)| match need {
-        Need::Feature(feature) => {
+        Requirement::Feature(feature) => {
             assert_eq!(
                 (feature.name(), *operation),
                 ("several statements in an element", 4)
@@ -343,7 +344,7 @@ fn extensions_in_every_family() {
                 Some("ENOENT") => {
                     lacks += 1;
                     let name: String = name.into();
-                    let need = Need::Extension {
+                    let need = Requirement::Extension {
                         family,
                         kind: ExtensionKind::Match,
                         name: name.into(),
@@ -378,7 +379,7 @@ fn flowtables() {
     match nft.check(&tx) {
         Ok(()) => assert!(missing.is_empty(), "{missing:?}"),
         Err(_) => {
-            assert_eq!(needs(&missing), [&Need::Flowtable(Family::INET)]);
+            assert_eq!(needs(&missing), [&Requirement::Flowtable(Family::INET)]);
             assert_eq!(missing[0].need.config(), Some("CONFIG_NF_FLOW_TABLE_INET"));
             println!("{}", missing[0]);
         }
@@ -400,7 +401,7 @@ fn what_stands_inside_is_asked_for_too() {
     let missing = nft.preflight(&tx).unwrap();
     assert_eq!(
         needs(&missing),
-        [&Need::Expression(Family::INET, "no_such".into())]
+        [&Requirement::Expression(Family::INET, "no_such".into())]
     );
 }
 

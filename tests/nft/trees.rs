@@ -104,7 +104,7 @@ fn change(nft: &mut Connection, random: &mut Random, name: &'static str) {
     }
 }
 
-fn spoil(nft: &mut Connection, random: &mut Random) {
+fn damage(nft: &mut Connection, random: &mut Random) {
     for name in SETS {
         for _ in 0..random.pick(&[0, 0, 1, 3, 12]) {
             change(nft, random, name);
@@ -216,7 +216,7 @@ fn a_plan_leads_from_each_state_to_each() {
     let mut states = Vec::<Arc<Snapshot>>::new();
     let (mut replaced, mut flushes, mut halves) = (0, 0, 0);
     for round in 0..rounds {
-        spoil(&mut nft, &mut random);
+        damage(&mut nft, &mut random);
         tick();
         let now = Arc::new(nft.snapshot(Scope::all()).unwrap());
         match states.len() {
@@ -289,7 +289,7 @@ fn each_state_is_restored() {
     with_sets(&mut from);
     let (rounds, mut halves) = (rounds() / 6, 0);
     for round in 0..rounds {
-        spoil(&mut from, &mut random);
+        damage(&mut from, &mut random);
         let state = from.snapshot(Scope::all()).unwrap();
         tick();
         if let Err(error) = state.restore(&mut to) {

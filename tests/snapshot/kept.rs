@@ -391,11 +391,11 @@ fn a_kept_snapshot_is_read_again_when_something_changed() {
     assert_eq!(kept.tables().len(), 0);
     assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::SameGeneration);
     tools.run_with("nft -f -", "table ip t { chain c { accept; }; }");
-    assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
+    assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::Reread);
     assert_eq!(kept.chain(Family::IP, "t", "c").unwrap().rules().len(), 1);
     // A change in another family changes the generation, but nothing here.
     tools.run("nft add table ip6 t");
-    assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
+    assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::Reread);
     assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::SameGeneration);
     assert_eq!(kept.tables().len(), 1);
     // Smaller and larger ones, in the same memory.
@@ -403,19 +403,19 @@ fn a_kept_snapshot_is_read_again_when_something_changed() {
         let rules = "counter packets 1 bytes 2 accept; ".repeat(round * 250);
         let text = format!("flush chain ip t c; table ip t {{ chain c {{ {rules} }}; }}");
         tools.run_with("nft -f -", &text);
-        assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
+        assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::Reread);
         assert_eq!(
             kept.to_string(),
             nft.snapshot(Scope::family(Family::IP)).unwrap().to_string()
         );
         tools.run("nft flush chain ip t c");
-        assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
+        assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::Reread);
         assert_eq!(kept.chain(Family::IP, "t", "c").unwrap().rules().len(), 0);
     }
     // Another namespace's generations are unrelated.
     let elsewhere = crate::common::sandbox();
     let mut other = connect(&elsewhere);
-    assert_eq!(kept.refresh(&mut other).unwrap(), Refreshed::ReadAnew);
+    assert_eq!(kept.refresh(&mut other).unwrap(), Refreshed::Reread);
     assert_eq!(kept.tables().len(), 0);
 }
 
@@ -440,7 +440,7 @@ fn what_moves_no_generation_shows_when_it_is_read_anew() {
     let mut nft = connect(&sandbox);
     let mut kept = nft.snapshot(Scope::all()).unwrap();
     let mut objects = List::<StatefulObject<'_>>::new(Scope::table(Family::IP, "t"));
-    assert_eq!(objects.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
+    assert_eq!(objects.refresh(&mut nft).unwrap(), Refreshed::Reread);
     let packets = |objects: &List<StatefulObject<'_>>| {
         let counter = objects.iter().next().unwrap().data();
         match counter {
@@ -470,7 +470,7 @@ fn what_moves_no_generation_shows_when_it_is_read_anew() {
 
     assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::SameGeneration);
     assert_eq!(seen(&kept), (Some(3), 0));
-    kept.read_anew(&mut nft).unwrap();
+    kept.reread(&mut nft).unwrap();
     assert_eq!(seen(&kept), (Some(0), 1));
     assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::SameGeneration);
 
@@ -479,7 +479,7 @@ fn what_moves_no_generation_shows_when_it_is_read_anew() {
         Refreshed::SameGeneration
     );
     assert_eq!(packets(&objects), Some(3));
-    objects.read_anew(&mut nft).unwrap();
+    objects.reread(&mut nft).unwrap();
     assert_eq!(packets(&objects), Some(0));
     assert_eq!(objects.generation(), Some(nft.generation().unwrap()));
 }

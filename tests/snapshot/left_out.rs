@@ -7,8 +7,8 @@ use crate::common::{committed, connect, report, sandbox};
 use chainwright::nft::expr::Immediate;
 use chainwright::nft::live::{Mirror, MirrorOptions, MonitorOptions, Update};
 use chainwright::nft::{
-    Chain, Connection, DiffOptions, Element, ElementsOf, Family, FileError, LeftOut, PlanOptions,
-    Refreshed, Rule, Scope, SetId, Snapshot, SnapshotOptions, Transaction, WriteError,
+    Chain, Connection, DiffOptions, Element, ElementsOf, Family, FileError, MissingElements,
+    PlanOptions, Refreshed, Rule, Scope, SetId, Snapshot, SnapshotOptions, Transaction, WriteError,
 };
 use chainwright_testing::Sandbox;
 
@@ -141,7 +141,7 @@ fn a_choice_is_kept() {
     committed(&mut nft, |tx| {
         tx.add(&Chain::new(INET, "t", "more")).unwrap();
     });
-    assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
+    assert_eq!(kept.refresh(&mut nft).unwrap(), Refreshed::Reread);
     assert_eq!(kept.elements(), elements);
     assert_eq!(shown(&kept), shown(&without(&mut nft, elements)));
     let part = kept.narrowed(&Scope::table(INET, "t")).unwrap();
@@ -189,7 +189,7 @@ fn what_would_lose_elements_is_refused() {
     for elements in choices().filter(|elements| !elements.is_all()) {
         let snapshot = without(&mut nft, elements);
         let left_out = |error: Option<chainwright::Error>, what| match error {
-            Some(chainwright::Error::LeftOut(error)) => says_so(&error, what),
+            Some(chainwright::Error::MissingElements(error)) => says_so(&error, what),
             other => panic!("{elements:?}: {what}: {other:?}"),
         };
         left_out(snapshot.restore(&mut nft).err(), "restore");
@@ -199,7 +199,7 @@ fn what_would_lose_elements_is_refused() {
         left_out(nft.plan(&snapshot, exact).err(), "plan over a connection");
         let mut tx = Transaction::new();
         let written = |error: Result<(), WriteError>, what| match error {
-            Err(WriteError::LeftOut(error)) => says_so(&error, what),
+            Err(WriteError::MissingElements(error)) => says_so(&error, what),
             other => panic!("{elements:?}: {what}: {other:?}"),
         };
         written(snapshot.write_to(&mut tx), "write_to");
@@ -210,14 +210,16 @@ fn what_would_lose_elements_is_refused() {
         );
         written(snapshot.plan(&whole, exact).map(drop), "current");
         match snapshot.save(&path) {
-            Err(FileError::LeftOut(error)) => says_so(&error, "save"),
+            Err(FileError::MissingElements(error)) => says_so(&error, "save"),
             other => panic!("{other:?}"),
         }
         assert!(!path.exists());
         let mut bytes = Vec::new();
         let error = snapshot.write(&mut bytes).unwrap_err();
         assert!(
-            error.get_ref().is_some_and(|error| error.is::<LeftOut>()),
+            error
+                .get_ref()
+                .is_some_and(|error| error.is::<MissingElements>()),
             "{error}"
         );
         assert!(bytes.is_empty());
@@ -311,7 +313,7 @@ fn a_mirror_passes_over_what_is_left_out() {
             mirror.update().unwrap();
             is_current(&mirror, &mut nft, command);
         }
-        mirror.read_anew().unwrap();
+        mirror.reread().unwrap();
         is_current(&mirror, &mut nft, "read anew");
         assert_eq!(mirror.snapshot().elements(), elements);
     }

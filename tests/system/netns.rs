@@ -390,7 +390,7 @@ fn all_of_this_works_for_an_ordinary_user() {
 }
 
 #[test]
-fn an_ordinary_user_who_may_not_is_told_why() {
+fn a_forbidden_user_gets_the_reason() {
     let setting = "/proc/sys/user/max_user_namespaces";
     let output = by_an_ordinary_user(&["netns::two_sandboxes_differ", "--exact"], Some(setting))
         .output()

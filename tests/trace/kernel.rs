@@ -13,7 +13,7 @@ mod world;
 use std::collections::HashMap;
 
 use crate::common::random::Random;
-use chainwright_trace::{End, Options, Packet, Rules, Walk};
+use chainwright_trace::{End, Options, Packet, Rules, Trace};
 use packet::{Sent, Way};
 use world::{Place, Texts, World};
 
@@ -106,25 +106,28 @@ struct Counts {
 }
 
 impl Counts {
-    fn count(&mut self, walk: &Walk, taken: &End) {
-        match &walk.ends[..] {
+    fn count(&mut self, trace: &Trace, taken: &End) {
+        match &trace.ends[..] {
             [end] if end.probability == 1.0 && end.assumptions.is_empty() => self.certain += 1,
             _ => self.branched += 1,
         }
-        if walk.ends.iter().any(|end| !end.assumptions.is_empty()) {
+        if trace.ends.iter().any(|end| !end.assumptions.is_empty()) {
             return;
         }
-        let sum: f64 = walk.ends.iter().map(|end| end.probability).sum();
-        assert!((sum - 1.0).abs() < 1e-6, "probabilities make {sum}\n{walk}");
+        let sum: f64 = trace.ends.iter().map(|end| end.probability).sum();
+        assert!(
+            (sum - 1.0).abs() < 1e-6,
+            "probabilities make {sum}\n{trace}"
+        );
         // A counter that takes turns is not random if its state is known.
         let in_turn =
             |words: &String| words.contains("incremental number") || words.contains("--mode nth");
-        if walk.ends.iter().any(|end| end.chances.iter().any(in_turn)) {
+        if trace.ends.iter().any(|end| end.chances.iter().any(in_turn)) {
             return;
         }
         // Ends that look the same cannot be distinguished by observation.
         let mut alike: HashMap<String, f64> = HashMap::new();
-        for end in &walk.ends {
+        for end in &trace.ends {
             *alike.entry(judge::looks(end)).or_default() += end.probability;
         }
         let squares: f64 = alike.values().map(|each| each.powi(2)).sum();
@@ -199,10 +202,10 @@ impl Run {
         walked: Packet,
     ) -> Option<packet::Headers> {
         let mut options = Options::default();
-        options.sets_as_they_are = true;
+        options.assume_static_sets = true;
         // Some of the random rulesets have more paths, only by chance, than are followed by default.
         options.branches = 1 << 16;
-        let walk = rules.walk(&walked, &judge::node(), &options);
+        let trace = rules.trace(&walked, &judge::node(), &options);
         let seen = self.world.send(sent);
         let told = judge::told(sent, &seen, |line| {
             let key = (line.is_ipv4, line.table.clone(), line.chain.clone());
@@ -213,13 +216,13 @@ impl Run {
         counts.invalid += usize::from(!sent.may_begin());
         counts.steps += seen.traced.len() + seen.logged.len();
         counts.arrived += seen.arrived.len();
-        let certain = matches!(&walk.ends[..], [end] if end.probability == 1.0);
-        let failed = match judge::end_of(&walk, sent, &told) {
+        let certain = matches!(&trace.ends[..], [end] if end.probability == 1.0);
+        let failed = match judge::end_of(&trace, sent, &told) {
             Ok(_) if !ruleset.open && !certain => Some(format!(
-                "nothing is left open, and the walk has other ends\n{sent:?}\n{walk}"
+                "nothing is left open, and the walk has other ends\n{sent:?}\n{trace}"
             )),
             Ok(end) => {
-                counts.count(&walk, end);
+                counts.count(&trace, end);
                 None
             }
             Err(text) => Some(text),

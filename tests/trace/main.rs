@@ -3,4 +3,4 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod kernel;
-mod walk;
+mod trace;

@@ -39,7 +39,7 @@ type Entry = (&'static str, Vec<u8>, Option<Vec<u8>>);
 
 /// Datagrams that apply a change and revert it.
 #[derive(Debug, Clone)]
-pub struct There {
+pub struct ChangeBytes {
     /// Applies it.
     pub done: Vec<u8>,
     /// Reverts it.
@@ -174,7 +174,7 @@ impl Cluster {
     ///
     /// # Errors
     /// Never [`MessageError`] in practice.
-    pub fn endpoint_more(self, number: usize) -> Result<There, MessageError> {
+    pub fn add_endpoint(self, number: usize) -> Result<ChangeBytes, MessageError> {
         let last = self.endpoints;
         there(
             &[count(number, self.endpoints)],
@@ -189,7 +189,7 @@ impl Cluster {
     ///
     /// # Errors
     /// Never [`MessageError`] in practice.
-    pub fn service_more(self, number: usize) -> Result<There, MessageError> {
+    pub fn add_service(self, number: usize) -> Result<ChangeBytes, MessageError> {
         let group = self.services;
         let mut entries = vec![
             ("cluster-ips", cluster_ip(number).octets().to_vec(), None),
@@ -205,7 +205,11 @@ impl Cluster {
     ///
     /// # Errors
     /// Never [`MessageError`] in practice.
-    pub fn replaced(self, number: usize, endpoints: usize) -> Result<Vec<There>, MessageError> {
+    pub fn replaced(
+        self,
+        number: usize,
+        endpoints: usize,
+    ) -> Result<Vec<ChangeBytes>, MessageError> {
         let one = |at| {
             let other = endpoints + at;
             there(
@@ -277,7 +281,7 @@ fn place(number: usize, at: usize, endpoint: Ipv4Addr) -> Entry {
 }
 
 /// Deletes some elements and adds others, and the reverse.
-fn there(before: &[Entry], after: &[Entry]) -> Result<There, MessageError> {
+fn there(before: &[Entry], after: &[Entry]) -> Result<ChangeBytes, MessageError> {
     let datagram = |deleted: &[Entry], added: &[Entry]| -> Result<Vec<u8>, MessageError> {
         let mut tx = Transaction::new();
         for (set, key, _) in deleted {
@@ -293,7 +297,7 @@ fn there(before: &[Entry], after: &[Entry]) -> Result<There, MessageError> {
         }
         Ok(tx.datagram(<[u8]>::to_vec))
     };
-    Ok(There {
+    Ok(ChangeBytes {
         done: datagram(before, after)?,
         undone: datagram(after, before)?,
     })

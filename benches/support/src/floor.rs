@@ -92,7 +92,7 @@ impl Request {
     /// # Errors
     /// None known: nothing in the request can be too long.
     pub fn entries() -> Result<Self, Error> {
-        Ok(Self(chainwright::conntrack::request_for_all()?))
+        Ok(Self(chainwright::conntrack::list_request()?))
     }
 
     /// Deletes a tracked connection.
@@ -100,7 +100,7 @@ impl Request {
     /// # Errors
     /// Those of [`entries`](Self::entries).
     pub fn delete_entry(key: &chainwright::conntrack::EntryKey) -> Result<Self, Error> {
-        Ok(Self(chainwright::conntrack::request_to_delete(key)?))
+        Ok(Self(chainwright::conntrack::delete_request(key)?))
     }
 
     /// Requests the generation.

@@ -9,7 +9,7 @@ use crate::BoxError;
 use chainwright::Retry;
 use chainwright::iptables::text::{RestoreOptions, SaveOptions};
 use chainwright::iptables::{Family, Iptables, Rule};
-use chainwright::legacy::{self, Draft, LockPolicy};
+use chainwright::legacy::{self, LockPolicy, TableEditor};
 use chainwright::nft;
 
 /// Contenders measured together, and the largest permitted multiple of the floor.
@@ -125,13 +125,13 @@ pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Compariso
     iptables.restore(Family::Ipv4, &text, &WHOLE)?;
     let mut base = legacy::Table::empty(legacy::Family::Ipv4);
     connection.instantiate_and_read_into(Services::TABLE, &mut base)?;
-    let same = Draft::of(&base).finish();
+    let same = TableEditor::of(&base).finish();
     let mut same = same.map_err(chainwright::iptables::Error::from)?;
     let contenders = alternate::<BoxError>(
         rounds,
         &mut [
             ("floor: the bare SET_REPLACE", &mut || {
-                Ok(connection.floor_of_replace(&mut same)?)
+                Ok(connection.replace_baseline(&mut same)?)
             }),
             ("chainwright, from the text", &mut || {
                 black_box(iptables.restore(Family::Ipv4, &text, &WHOLE)?);
@@ -165,7 +165,7 @@ pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Compariso
         &mut [
             ("floor: read, and the bare SET_REPLACE", &mut || {
                 black_box(connection.floor(Services::TABLE, &mut buffer)?);
-                Ok(connection.floor_of_replace(&mut same)?)
+                Ok(connection.replace_baseline(&mut same)?)
             }),
             ("chainwright, restore --noflush", &mut || {
                 added.set(true);

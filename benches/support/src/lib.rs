@@ -22,7 +22,7 @@ mod ruleset;
 mod services;
 
 pub use addresses::Addresses;
-pub use cluster::{Cluster, There};
+pub use cluster::{ChangeBytes, Cluster};
 pub use error::{BoxError, Error};
 pub use memory::resident;
 pub use rounds::{Contender, Measured, alternate, alternate_prepared, once};

@@ -35,7 +35,7 @@ pub fn update(mirror: &mut Mirror) -> Result<usize, BoxError> {
     let updates = mirror.update()?;
     let number = updates.len();
     for update in updates {
-        if let Update::ReadAnew(lost) = update {
+        if let Update::Reread(lost) = update {
             return Err(super::Error::from(lost).into());
         }
     }

@@ -82,7 +82,7 @@ impl Turns {
     }
 
     /// The same with ratios of wall-clock time.
-    pub(super) fn beside_by_clock(&self, name: &str, floor: &Self) -> Measured {
+    pub(super) fn relative_to_by_clock(&self, name: &str, floor: &Self) -> Measured {
         self.measured(name, &self.wall, &floor.wall)
     }
 

@@ -41,6 +41,7 @@ fn keys(at: &str, value: &Value, seen: &mut BTreeSet<String>) {
                 keys(&format!("{at}[]"), part, seen);
             }
         }
+        Value::Array(_) if at == "contenders" => {}
         Value::Array(_) => {
             seen.insert(format!("{at}[]"));
         }

@@ -6,7 +6,7 @@ use chainwright::nft::live::{
     Change, EventObject, Item, Monitor, MonitorOptions, TracedItem, Tracer, TracerOptions,
 };
 use chainwright::nft::{Connection, Scope, Snapshot};
-use chainwright_lang::{EventFormatter, Formatted, Watched, traced};
+use chainwright_lang::{EventFilter, EventFormatter, Formatted, traced};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -16,23 +16,23 @@ use crate::script_report::line;
 
 impl Session<'_> {
     /// Prints changes, rules that packets meet, or both, until the reader closes the output.
-    pub(super) fn monitor(&mut self, watched: Watched) -> Result<(), Error> {
+    pub(super) fn monitor(&mut self, watched: EventFilter) -> Result<(), Error> {
         let mut changes = match watched.is_trace() {
             true => None,
             false => Some(Changes {
-                monitor: MonitorOptions::default().open_to_look()?,
+                monitor: MonitorOptions::default().open_if_loaded()?,
                 formatter: self.formatter()?,
             }),
         };
         let mut traces = match watched.is_trace() || watched.is_all() {
             true => Some(Traces {
-                tracer: TracerOptions::default().open_to_look()?,
-                nft: Connection::open_to_look()?,
+                tracer: TracerOptions::default().open_if_loaded()?,
+                nft: Connection::open_if_loaded()?,
                 rules: None,
             }),
             false => None,
         };
-        while self.out.is_read() {
+        while self.out.has_reader() {
             let mut is_told = false;
             if let Some(changes) = &mut changes
                 && let Some(item) = changes.monitor.try_receive()?
@@ -59,7 +59,12 @@ impl Session<'_> {
     }
 
     /// Prints a change.
-    fn told(&mut self, watched: &Watched, changes: &mut Changes, item: Item) -> Result<(), Error> {
+    fn told(
+        &mut self,
+        watched: &EventFilter,
+        changes: &mut Changes,
+        item: Item,
+    ) -> Result<(), Error> {
         let formatter = &mut changes.formatter;
         match item {
             Item::Change(change) if self.json || watched.is_json() => {
@@ -109,13 +114,13 @@ impl Session<'_> {
     }
 
     fn formatter(&self) -> Result<EventFormatter, Error> {
-        let mut nft = Connection::open_to_look()?;
+        let mut nft = Connection::open_if_loaded()?;
         Ok(EventFormatter::new(&mut nft, self.options.clone())?)
     }
 
     fn tell(
         &mut self,
-        watched: &Watched,
+        watched: &EventFilter,
         formatter: &mut EventFormatter,
         change: &Change,
     ) -> Result<(), Error> {
@@ -148,7 +153,7 @@ impl Session<'_> {
 
     fn tell_json(
         &mut self,
-        watched: &Watched,
+        watched: &EventFilter,
         formatter: &mut EventFormatter,
         change: &Change,
     ) -> Result<(), Error> {

@@ -64,7 +64,7 @@ fn a_look_loads_nothing_and_the_first_change_does() {
         println!("{family:?}: {looked:?}");
         assert_eq!(loaded(), before);
     }
-    match sandbox.run(Connection::open_to_look).unwrap() {
+    match sandbox.run(Connection::open_if_loaded).unwrap() {
         Ok(mut nft) => {
             assert!(was_loaded);
             nft.generation().unwrap();
@@ -80,6 +80,6 @@ fn a_look_loads_nothing_and_the_first_change_does() {
     tx.add(&Table::new(Family::INET, "t")).unwrap();
     nft.commit(&tx).unwrap();
     assert!(nft::is_loaded());
-    let mut looking = sandbox.run(Connection::open_to_look).unwrap().unwrap();
+    let mut looking = sandbox.run(Connection::open_if_loaded).unwrap().unwrap();
     assert!(looking.table(Family::INET, "t").unwrap().is_some());
 }

@@ -243,16 +243,16 @@ fn json_has_the_walk() {
         "",
     );
     let document: Value = serde_json::from_str(&out).unwrap();
-    let walks = document["walks"].as_array().unwrap();
-    assert_eq!(walks.len(), 2);
-    for walk in walks {
-        assert_eq!(walk["service"], "default/azure-vote-front");
-        let ends = walk["walk"]["ends"].as_array().unwrap();
+    let traces = document["walks"].as_array().unwrap();
+    assert_eq!(traces.len(), 2);
+    for trace in traces {
+        assert_eq!(trace["service"], "default/azure-vote-front");
+        let ends = trace["walk"]["ends"].as_array().unwrap();
         let sum: f64 = ends
             .iter()
             .map(|end| end["probability"].as_f64().unwrap())
             .sum();
-        assert!((sum - 1.0).abs() < 1e-9, "{walk}");
+        assert!((sum - 1.0).abs() < 1e-9, "{trace}");
     }
 }
 
@@ -530,7 +530,7 @@ fn files_have_devices_of_their_own() {
     }
     let json = done(&format!("diff --packets {path} {path} --json"), "");
     let json: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["not_walked"]["new"][0], "table netdev d");
+    assert_eq!(json["not_traced"]["new"][0], "table netdev d");
 }
 
 /// The flat layout says no names of services: they are asked for by their addresses and node ports.
@@ -650,7 +650,7 @@ fn json_of_legacy_tables_alone() {
                 let packet = "tcp 192.0.2.1:9 192.0.2.2:80 --direction in";
                 let out = done(&format!("trace {packet} --json {narrowed}"), "");
                 let traced: Value = serde_json::from_str(&out).unwrap();
-                assert_eq!(traced["not_walked"], serde_json::json!([]));
+                assert_eq!(traced["not_traced"], serde_json::json!([]));
                 let ends = traced["walks"][0]["walk"]["ends"].as_array().unwrap();
                 assert_eq!(ends.len(), 1, "{out}");
                 let steps = ends[0]["steps"].as_array().unwrap();

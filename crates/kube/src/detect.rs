@@ -46,14 +46,14 @@ pub(super) const PROXY_CANARY: &str = "KUBE-PROXY-CANARY";
 /// they watch.
 ///
 /// ```
-/// use chainwright_kube::detect::is_of_an_agent;
+/// use chainwright_kube::detect::is_agent_chain;
 ///
-/// assert!(is_of_an_agent("KUBE-IPTABLES-HINT".into()));
-/// assert!(is_of_an_agent("KUBE-PROXY-CANARY".into()));
-/// assert!(!is_of_an_agent("KUBE-SERVICES".into()));
+/// assert!(is_agent_chain("KUBE-IPTABLES-HINT".into()));
+/// assert!(is_agent_chain("KUBE-PROXY-CANARY".into()));
+/// assert!(!is_agent_chain("KUBE-SERVICES".into()));
 /// ```
 #[must_use]
-pub fn is_of_an_agent(chain: &BStr) -> bool {
+pub fn is_agent_chain(chain: &BStr) -> bool {
     [kubelet::HINT, kubelet::CANARY, PROXY_CANARY]
         .iter()
         .any(|name| chain == *name)
@@ -216,7 +216,7 @@ impl Detector {
     fn look_nft(&mut self) -> [Look; 2] {
         let connection = match &mut self.nft {
             Some(connection) => connection,
-            None => match Connection::open_to_look() {
+            None => match Connection::open_if_loaded() {
                 Ok(connection) => self.nft.insert(connection),
                 Err(error) => return [(); 2].map(|()| of_nft(&error)),
             },
@@ -282,7 +282,7 @@ fn of_legacy(error: &legacy::Error) -> Look {
 /// Whether a family of a backend has the hint, in the calling thread's network namespace.
 pub(super) fn has_hint(backend: Backend, family: Family) -> Result<bool, chainwright::Error> {
     match backend {
-        Backend::Nft => match Connection::open_to_look() {
+        Backend::Nft => match Connection::open_if_loaded() {
             Ok(mut connection) => Ok(marks_of_nft(&mut connection, family)?.hint),
             Err(netlink::Error::NotLoaded) => Ok(false),
             Err(error) => Err(error.into()),

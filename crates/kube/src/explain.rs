@@ -115,7 +115,7 @@ const NFTABLES: [(&str, Role); 6] = [
 ];
 
 /// Complete names.
-const WHOLE: [(&str, Role); 32] = [
+const COMPLETE_NAMES: [(&str, Role); 32] = [
     ("KUBE-SERVICES", Role::Services),
     ("KUBE-EXTERNAL-SERVICES", Role::Services),
     ("KUBE-NODEPORTS", Role::NodePorts),
@@ -156,7 +156,10 @@ impl Part {
     #[must_use]
     pub fn of(name: impl AsRef<[u8]>, comment: Option<&BStr>) -> Option<Self> {
         let name = name.as_ref();
-        if let Some((_, role)) = WHOLE.iter().find(|(whole, _)| whole.as_bytes() == name) {
+        if let Some((_, role)) = COMPLETE_NAMES
+            .iter()
+            .find(|(whole, _)| whole.as_bytes() == name)
+        {
             return Some(Self {
                 role: *role,
                 port: None,
@@ -261,7 +264,7 @@ impl fmt::Display for Part {
 
 /// Whether a service port matches a requested one: `web`, `default/web`, `web:http`, `default/web:http`.
 #[must_use]
-pub fn is_meant(port: &str, asked: &str) -> bool {
+pub fn matches_port(port: &str, asked: &str) -> bool {
     let (there, wanted) = (parts(port), parts(asked));
     (wanted.0.is_none() || wanted.0 == there.0)
         && wanted.1 == there.1
@@ -338,11 +341,11 @@ mod tests {
     #[test]
     fn services_are_asked_for_in_short() {
         for asked in ["web", "default/web", "web:http", "default/web:http"] {
-            assert!(is_meant("default/web:http", asked), "{asked}");
+            assert!(matches_port("default/web:http", asked), "{asked}");
         }
         for asked in ["we", "other/web", "web:https", "default/web:http2"] {
-            assert!(!is_meant("default/web:http", asked), "{asked}");
+            assert!(!matches_port("default/web:http", asked), "{asked}");
         }
-        assert!(is_meant("default/web", "web") && !is_meant("default/web", "web:http"));
+        assert!(matches_port("default/web", "web") && !matches_port("default/web", "web:http"));
     }
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use bstr::ByteSlice;
 
 use super::explain::{Part, port_in_comment};
-use super::service::is_of_fronts;
+use super::service::has_frontend_keys;
 use chainwright::iptables::{self, Address, Rule};
 use chainwright::legacy;
 use chainwright::nft::expr::{Data, Verdict};
@@ -55,7 +55,7 @@ pub fn frontends<'t>(
             let Some(address) = set_ref.key_type().and_then(length_of_address) else {
                 continue;
             };
-            let is_flat = is_of_fronts(table.table().name(), set_ref.name());
+            let is_flat = has_frontend_keys(table.table().name(), set_ref.name());
             if is_flat || set_ref.data_type() == Some(DataType::VERDICT) {
                 let elements = set.elements().filter_map(|element| {
                     let service = named(&element);

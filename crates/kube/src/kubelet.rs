@@ -177,12 +177,12 @@ impl Kubelet {
             .iter()
             .map(|wanted| Found::look(nft, guard, wanted, &wanted.rules))
             .collect::<Result<Vec<_>, _>>()?;
-        let going = self.going(wanted, &found);
+        let removal_plan = self.removal_plan(wanted, &found);
         let mut tx = Transaction::new();
-        for (index, handle) in going.rules {
+        for (index, handle) in removal_plan.rules {
             wanted[index].delete(&mut tx, handle)?;
         }
-        for index in going.chains {
+        for index in removal_plan.chains {
             let target = &wanted[index];
             tx.delete(&iptables::nft::chain(
                 target.family,
@@ -190,7 +190,7 @@ impl Kubelet {
                 &target.chain,
             ))?;
         }
-        Ok((tx, going.removed))
+        Ok((tx, removal_plan.removed))
     }
 
     fn remove_legacy(
@@ -223,27 +223,27 @@ impl Kubelet {
                     false => Found::default(),
                 });
             }
-            let mut going = self.going(wanted, &found);
+            let mut removal_plan = self.removal_plan(wanted, &found);
             // From last to first, so that the remaining positions stay valid.
-            going
+            removal_plan
                 .rules
                 .sort_by_key(|(_, place)| std::cmp::Reverse(*place));
-            for (index, place) in going.rules {
+            for (index, place) in removal_plan.rules {
                 let wanted = &wanted[index];
                 let mut table = edit.table(wanted.family, &wanted.table)?;
                 table.delete_number(&*wanted.chain, place as usize + 1)?;
             }
-            for index in going.chains {
+            for index in removal_plan.chains {
                 let wanted = &wanted[index];
                 let mut table = edit.table(wanted.family, &wanted.table)?;
                 table.remove_chain(&*wanted.chain)?;
             }
-            Ok(going.removed)
+            Ok(removal_plan.removed)
         })
     }
 
     /// Determines which of the existing chains and rules to remove, and which stay because others use them.
-    fn going(&self, wanted: &[Wanted], found: &[Found]) -> Going {
+    fn removal_plan(&self, wanted: &[Wanted], found: &[Found]) -> Removal {
         let jumps_to = |target: &Wanted| {
             let chains = wanted
                 .iter()
@@ -276,14 +276,14 @@ impl Kubelet {
             })
         };
 
-        let mut going = Going::default();
+        let mut removal_plan = Removal::default();
         let all = || wanted.iter().zip(found).zip(&used).enumerate();
         for (which, ((chain, found), used)) in all() {
             for &(index, handle) in &found.rules {
                 let rule = &chain.rules[index];
                 if !used && !kept(chain, rule) {
-                    going.rules.push((which, handle));
-                    going.removed.removed.push(chain.item(Some(rule)));
+                    removal_plan.rules.push((which, handle));
+                    removal_plan.removed.removed.push(chain.item(Some(rule)));
                 }
             }
         }
@@ -292,19 +292,19 @@ impl Kubelet {
                 continue;
             }
             if *used || found.total > found.rules.len() {
-                going.removed.left.push(target.item(None));
+                removal_plan.removed.left.push(target.item(None));
             } else {
-                going.chains.push(which);
-                going.removed.removed.push(target.item(None));
+                removal_plan.chains.push(which);
+                removal_plan.removed.removed.push(target.item(None));
             }
         }
-        going
+        removal_plan
     }
 }
 
 /// The chains and rules to remove.
 #[derive(Default)]
-struct Going {
+struct Removal {
     /// Index of the chain, and the rule's handle or position.
     rules: Vec<(usize, u64)>,
     /// Indexes of the chains.

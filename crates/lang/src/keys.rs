@@ -223,7 +223,7 @@ mod tests {
 
     /// The kernel rejects these flags and results; a file may contain them.
     #[test]
-    fn what_a_route_is_not_asked_for() {
+    fn unsupported_fib_lookups() {
         let unknown = FibFlags::from_bits_retain(0x40);
         assert!(fib(FibFlags::SADDR | unknown, FibResult::OIF).is_none());
         let present = FibFlags::SADDR | FibFlags::PRESENT;

@@ -8,7 +8,7 @@
 //! | `print`, `constant`, `list` | syntax trees to text |
 //! | `parse` | text to commands |
 //! | `compile`, `script` | commands to a transaction |
-//! | `question`, `describe`, `run` | queries of a script, and running a script |
+//! | `query`, `describe`, `run` | queries of a script, and running a script |
 //! | `monitor`, `traced`, `list_hooks` | change events, packet traces and registered hook functions as text |
 //! | `translate` | iptables rules to nft's language, and back |
 //! | `json` | syntax trees to libnftables' JSON, and JSON to commands, with the feature `json` |
@@ -35,7 +35,7 @@ mod list_hooks;
 mod monitor;
 mod parse;
 mod print;
-mod question;
+mod query;
 mod read;
 mod run;
 mod script;
@@ -64,7 +64,7 @@ pub use monitor::{EventFormatter, Formatted, Line};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use parse::parsed_rules;
 pub use parse::{Error, read_text};
-pub use question::{Answer, Known, Question, Watched};
+pub use query::{EventFilter, Query, QueryCache, QueryResult};
 pub use run::{Done, Echo, Mode, RunError};
 pub use script::{Change, Definitions, Includes, Script};
 pub use traced::traced;

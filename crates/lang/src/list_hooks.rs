@@ -154,13 +154,13 @@ fn write_function(f: &mut fmt::Formatter<'_>, called: &HookFunction) -> fmt::Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chainwright::nft::hooks_answering;
+    use chainwright::nft::hooks_recorded_kernel;
 
     /// Same as nft 1.0.6's output except for the order within one priority.
     #[test]
     fn hooks_are_written_as_nft_has_them() {
         let listed = |family, device| {
-            let listing = HookListing::read(&mut hooks_answering(false), family, device);
+            let listing = HookListing::read(&mut hooks_recorded_kernel(false), family, device);
             listing.unwrap().to_string()
         };
         let ingress = "\
@@ -201,7 +201,7 @@ mod tests {
              \t\t 0000000000 chain netdev d a [nf_tables]\n\t}\n}\n"
         );
         assert_eq!(listed(Family::IP, Some("eth7")), ip);
-        let lacks = HookListing::read(&mut hooks_answering(true), Family::UNSPEC, None);
+        let lacks = HookListing::read(&mut hooks_recorded_kernel(true), Family::UNSPEC, None);
         assert!(matches!(lacks, Err(Error::Lacks { .. })));
     }
 
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn owners_of_newer_kernels_have_words() {
         let called = |owner, function: Option<&str>| {
-            let mut nft = hooks_answering(false);
+            let mut nft = hooks_recorded_kernel(false);
             let functions = nft.hook_functions(Family::IP, Hook::INPUT, None);
             let mut called = functions.unwrap().remove(0);
             (called.hook, called.priority, called.module) = (0, 1, None);

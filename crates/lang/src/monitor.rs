@@ -33,8 +33,8 @@ use chainwright::nft::{
 /// nft.commit(Script::parse("rules.nft", text)?.transaction(None)?.transaction())?;
 ///
 /// let Item::Change(change) = monitor.receive()? else { panic!() };
-/// let told = formatter.format(&change);
-/// let lines: Vec<_> = told.iter().filter_map(Formatted::line).map(ToString::to_string).collect();
+/// let formatted_events = formatter.format(&change);
+/// let lines: Vec<_> = formatted_events.iter().filter_map(Formatted::line).map(ToString::to_string).collect();
 /// assert_eq!(lines[0], "add table inet t");
 /// assert_eq!(lines[2], "add rule inet t c tcp dport { 22, 80 } accept");
 /// # Ok(()) })?.map_err(|error| error as Box<dyn std::error::Error>)?;
@@ -125,9 +125,9 @@ impl EventFormatter {
     /// Creates a formatter without knowledge of the current ruleset. It cannot format events that refer to earlier
     /// objects.
     #[must_use]
-    pub fn of_nothing(options: Options) -> Self {
+    pub fn empty(options: Options) -> Self {
         Self {
-            known: Snapshot::of_nothing(),
+            known: Snapshot::empty(),
             since: None,
             options,
         }
@@ -144,14 +144,14 @@ impl EventFormatter {
         self.format_in::<super::json::Events>(change)
     }
 
-    fn format_in<F: Form>(&mut self, change: &Change) -> Vec<Formatted<F::Said>> {
+    fn format_in<F: OutputFormat>(&mut self, change: &Change) -> Vec<Formatted<F::Output>> {
         // `known` is newer than this change: its names may have referred to other objects then.
         let is_past = self.since.is_some_and(|since| {
             let ahead = change.generation().number().wrapping_sub(since.number());
             ahead.cast_signed() <= 0
         });
-        let mut told = Vec::new();
-        told.resize_with(change.events().len(), || Formatted::Inexpressible);
+        let mut formatted_events = Vec::new();
+        formatted_events.resize_with(change.events().len(), || Formatted::Inexpressible);
         let mut bound: Option<Bound<'_>> = None;
         for (number, event) in change.events().enumerate() {
             let Ok(object) = event.object() else {
@@ -162,10 +162,14 @@ impl EventFormatter {
                 continue;
             }
             if !is_past {
-                told[number] = match &object {
-                    EventObject::Elements(elements) => {
-                        self.elements::<F>(&mut told, &mut bound, number, &event, elements)
-                    }
+                formatted_events[number] = match &object {
+                    EventObject::Elements(elements) => self.elements::<F>(
+                        &mut formatted_events,
+                        &mut bound,
+                        number,
+                        &event,
+                        elements,
+                    ),
                     object => self.object::<F>(&event, object),
                 };
             }
@@ -174,22 +178,24 @@ impl EventFormatter {
             }
         }
         if let Some(bound) = bound {
-            told[bound.event] = self.said_elements::<F>(&[bound.message], &bound);
+            formatted_events[bound.event] = self.format_elements::<F>(&[bound.message], &bound);
         }
-        if self.known.tidy().is_err() {
-            self.known = Snapshot::of_nothing();
+        if self.known.compact().is_err() {
+            self.known = Snapshot::empty();
         }
         // If a rule cannot be formatted, report its anonymous sets as inexpressible too.
         let is_rule = |event: &Event<'_>| matches!(event.object(), Ok(EventObject::Rule(_)));
-        let mut each = change.events().zip(&told);
-        if each.any(|(event, told)| is_rule(&event) && matches!(told, Formatted::Inexpressible)) {
-            for (event, told) in change.events().zip(&mut told) {
-                if matches!(told, Formatted::Within) && self.is_of_nameless(&event) {
-                    *told = Formatted::Inexpressible;
+        let mut each = change.events().zip(&formatted_events);
+        if each.any(|(event, formatted_events)| {
+            is_rule(&event) && matches!(formatted_events, Formatted::Inexpressible)
+        }) {
+            for (event, formatted_events) in change.events().zip(&mut formatted_events) {
+                if matches!(formatted_events, Formatted::Within) && self.is_of_nameless(&event) {
+                    *formatted_events = Formatted::Inexpressible;
                 }
             }
         }
-        told
+        formatted_events
     }
 
     pub(super) fn table_of(&self, event: &Event<'_>) -> Option<SnapshotTable<'_>> {
@@ -210,7 +216,11 @@ impl EventFormatter {
         flags.unwrap_or_default()
     }
 
-    fn object<F: Form>(&self, event: &Event<'_>, object: &EventObject<'_>) -> Formatted<F::Said> {
+    fn object<F: OutputFormat>(
+        &self,
+        event: &Event<'_>,
+        object: &EventObject<'_>,
+    ) -> Formatted<F::Output> {
         if let EventObject::Set(view) = object
             && is_nameless(self.flags_of(event, view))
         {
@@ -224,19 +234,19 @@ impl EventFormatter {
             (false, _) => added(event),
         };
         match F::object(self, verb, event, object) {
-            Some(said) => Formatted::Line(said),
+            Some(formatted) => Formatted::Line(formatted),
             None => Formatted::Inexpressible,
         }
     }
 
-    fn elements<'c, F: Form>(
+    fn elements<'c, F: OutputFormat>(
         &self,
-        told: &mut [Formatted<F::Said>],
+        formatted_events: &mut [Formatted<F::Output>],
         bound: &mut Option<Bound<'c>>,
         number: usize,
         event: &Event<'c>,
         elements: &ElementsRef<'c>,
-    ) -> Formatted<F::Said> {
+    ) -> Formatted<F::Output> {
         let table = self.table_of(event);
         let Some(set) = table.and_then(|table| table.set(elements.set())) else {
             return Formatted::Inexpressible;
@@ -257,16 +267,18 @@ impl EventFormatter {
         };
         let has_bounds = flags.contains(SetFlags::INTERVAL) && !flags.contains(SetFlags::CONCAT);
         if !has_bounds {
-            return self.said_elements::<F>(&[this.message], &this);
+            return self.format_elements::<F>(&[this.message], &this);
         }
         match bound.take() {
             Some(other) if other.makes_range_with(&this) => {
-                told[other.event] = self.said_elements::<F>(&[other.message, this.message], &this);
+                formatted_events[other.event] =
+                    self.format_elements::<F>(&[other.message, this.message], &this);
                 Formatted::Within
             }
             other => {
                 if let Some(other) = other {
-                    told[other.event] = self.said_elements::<F>(&[other.message], &other);
+                    formatted_events[other.event] =
+                        self.format_elements::<F>(&[other.message], &other);
                 }
                 *bound = Some(this);
                 Formatted::Inexpressible // until its other end arrives
@@ -275,11 +287,11 @@ impl EventFormatter {
     }
 
     /// `add element ip t s { 10.0.0.0/8 }`
-    fn said_elements<F: Form>(
+    fn format_elements<F: OutputFormat>(
         &self,
         messages: &[Message<'_>],
         of: &Bound<'_>,
-    ) -> Formatted<F::Said> {
+    ) -> Formatted<F::Output> {
         let elements = &of.elements;
         // An end without a start precedes the first range and adds nothing.
         if let [_] = messages
@@ -287,7 +299,7 @@ impl EventFormatter {
         {
             return Formatted::Within;
         }
-        let said = || {
+        let formatted = || {
             let table = self.known.table(elements.family(), elements.table())?;
             let set = table.set(elements.set())?;
             let excerpt = table.excerpt(&set, messages).ok()?;
@@ -296,8 +308,8 @@ impl EventFormatter {
                 .set(elements.set())?;
             F::elements(self, of.verb, &set)
         };
-        match said() {
-            Some(said) => Formatted::Line(said),
+        match formatted() {
+            Some(formatted) => Formatted::Line(formatted),
             None => Formatted::Inexpressible,
         }
     }
@@ -312,9 +324,9 @@ fn added(event: &Event<'_>) -> &'static str {
 }
 
 /// Output format of events.
-pub(super) trait Form {
+pub(super) trait OutputFormat {
     /// Formatted event.
-    type Said;
+    type Output;
 
     /// Formats an event about an object; `None` if the format cannot represent it.
     fn object(
@@ -322,21 +334,21 @@ pub(super) trait Form {
         verb: &'static str,
         event: &Event<'_>,
         object: &EventObject<'_>,
-    ) -> Option<Self::Said>;
+    ) -> Option<Self::Output>;
 
     /// Formats the elements of a named set; the set contains only these elements.
     fn elements(
         formatter: &EventFormatter,
         verb: &'static str,
         set: &SnapshotSet<'_>,
-    ) -> Option<Self::Said>;
+    ) -> Option<Self::Output>;
 }
 
 /// nft's lines.
 struct Lines;
 
-impl Form for Lines {
-    type Said = Line;
+impl OutputFormat for Lines {
+    type Output = Line;
 
     fn object(
         formatter: &EventFormatter,

@@ -3,7 +3,7 @@
 use super::list::Options;
 use super::monitor::EventFormatter;
 use super::parse::Error;
-use super::question::{Known, Planned as PlannedNames};
+use super::query::{Planned as PlannedNames, QueryCache};
 use super::script::{Planned, Script};
 #[cfg(feature = "json")]
 use super::syntax::Place;
@@ -32,8 +32,8 @@ pub struct Done {
     pub operations: usize,
     /// What was added, in the mode `Echo`.
     pub echo: Option<Echo>,
-    /// Tables read to check that queried objects exist. Pass them to [`answer_from`](super::Question::answer_from).
-    pub known: Known,
+    /// Tables read to check that queried objects exist. Pass them to [`answer_cached`](super::Question::answer_cached).
+    pub known: QueryCache,
     /// Handles of the objects that commands added, with the commands' locations; only in the mode `Echo`.
     #[cfg(feature = "json")]
     pub(super) handles: Vec<(Place, u64)>,
@@ -120,8 +120,8 @@ impl Script {
     /// let script = Script::parse("rules.nft", "add table inet t; list tables")?;
     /// let done = script.run(&mut nft, Mode::Commit, &options)?;
     /// assert_eq!(done.operations, 1);
-    /// for question in script.questions() {
-    ///     let answer = question.answer(&mut nft)?;
+    /// for query in script.queries() {
+    ///     let answer = query.answer(&mut nft)?;
     ///     assert_eq!(answer.listing(&options).to_string(), "table inet t\n");
     /// }
     ///
@@ -160,10 +160,10 @@ impl Script {
         options: &Options,
         mut show: impl FnMut(&Transaction),
     ) -> Result<Done, RunError> {
-        let mut known = Known::new(options);
+        let mut known = QueryCache::new(options);
         if !self.changes_something() {
-            if self.questions().nth(1).is_some() {
-                self.check_questions(nft, &mut known)?; // a single query reports missing objects when it runs
+            if self.queries().nth(1).is_some() {
+                self.check_queries(nft, &mut known)?; // a single query reports missing objects when it runs
             }
             return Ok(Done {
                 operations: 0,
@@ -174,21 +174,21 @@ impl Script {
             });
         }
         let mut listener = match mode {
-            Mode::Echo => Some(Listener::begin(nft, options)?),
+            Mode::Echo => Some(EchoListener::begin(nft, options)?),
             _ => None,
         };
         let mut needed = self.needed();
         let mut attempts = nft.retry().begin();
-        nft.look_for_open_ranges(&mut needed)?;
+        nft.find_open_ranges(&mut needed)?;
         loop {
             let now = match needed.is_empty() {
                 true => None,
                 false => Some(nft.needed(&needed)?),
             };
-            self.check_questions(nft, &mut known)?;
+            self.check_queries(nft, &mut known)?;
             let change = match self.changes(now.as_ref(), &needed) {
                 Ok(Planned::Change(change)) => change,
-                Ok(Planned::Lacks(set)) => {
+                Ok(Planned::NeedsElements(set)) => {
                     needed.sets.insert(set, true);
                     continue;
                 }
@@ -238,12 +238,12 @@ impl Script {
     }
 
     /// Checks that the objects of all queries will exist.
-    fn check_questions(&self, nft: &mut Connection, known: &mut Known) -> Result<(), RunError> {
+    fn check_queries(&self, nft: &mut Connection, known: &mut QueryCache) -> Result<(), RunError> {
         let mut planned = PlannedNames::default();
         for command in self.commands() {
-            match command.is_question() {
+            match command.is_query() {
                 false => planned.take(command),
-                true => self.question(command).check_by(nft, known, &planned)?,
+                true => self.query(command).check_by(nft, known, &planned)?,
             }
         }
         Ok(())
@@ -251,20 +251,20 @@ impl Script {
 }
 
 /// Listens for the event of a commit.
-struct Listener {
+struct EchoListener {
     monitor: Monitor,
     formatter: EventFormatter,
 }
 
 /// Result of a commit, with its event.
-struct Heard {
+struct EchoedCommit {
     #[cfg(feature = "json")]
     committed: Committed,
     change: Option<Change>,
     is_lost: bool,
 }
 
-impl Listener {
+impl EchoListener {
     fn begin(nft: &mut Connection, options: &Options) -> Result<Self, netlink::Error> {
         // Subscribe before reading the ruleset, so that no change is missed.
         let monitor = MonitorOptions::default().open_beside(nft)?;
@@ -278,10 +278,10 @@ impl Listener {
         &mut self,
         nft: &mut Connection,
         transaction: &Transaction,
-    ) -> Result<Heard, CommitError> {
+    ) -> Result<EchoedCommit, CommitError> {
         let committed = nft.commit_echo(transaction)?;
         let (mut told, mut is_lost) = (None, false);
-        if committed.generation().is_some() || !committed.is_whole() {
+        if committed.generation().is_some() || !committed.is_complete() {
             // The kernel has sent the event by now.
             while let Ok(Some(item)) = self.monitor.try_receive() {
                 let Item::Change(change) = item else {
@@ -295,7 +295,7 @@ impl Listener {
             }
             is_lost = told.is_none();
         } // else nothing changed
-        Ok(Heard {
+        Ok(EchoedCommit {
             #[cfg(feature = "json")]
             committed,
             change: told,

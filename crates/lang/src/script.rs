@@ -7,10 +7,10 @@ use bstr::BString;
 
 use super::compile::{Compiled, Compiler, order};
 use super::parse::{
-    self, Command, Defined, Directories, Error, Includes as Read, Kept, NoIncludes, Object, Source,
-    Sources, Verb,
+    self, Command, Defined, Directories, Error, Includes as Read, NoIncludes, Object,
+    SavedVariables, Source, Sources, Verb,
 };
-use super::question::Question;
+use super::query::Query;
 use super::syntax::{Expr, Line, Place, Statement, Target, Verdict};
 use crate::zone::Zone;
 use chainwright::nft::{CommitError, Family, Name, Needed, Set, SetFlags, Snapshot, Transaction};
@@ -67,12 +67,12 @@ pub struct Script {
 /// let mut definitions = Definitions::default();
 /// definitions.define("port", "{ 22, 80 }")?;
 /// let text = "add rule inet filter input tcp dport $port accept";
-/// let script = Script::parse_behind(&definitions, "rules.nft", text, &Includes::none())?;
+/// let script = Script::parse_with_definitions(&definitions, "rules.nft", text, &Includes::none())?;
 /// # Ok::<(), chainwright_lang::Error>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Definitions {
-    kept: Kept,
+    kept: SavedVariables,
     /// Number of variables set by [`define`](Self::define).
     count: usize,
 }
@@ -86,7 +86,7 @@ impl Definitions {
         // Each definition is a text of its own, and must contain nothing but a value.
         let called = format!("definition {}", self.count + 1);
         let source = Source::new(called, format!("define {name} = {value}"));
-        let lone = parse::parse_behind(&self.kept, source, &NoIncludes)?;
+        let lone = parse::parse_with_definitions(&self.kept, source, &NoIncludes)?;
         if let Some(command) = lone.commands.first() {
             let fault = parse::Fault::new(command.place, "expected a single value");
             return Err(lone.sources.explain(fault));
@@ -143,7 +143,7 @@ pub struct Change<'s> {
 pub(super) enum Planned<'s> {
     Change(Change<'s>),
     /// The elements of this set must be read first.
-    Lacks((Family, BString, BString)),
+    NeedsElements((Family, BString, BString)),
 }
 
 impl Script {
@@ -164,14 +164,14 @@ impl Script {
         text: impl AsRef<[u8]>,
         includes: &Includes,
     ) -> Result<Self, Error> {
-        Self::parse_behind(&Definitions::default(), name, text, includes)
+        Self::parse_with_definitions(&Definitions::default(), name, text, includes)
     }
 
     /// Parses a text with predefined variables.
     ///
     /// # Errors
     /// Same as [`parse_with`](Self::parse_with).
-    pub fn parse_behind(
+    pub fn parse_with_definitions(
         definitions: &Definitions,
         name: &str,
         text: impl AsRef<[u8]>,
@@ -182,7 +182,7 @@ impl Script {
             Some(directories) => directories,
             None => &NoIncludes,
         };
-        let parsed = parse::parse_behind(&definitions.kept, source, includes)?;
+        let parsed = parse::parse_with_definitions(&definitions.kept, source, includes)?;
         Ok(Self {
             commands: parsed.commands,
             sources: parsed.sources,
@@ -290,7 +290,7 @@ impl Script {
     #[must_use]
     pub fn needs_listing(&self) -> bool {
         let needed = self.needed();
-        let lacks = || matches!(self.changes(None, &needed), Ok(Planned::Lacks(_)));
+        let lacks = || matches!(self.changes(None, &needed), Ok(Planned::NeedsElements(_)));
         !needed.is_empty() || (!needed.open_ranges.is_empty() && lacks())
     }
 
@@ -303,7 +303,7 @@ impl Script {
         let mut is_flushed = false;
         // Declared interval sets that may exist already, with the length of their keys.
         let mut may_be_there = HashMap::new();
-        let commands = || self.commands.iter().filter(|each| !each.is_question());
+        let commands = || self.commands.iter().filter(|each| !each.is_query());
         let counted = order::counted(commands()).into_iter();
         needed.chains.extend(counted.map(|chain| (chain, true)));
         let updated: HashSet<_> = self.commands.iter().flat_map(updated_sets).collect();
@@ -380,7 +380,9 @@ impl Script {
     pub fn transaction(&self, now: Option<&Snapshot>) -> Result<Change<'_>, Error> {
         match self.compiled(now, None, self.commands.iter().collect())? {
             Planned::Change(change) => Ok(change),
-            Planned::Lacks(..) => unreachable!("invariant: nothing lacks where all was read"),
+            Planned::NeedsElements(..) => {
+                unreachable!("invariant: nothing lacks where all was read")
+            }
         }
     }
 
@@ -390,7 +392,7 @@ impl Script {
         now: Option<&Snapshot>,
         read: &Needed,
     ) -> Result<Planned<'_>, Error> {
-        let changes = self.commands.iter().filter(|each| !each.is_question());
+        let changes = self.commands.iter().filter(|each| !each.is_query());
         self.compiled(now, Some(read), changes.collect())
     }
 
@@ -410,26 +412,28 @@ impl Script {
                 transaction,
                 places,
             }),
-            Compiled::Lacks((family, table, set)) => Planned::Lacks(key(family, &table, &set)),
+            Compiled::NeedsElements((family, table, set)) => {
+                Planned::NeedsElements(key(family, &table, &set))
+            }
         })
     }
 }
 
 impl Script {
     /// Returns the queries in order: listings, element lookups, monitoring.
-    pub fn questions(&self) -> impl Iterator<Item = Question<'_>> {
-        let commands = self.commands.iter().filter(|each| each.is_question());
-        commands.map(|command| self.question(command))
+    pub fn queries(&self) -> impl Iterator<Item = Query<'_>> {
+        let commands = self.commands.iter().filter(|each| each.is_query());
+        commands.map(|command| self.query(command))
     }
 
     /// Whether it has commands other than queries.
     #[must_use]
     pub fn changes_something(&self) -> bool {
-        !self.commands.iter().all(Command::is_question)
+        !self.commands.iter().all(Command::is_query)
     }
 
-    pub(super) const fn question<'s>(&'s self, command: &'s Command) -> Question<'s> {
-        Question::new(self, command)
+    pub(super) const fn query<'s>(&'s self, command: &'s Command) -> Query<'s> {
+        Query::new(self, command)
     }
 
     pub(super) fn commands(&self) -> &[Command] {
@@ -461,7 +465,7 @@ impl Change<'_> {
     /// Converts the change into its transaction.
     #[must_use]
     pub fn into_transaction(self) -> Transaction {
-        self.transaction.into_ours()
+        self.transaction.into_regular()
     }
 
     /// Returns the errors of rejected operations, with their lines. Empty if the kernel rejected the transaction as a

@@ -191,7 +191,7 @@ struct Headers {
     parts: Vec<Option<Part>>,
     /// Index of the field that names the next protocol, until a field of that protocol follows, and that protocol's
     /// base.
-    told: Option<(usize, PayloadBase)>,
+    protocol_field: Option<(usize, PayloadBase)>,
 }
 
 /// Device type of Ethernet (`ARPHRD_ETHER`).
@@ -213,7 +213,7 @@ impl Headers {
             network,
             transport: None,
             parts: Vec::new(),
-            told: None,
+            protocol_field: None,
         }
     }
 
@@ -285,12 +285,12 @@ impl Headers {
 
     fn take_field(&mut self, protocol: &'static Protocol, index: usize, bits: Vec<u8>) {
         let field = &protocol.fields[index];
-        if let Some((told, above)) = self.told
+        if let Some((protocol_field, above)) = self.protocol_field
             && above == protocol.base
-            && self.says_no_more(told)
+            && self.is_redundant(protocol_field)
         {
-            self.parts[told] = None;
-            self.told = None;
+            self.parts[protocol_field] = None;
+            self.protocol_field = None;
         }
         if protocol.key == Some(field.name) {
             let number = bits
@@ -309,7 +309,7 @@ impl Headers {
                 _ => {}
             }
             let above = above.map_or_else(|| over(protocol.base), |above| above.base);
-            self.told = Some((self.parts.len(), above));
+            self.protocol_field = Some((self.parts.len(), above));
         }
         self.parts.push(Some(Part {
             field: Some((protocol, index)),
@@ -322,8 +322,8 @@ impl Headers {
 
     /// Whether nft omits a field that names the next protocol if fields of that protocol follow. It keeps fields that
     /// determine the IP version in inet, bridge and netdev, and the type of a service VLAN tag.
-    fn says_no_more(&self, told: usize) -> bool {
-        let Some(Some(part)) = self.parts.get(told) else {
+    fn is_redundant(&self, protocol_field: usize) -> bool {
+        let Some(Some(part)) = self.parts.get(protocol_field) else {
             return false;
         };
         let is_of_one = matches!(self.family, Family::IP | Family::IP6 | Family::ARP);

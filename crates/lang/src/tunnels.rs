@@ -96,13 +96,13 @@ impl Tunnel {
 
     /// Whether nft matches the carrier protocol implicitly. True for GRE; the author of a rule must match the UDP
     /// port.
-    pub(super) fn is_asked_for(&self) -> bool {
+    pub(super) fn has_implicit_carrier(&self) -> bool {
         *self.below == GRE
     }
 
     fn flags(&self) -> InnerFlags {
         // A GRE header contains its own length.
-        let header = match self.is_asked_for() {
+        let header = match self.has_implicit_carrier() {
             true => InnerFlags::empty(),
             false => InnerFlags::HDRSIZE,
         };
@@ -158,6 +158,6 @@ impl Tunnel {
 }
 
 /// Whether nft matches this metadata of an inner packet implicitly; it has no syntax for it.
-pub(super) const fn is_told(key: MetaKey) -> bool {
+pub(super) const fn is_implicit_key(key: MetaKey) -> bool {
     matches!(key, MetaKey::PROTOCOL | MetaKey::L4PROTO)
 }

@@ -6,7 +6,7 @@ use chainwright::nft::{
     StatefulObjectRef, TableRef,
 };
 
-/// Formats differences in nft's language ([`Snapshot::diff_in_words`](chainwright::nft::Snapshot::diff_in_words)): a
+/// Formats differences in nft's language ([`Snapshot::diff_with`](chainwright::nft::Snapshot::diff_with)): a
 /// rule with the contents of its anonymous sets and chains, any other object as the contents of its block, in one
 /// line.
 ///
@@ -26,7 +26,7 @@ use chainwright::nft::{
 /// let new = apply("add rule inet t c tcp dport { 22, 80 } accept")?;
 ///
 /// let options = Options::here();
-/// let diff = old.diff_in_words(&new, DiffOptions::default(), &Words::new(&options))?;
+/// let diff = old.diff_with(&new, DiffOptions::default(), &Words::new(&options))?;
 /// assert_eq!(diff.to_string(), "+ rule inet t c: tcp dport { 22, 80 } accept\n");
 /// # Ok(()) })?.map_err(|error| error as Box<dyn std::error::Error>)?;
 /// # Ok(())
@@ -46,7 +46,7 @@ impl<'o> Words<'o> {
 }
 
 impl nft::Words for Words<'_> {
-    fn whole_rule(&self, table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Option<String> {
+    fn rule_with_contents(&self, table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Option<String> {
         list::rule(table, rule, self.options)
     }
 

@@ -35,7 +35,7 @@ const NAME_LENGTH: usize = libc::IFNAMSIZ - 1;
 const RUNNING: Duration = Duration::from_secs(10);
 
 /// How often to send a request whose answers are lost.
-const ASKS: usize = 4;
+const MAX_SENDS: usize = 4;
 
 /// Size of the buffer for one answer. The longest, an interface's description, takes about 2 KiB.
 const ANSWER: usize = 32 * 1024;
@@ -262,10 +262,14 @@ impl Socket {
         body: io::Result<P>,
     ) -> Result<Option<Buffer>, Error> {
         // A change is not repeated.
-        let asks = if flags.contains(NlmF::ACK) { 1 } else { ASKS };
+        let sends = if flags.contains(NlmF::ACK) {
+            1
+        } else {
+            MAX_SENDS
+        };
         let answer = body
             .and_then(|body| self.encode(kind, flags, body))
-            .and_then(|request| self.ask(&request, asks))
+            .and_then(|request| self.ask(&request, sends))
             .map_err(|source| Error::Network {
                 action: action.into(),
                 message: None,
@@ -306,9 +310,9 @@ impl Socket {
         Ok(bytes.into_inner())
     }
 
-    /// Sends a request, up to `asks` times while its answers are lost.
-    fn ask(&self, request: &[u8], asks: usize) -> io::Result<NlPayload<u16, Buffer>> {
-        for _ in 0..asks {
+    /// Sends a request, up to `sends` times while its answers are lost.
+    fn ask(&self, request: &[u8], sends: usize) -> io::Result<NlPayload<u16, Buffer>> {
+        for _ in 0..sends {
             // Netlink sends a datagram whole or not at all.
             self.socket.send(request, Msg::empty())?;
             if let Some(answer) = self.receive()? {

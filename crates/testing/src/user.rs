@@ -15,7 +15,7 @@ use crate::Error;
 /// The capabilities that a sandbox and the work in it need, as bits of the effective set
 /// (capabilities(7), linux/capability.h): CAP_NET_ADMIN, CAP_NET_RAW (the legacy tables' sockets),
 /// CAP_SYS_ADMIN (unshare, setns).
-const NEEDED: u64 = 1 << 12 | 1 << 13 | 1 << 21;
+const REQUIRED_CAPABILITIES: u64 = 1 << 12 | 1 << 13 | 1 << 21;
 
 const STATUS: &str = "/proc/thread-self/status";
 
@@ -27,7 +27,7 @@ const SETTINGS: [&str; 3] = [
 ];
 
 /// How long the kernel may still count threads that have been joined.
-const STRAGGLERS: Duration = Duration::from_millis(100);
+const JOIN_GRACE: Duration = Duration::from_millis(100);
 
 /// Makes this process root in a new user namespace, unless it already has the capabilities that a
 /// [`Sandbox`](super::Sandbox) needs (`CAP_SYS_ADMIN`, `CAP_NET_ADMIN`, `CAP_NET_RAW`); then, and
@@ -58,7 +58,7 @@ const STRAGGLERS: Duration = Duration::from_millis(100);
 /// [`Error::MultiThreaded`], [`Error::UserNamespacesDenied`], [`Error::UserNamespacesUnsupported`],
 /// and [`Error::Capabilities`] without `/proc`.
 pub fn become_namespace_root() -> Result<(), Error> {
-    if status_number("CapEff:", 16)? & NEEDED == NEEDED {
+    if status_number("CapEff:", 16)? & REQUIRED_CAPABILITIES == REQUIRED_CAPABILITIES {
         return Ok(());
     }
     // Inside the new namespace, before the maps are written, both would be nobody's.
@@ -100,7 +100,7 @@ fn enter_user_namespace() -> Result<(), Error> {
             }
             Err(Errno::EINVAL) => {
                 // The kernel still counts a thread for a moment after it was joined.
-                if start.elapsed() > STRAGGLERS {
+                if start.elapsed() > JOIN_GRACE {
                     let threads = status_number("Threads:", 10)?;
                     return Err(Error::MultiThreaded {
                         threads: usize::try_from(threads).unwrap_or(usize::MAX),

@@ -1,7 +1,7 @@
 //! Connection tracking data of a packet.
 
 use super::field::{Field, TupleField};
-use super::flow::{Flow, Open};
+use super::flow::{Flow, Undetermined};
 use super::headers::ICMP;
 use super::packet::State;
 use super::value::{Test, Value};
@@ -112,7 +112,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn state_is(&mut self, state: State) -> Result<bool, Open> {
+    pub(super) fn state_is(&mut self, state: State) -> Result<bool, Undetermined> {
         let value = self.state();
         self.ask(&value, Test::Is(state.bit()))
     }
@@ -121,7 +121,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn has_connection(&mut self) -> Result<bool, Open> {
+    pub(super) fn has_connection(&mut self) -> Result<bool, Undetermined> {
         let none = [State::Invalid, State::Untracked].map(|state| (state.bit(), state.bit()));
         let state = self.state();
         Ok(!self.ask(&state, Test::Among(&none))?)
@@ -131,7 +131,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn is_new(&mut self) -> Result<bool, Open> {
+    pub(super) fn is_new(&mut self) -> Result<bool, Undetermined> {
         self.state_is(State::New)
     }
 
@@ -139,7 +139,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    fn remembered(&mut self, field: Field) -> Result<Option<Value>, Open> {
+    fn remembered(&mut self, field: Field) -> Result<Option<Value>, Undetermined> {
         if !self.has_connection()? {
             return Ok(None);
         }
@@ -153,7 +153,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn connection_mark(&mut self) -> Result<Option<Value>, Open> {
+    pub(super) fn connection_mark(&mut self) -> Result<Option<Value>, Undetermined> {
         self.remembered(Field::CtMark)
     }
 
@@ -161,7 +161,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn connection_labels(&mut self) -> Result<Option<Value>, Open> {
+    pub(super) fn connection_labels(&mut self) -> Result<Option<Value>, Undetermined> {
         self.remembered(Field::Ct(CtKey::LABELS, None))
     }
 
@@ -169,7 +169,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn connection_direction(&mut self) -> Result<Option<Value>, Open> {
+    pub(super) fn connection_direction(&mut self) -> Result<Option<Value>, Undetermined> {
         if self.peek(Field::CtDirection).is_none() {
             if !self.has_connection()? {
                 return Ok(None);
@@ -187,7 +187,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn connection_status(&mut self) -> Result<Option<Value>, Open> {
+    pub(super) fn connection_status(&mut self) -> Result<Option<Value>, Undetermined> {
         if !self.has_connection()? {
             return Ok(None);
         }
@@ -214,7 +214,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn tuple(&mut self, field: TupleField) -> Result<Option<Value>, Open> {
+    pub(super) fn tuple(&mut self, field: TupleField) -> Result<Option<Value>, Undetermined> {
         let direction = self.connection_direction()?;
         let (Some(direction), Some(seen)) = (direction, self.seen.clone()) else {
             return Ok(None);
@@ -260,7 +260,11 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn ct(&mut self, key: CtKey, direction: Option<u8>) -> Result<Option<Value>, Open> {
+    pub(super) fn ct(
+        &mut self,
+        key: CtKey,
+        direction: Option<u8>,
+    ) -> Result<Option<Value>, Undetermined> {
         if key == CtKey::STATE {
             return Ok(Some(self.state()));
         }
@@ -315,7 +319,7 @@ impl Flow {
             CtKey::ZONE | CtKey::ID | CtKey::EXPIRATION | CtKey::EVENTMASK => {
                 Ok(Some(self.get(Field::Ct(key, None))))
             }
-            _ => Err(Open::unknown("it reads an unsupported `ct` key")),
+            _ => Err(Undetermined::unknown("it reads an unsupported `ct` key")),
         }
     }
 
@@ -330,7 +334,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn translate_again(&mut self, destination: bool) -> Result<(), Open> {
+    pub(super) fn translate_again(&mut self, destination: bool) -> Result<(), Undetermined> {
         let Some(direction) = self.connection_direction()? else {
             return Ok(());
         };

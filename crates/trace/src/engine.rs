@@ -5,16 +5,16 @@ use std::sync::Arc;
 use bstr::{BString, ByteSlice};
 
 use super::field::Field;
-use super::flow::{Alternative, Effect, Flow, Open, Place};
+use super::flow::{Alternative, Effect, Flow, TraceContext, Undetermined};
 use super::frame::{Frame, Rule};
 use super::known::enter;
 use super::legacy as entries;
-use super::nft::{Machine, Went};
+use super::nft::{Continuation, Evaluator};
 use super::packet::{Direction, Hook, Node, Packet, State};
 use super::registers::Registers;
 use super::rules::{Base, ChainOf, Options, Rules, TRACKING};
 use super::sets::SetChange;
-use super::steps::{End, HookVerdict, Outcome, RuleAt, Step, Verdict, Walk};
+use super::steps::{End, HookVerdict, Outcome, RuleAt, Step, Trace, Verdict};
 use super::trail::Trail;
 use super::value::Test;
 use chainwright::nft::Priority;
@@ -24,38 +24,38 @@ use chainwright::nft::expr::Verdict as NftVerdict;
 const DEEPEST: usize = 4096;
 
 /// Traces a packet.
-pub(super) fn walk(rules: &Rules<'_>, packet: &Packet, node: &Node, options: &Options) -> Walk {
+pub(super) fn trace(rules: &Rules<'_>, packet: &Packet, node: &Node, options: &Options) -> Trace {
     let mut left = options.rules;
-    let mut walk = Walk {
+    let mut trace = Trace {
         ends: Vec::new(),
-        is_cut: false,
+        is_truncated: false,
     };
     let mut waiting = vec![Branch::new(packet, node, options)];
     while let Some(mut branch) = waiting.pop() {
         loop {
             if left == 0 {
-                walk.is_cut = true;
+                trace.is_truncated = true;
                 let why = format!("more than {} rules were evaluated", options.rules);
-                walk.ends.push(branch.end(Outcome::NotFollowed(why)));
+                trace.ends.push(branch.end(Outcome::NotFollowed(why)));
                 break;
             }
             match branch.advance(rules, &mut left) {
                 Ok(None) => {}
                 Ok(Some(outcome)) => {
-                    walk.ends.push(branch.end(outcome));
+                    trace.ends.push(branch.end(outcome));
                     break;
                 }
-                Err(Open::Unknown(why)) => {
-                    branch.met(Verdict::Unknown(why.clone()), true);
-                    walk.ends.push(branch.end(Outcome::Unknown(why)));
+                Err(Undetermined::Unknown(why)) => {
+                    branch.record_step(Verdict::Unknown(why.clone()), true);
+                    trace.ends.push(branch.end(Outcome::Unknown(why)));
                     break;
                 }
-                Err(Open::Split(ways)) => {
-                    let there = walk.ends.len() + waiting.len();
+                Err(Undetermined::Split(ways)) => {
+                    let there = trace.ends.len() + waiting.len();
                     if there + ways.len() > options.branches {
-                        walk.is_cut = true;
+                        trace.is_truncated = true;
                         let why = format!("more than {} branches", options.branches);
-                        walk.ends.push(branch.end(Outcome::NotFollowed(why)));
+                        trace.ends.push(branch.end(Outcome::NotFollowed(why)));
                     } else {
                         waiting.extend(branch.split(ways));
                     }
@@ -64,7 +64,7 @@ pub(super) fn walk(rules: &Rules<'_>, packet: &Packet, node: &Node, options: &Op
             }
         }
     }
-    walk
+    trace
 }
 
 /// A branch of the trace.
@@ -105,10 +105,10 @@ impl<'s> Branch<'s> {
             true => Hook::Prerouting,
             false => Hook::Output,
         };
-        let place = Arc::new(Place {
+        let place = Arc::new(TraceContext {
             node: node.clone(),
             direction: packet.direction,
-            sets_may_differ: !options.sets_as_they_are,
+            sets_may_differ: !options.assume_static_sets,
         });
         let mut flow = Flow::new(packet.family, hook, place);
         enter(&mut flow, packet);
@@ -146,7 +146,11 @@ impl<'s> Branch<'s> {
     }
 
     /// Advances by an expression or match, by a rule, or to the next chain.
-    fn advance(&mut self, rules: &Rules<'s>, left: &mut usize) -> Result<Option<Outcome>, Open> {
+    fn advance(
+        &mut self,
+        rules: &Rules<'s>,
+        left: &mut usize,
+    ) -> Result<Option<Outcome>, Undetermined> {
         match &self.rule {
             Some(Rule::Nft { .. }) => self.expressions(),
             Some(Rule::Legacy { .. }) => self.entry(),
@@ -159,7 +163,7 @@ impl<'s> Branch<'s> {
     }
 
     /// Enters the next chain of the hook, or the next hook.
-    fn next_chain(&mut self, rules: &Rules<'s>) -> Result<Option<Outcome>, Open> {
+    fn next_chain(&mut self, rules: &Rules<'s>) -> Result<Option<Outcome>, Undetermined> {
         self.flow.begin();
         let family = self.flow.family;
         let hook = self.flow.hook;
@@ -225,7 +229,11 @@ impl<'s> Branch<'s> {
         }
     }
 
-    fn begin_translation(&mut self, rules: &Rules<'s>, destination: bool) -> Result<(), Open> {
+    fn begin_translation(
+        &mut self,
+        rules: &Rules<'s>,
+        destination: bool,
+    ) -> Result<(), Undetermined> {
         if rules.translates(self.flow.family) && self.flow.has_connection()? {
             let first = [State::New, State::Related].map(|state| (state.bit(), state.bit()));
             let state = self.flow.state();
@@ -250,7 +258,7 @@ impl<'s> Branch<'s> {
     }
 
     /// Determines the next hook or the outcome.
-    fn next_hook(&mut self) -> Result<Option<Outcome>, Open> {
+    fn next_hook(&mut self) -> Result<Option<Outcome>, Undetermined> {
         // Ask before any change, because the branch may split here.
         let for_this_machine = match self.flow.hook {
             Hook::Prerouting | Hook::Output => self.flow.is_for_this_machine()?,
@@ -359,7 +367,7 @@ impl<'s> Branch<'s> {
     }
 
     /// Evaluates the expressions of a rule.
-    fn expressions(&mut self) -> Result<Option<Outcome>, Open> {
+    fn expressions(&mut self) -> Result<Option<Outcome>, Undetermined> {
         loop {
             let table = self.frames.last().and_then(Frame::nft_table);
             let (Some(Rule::Nft { rest, .. }), Some(table)) = (&mut self.rule, table) else {
@@ -368,33 +376,33 @@ impl<'s> Branch<'s> {
             let before = rest.clone();
             let expression = match rest.next() {
                 None => {
-                    self.met(Verdict::Continue, true);
+                    self.record_step(Verdict::Continue, true);
                     return Ok(None);
                 }
-                Some(Err(_)) => return Err(Open::unknown("its expressions are malformed")),
+                Some(Err(_)) => return Err(Undetermined::unknown("its expressions are malformed")),
                 Some(Ok(expression)) => expression,
             };
             let rest = rest.clone();
             self.flow.begin();
-            let mut machine = Machine {
+            let mut machine = Evaluator {
                 flow: &mut self.flow,
                 registers: &mut self.registers,
                 changes: &mut self.changes,
                 table,
                 rest,
             };
-            let concluded = match machine.carry_out(&expression) {
-                Ok(Went::On) => {
+            let concluded = match machine.evaluate(&expression) {
+                Ok(Continuation::On) => {
                     self.flow.end();
                     continue;
                 }
-                Ok(Went::Break) => {
+                Ok(Continuation::Break) => {
                     self.flow.end();
-                    self.passed_over();
+                    self.record_mismatch();
                     return Ok(None);
                 }
-                Ok(Went::Verdict(verdict)) => self.verdict(&verdict),
-                Ok(Went::Effect(effect)) => self.effect(effect),
+                Ok(Continuation::Verdict(verdict)) => self.verdict(&verdict),
+                Ok(Continuation::Effect(effect)) => self.effect(effect),
                 Err(open) => Err(open),
             };
             match concluded {
@@ -413,7 +421,7 @@ impl<'s> Branch<'s> {
     }
 
     /// Evaluates a legacy entry.
-    fn entry(&mut self) -> Result<Option<Outcome>, Open> {
+    fn entry(&mut self) -> Result<Option<Outcome>, Undetermined> {
         loop {
             let Some(Rule::Legacy { rule, asked }) = &mut self.rule else {
                 return Ok(None);
@@ -433,7 +441,7 @@ impl<'s> Branch<'s> {
                 }
                 Some(false) => {
                     self.flow.end();
-                    self.passed_over();
+                    self.record_mismatch();
                     return Ok(None);
                 }
                 None => {
@@ -442,7 +450,7 @@ impl<'s> Branch<'s> {
                         entries::Target::Chain(chain, goes) => {
                             let Some(table) = self.frames.last().and_then(Frame::legacy_table)
                             else {
-                                return Err(Open::unknown(
+                                return Err(Undetermined::unknown(
                                     "it jumps to a chain of another backend",
                                 ));
                             };
@@ -464,7 +472,7 @@ impl<'s> Branch<'s> {
             true => Verdict::Goto(name),
             false => Verdict::Jump(name),
         };
-        self.met(verdict, true);
+        self.record_step(verdict, true);
         let depth = self.frames.last().map_or(0, |frame| frame.depth + 1);
         if goes {
             self.frames.pop();
@@ -478,7 +486,7 @@ impl<'s> Branch<'s> {
         None
     }
 
-    fn verdict(&mut self, verdict: &NftVerdict<'s>) -> Result<Option<Outcome>, Open> {
+    fn verdict(&mut self, verdict: &NftVerdict<'s>) -> Result<Option<Outcome>, Undetermined> {
         let effect = match verdict {
             NftVerdict::Accept => Effect::Accept,
             NftVerdict::Drop => Effect::Drop,
@@ -487,10 +495,12 @@ impl<'s> Branch<'s> {
             NftVerdict::Jump(name) | NftVerdict::Goto(name) => {
                 let goes = matches!(verdict, NftVerdict::Goto(_));
                 let Some(table) = self.frames.last().and_then(Frame::nft_table) else {
-                    return Err(Open::unknown("it jumps to a chain of another backend"));
+                    return Err(Undetermined::unknown(
+                        "it jumps to a chain of another backend",
+                    ));
                 };
                 let Some(chain) = table.table.chain(name.as_bytes()) else {
-                    return Err(Open::unknown(format!("no such chain: {name}")));
+                    return Err(Undetermined::unknown(format!("no such chain: {name}")));
                 };
                 let chain = ChainOf::Nft {
                     table: table.clone(),
@@ -501,23 +511,23 @@ impl<'s> Branch<'s> {
                 return Ok(self.call(chain, goes));
             }
             NftVerdict::JumpId(_) | NftVerdict::GotoId(_) | NftVerdict::Other { .. } => {
-                return Err(Open::unknown("its verdict is not supported"));
+                return Err(Undetermined::unknown("its verdict is not supported"));
             }
         };
         self.effect(effect)
     }
 
-    fn effect(&mut self, effect: Effect) -> Result<Option<Outcome>, Open> {
+    fn effect(&mut self, effect: Effect) -> Result<Option<Outcome>, Undetermined> {
         let (verdict, outcome) = match effect {
             Effect::Continue => (Verdict::Continue, None),
             Effect::Accept => {
-                self.met(Verdict::Accept, true);
+                self.record_step(Verdict::Accept, true);
                 self.frames.clear();
                 self.base = None;
                 return Ok(None);
             }
             Effect::Return => {
-                self.met(Verdict::Return, true);
+                self.record_step(Verdict::Return, true);
                 return Ok(self.back());
             }
             Effect::Drop => (Verdict::Drop, Some(Outcome::Dropped)),
@@ -538,7 +548,7 @@ impl<'s> Branch<'s> {
                 {
                     (Verdict::Queue(words.clone()), Some(Outcome::Queued(words)))
                 } else if bypass {
-                    self.met(Verdict::Queue(words), true);
+                    self.record_step(Verdict::Queue(words), true);
                     self.frames.clear();
                     self.base = None;
                     return Ok(None);
@@ -547,20 +557,20 @@ impl<'s> Branch<'s> {
                 }
             }
         };
-        self.met(verdict, true);
+        self.record_step(verdict, true);
         Ok(outcome.map(|outcome| self.dropped(outcome)))
     }
 
     /// Records that the rule does not match. Its earlier actions remain in effect.
-    fn passed_over(&mut self) {
-        match self.flow.doing.is_empty() {
+    fn record_mismatch(&mut self) {
+        match self.flow.current_actions.is_empty() {
             true => self.rule = None,
-            false => self.met(Verdict::Continue, false),
+            false => self.record_step(Verdict::Continue, false),
         }
     }
 
     /// Records that the rule was evaluated.
-    fn met(&mut self, verdict: Verdict, is_whole: bool) {
+    fn record_step(&mut self, verdict: Verdict, is_whole: bool) {
         let handle = match self.rule.take() {
             Some(Rule::Nft { handle, .. }) => Some(handle),
             Some(Rule::Legacy { .. }) => None,
@@ -596,7 +606,7 @@ impl<'s> Branch<'s> {
             priority,
             rule,
             is_whole,
-            actions: std::mem::take(&mut self.flow.doing),
+            actions: std::mem::take(&mut self.flow.current_actions),
             verdict,
         });
     }

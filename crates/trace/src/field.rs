@@ -197,7 +197,7 @@ impl Field {
         }
     }
 
-    fn told(self) -> FieldFormat {
+    fn value_format(self) -> FieldFormat {
         match self {
             Self::Source | Self::Destination => FieldFormat::Address,
             Self::Tuple(
@@ -241,7 +241,7 @@ impl Field {
 
     /// Formats a value of the field.
     pub(super) fn value(self, value: u128, bits: u32) -> String {
-        match self.told() {
+        match self.value_format() {
             FieldFormat::Number => value.to_string(),
             FieldFormat::Hex => format!("{value:#x}"),
             FieldFormat::Bool => match value {

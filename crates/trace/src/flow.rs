@@ -1,7 +1,7 @@
 //! Packet state in one branch of a trace, as rules see it.
 //!
 //! Expressions *query* it ([`Flow::is`], [`Flow::ask`], [`Flow::once`], [`Flow::always`]). If the answer is unknown,
-//! the query returns [`Open::Split`], which the expression propagates (`?`). The branch then splits, and **the same
+//! the query returns [`Undetermined::Split`], which the expression propagates (`?`). The branch then splits, and **the same
 //! expression is evaluated again** in each part, where the query has an answer. So an expression must make all its
 //! queries before it changes anything.
 
@@ -13,20 +13,20 @@ use super::field::Field;
 use super::packet::{Direction, Hook, Node};
 use super::steps::Action;
 use super::trail::Trail;
-use super::unknown::{Unknowns, What};
+use super::unknown::{Origin, Unknowns};
 use super::value::{Bit, Test, Value};
 use chainwright::xt::Family;
 
 /// Reason why an expression could not be evaluated.
 #[derive(Debug)]
-pub(super) enum Open {
+pub(super) enum Undetermined {
     /// The result depends on something unknown. The expression is evaluated again for each alternative.
     Split(Vec<Alternative>),
     /// Evaluation is not possible, for this reason.
     Unknown(String),
 }
 
-impl Open {
+impl Undetermined {
     /// Creates an error for something that cannot be evaluated.
     pub(super) fn unknown(why: impl Into<String>) -> Self {
         Self::Unknown(why.into())
@@ -37,14 +37,14 @@ impl Open {
 #[derive(Debug, Clone)]
 pub(super) struct Alternative {
     /// Assumption of this alternative.
-    pub(super) narrow: Narrow,
+    pub(super) narrow: Assumption,
     /// Probability, if it is random with known odds.
     pub(super) probability: Option<f64>,
 }
 
 /// Assumption of a part of a branch.
 #[derive(Debug, Clone)]
-pub(super) enum Narrow {
+pub(super) enum Assumption {
     /// Constraint on an unknown.
     Unknown(u32, Constraint),
     /// Answer to a question that has one answer for the whole trace.
@@ -56,7 +56,7 @@ pub(super) enum Narrow {
 /// Assumption that a branch made.
 #[derive(Debug, Clone)]
 struct Assumed {
-    narrow: Narrow,
+    narrow: Assumption,
     /// Whether it is random with a known probability.
     chance: bool,
 }
@@ -68,7 +68,7 @@ pub(super) struct Flow {
     /// Current hook.
     pub(super) hook: Hook,
     /// Data about the machine, and the direction of the packet.
-    pub(super) place: Arc<Place>,
+    pub(super) place: Arc<TraceContext>,
     fields: Vec<(Field, Value)>,
     unknowns: Unknowns,
     always: Vec<(Arc<str>, bool)>,
@@ -78,7 +78,7 @@ pub(super) struct Flow {
     pub(super) probability: f64,
     assumed: Trail<Assumed>,
     /// Actions of the current rule.
-    pub(super) doing: Vec<Action>,
+    pub(super) current_actions: Vec<Action>,
     /// Reservations about the whole branch.
     pub(super) notes: Vec<Arc<str>>,
     pub(super) tracking: Tracking,
@@ -88,7 +88,7 @@ pub(super) struct Flow {
 
 /// Data for the whole trace, apart from the packet.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct TraceContext {
     pub(super) node: Node,
     pub(super) direction: Direction,
     /// Whether sets that rules update may have changed since the snapshot.
@@ -122,7 +122,7 @@ pub(super) enum Effect {
 }
 
 impl Flow {
-    pub(super) fn new(family: Family, hook: Hook, place: Arc<Place>) -> Self {
+    pub(super) fn new(family: Family, hook: Hook, place: Arc<TraceContext>) -> Self {
         Self {
             family,
             hook,
@@ -134,7 +134,7 @@ impl Flow {
             asked: 0,
             probability: 1.0,
             assumed: Trail::new(),
-            doing: Vec::new(),
+            current_actions: Vec::new(),
             notes: Vec::new(),
             tracking: Tracking::default(),
             seen: None,
@@ -157,7 +157,7 @@ impl Flow {
         let bits = field.bits(self.family);
         let value = self
             .unknowns
-            .make(What::Field(field), Domain::any(bits), false);
+            .make(Origin::Field(field), Domain::any(bits), false);
         self.fields.push((field, value.clone()));
         value
     }
@@ -203,7 +203,7 @@ impl Flow {
         let bits = field.bits(self.family);
         let value = self
             .unknowns
-            .make(What::Field(field), Domain::within(bits, ranges), false);
+            .make(Origin::Field(field), Domain::within(bits, ranges), false);
         self.set(field, value);
     }
 
@@ -224,7 +224,8 @@ impl Flow {
         uniform: bool,
     ) -> Value {
         let domain = Domain::within(bits, ranges);
-        self.unknowns.make(What::Made(what.into()), domain, uniform)
+        self.unknowns
+            .make(Origin::Made(what.into()), domain, uniform)
     }
 
     /// Returns the number of a value if it is known by now.
@@ -240,7 +241,7 @@ impl Flow {
     /// Replaces a value by its number if it is known by now.
     pub(super) fn settled(&self, value: &Value) -> Value {
         match (value, self.known(value)) {
-            (Value::Open(_), Some(number)) => Value::known(number, value.bits()),
+            (Value::Undetermined(_), Some(number)) => Value::known(number, value.bits()),
             _ => value.clone(),
         }
     }
@@ -249,7 +250,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn is(&mut self, field: Field, test: Test<'_>) -> Result<bool, Open> {
+    pub(super) fn is(&mut self, field: Field, test: Test<'_>) -> Result<bool, Undetermined> {
         let value = self.get(field);
         self.ask(&value, test)
     }
@@ -258,7 +259,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn ask(&mut self, value: &Value, test: Test<'_>) -> Result<bool, Open> {
+    pub(super) fn ask(&mut self, value: &Value, test: Test<'_>) -> Result<bool, Undetermined> {
         if let Some(number) = self.known(value) {
             return Ok(test.holds(number));
         }
@@ -276,7 +277,7 @@ impl Flow {
         }
     }
 
-    fn ask_bits(&mut self, value: &Value, mask: u128, bits: u128) -> Result<bool, Open> {
+    fn ask_bits(&mut self, value: &Value, mask: u128, bits: u128) -> Result<bool, Undetermined> {
         let length = value.bits();
         let wanted = (0..length)
             .rev()
@@ -292,7 +293,7 @@ impl Flow {
     pub(super) fn ask_each(
         &mut self,
         bits: impl Iterator<Item = (Bit, bool)>,
-    ) -> Result<bool, Open> {
+    ) -> Result<bool, Undetermined> {
         let mut wanted: Vec<(u32, u128, u128)> = Vec::new();
         for (bit, set) in bits {
             match bit {
@@ -335,13 +336,13 @@ impl Flow {
     }
 
     /// Splits into a constraint and its inverse.
-    fn split(&self, unknown: u32, constraint: Constraint) -> Open {
+    fn split(&self, unknown: u32, constraint: Constraint) -> Undetermined {
         let domain = self.unknowns.domain(unknown);
         let opposite = constraint.not(domain.bits());
-        Open::Split(self.unknowns.ways(unknown, vec![constraint, opposite]))
+        Undetermined::Split(self.unknowns.ways(unknown, vec![constraint, opposite]))
     }
 
-    fn ask_ranges(&mut self, value: &Value, ranges: &[(u128, u128)]) -> Result<bool, Open> {
+    fn ask_ranges(&mut self, value: &Value, ranges: &[(u128, u128)]) -> Result<bool, Undetermined> {
         if let Some(run) = self.unknowns.run(value) {
             let wanted = Constraint::within(run.of_ranges(ranges));
             let domain = self.unknowns.domain(run.unknown);
@@ -382,7 +383,7 @@ impl Flow {
         &mut self,
         value: &Value,
         groups: &[Vec<(u128, u128)>],
-    ) -> Result<Option<usize>, Open> {
+    ) -> Result<Option<usize>, Undetermined> {
         if let Some(number) = self.known(value) {
             let is = |group: &Vec<_>| Test::Among(group).holds(number);
             return Ok(groups.iter().position(is));
@@ -415,7 +416,9 @@ impl Flow {
             return Ok(None);
         }
         possible.push(Constraint::within(all).not(domain.bits()));
-        Err(Open::Split(self.unknowns.ways(run.unknown, possible)))
+        Err(Undetermined::Split(
+            self.unknowns.ways(run.unknown, possible),
+        ))
     }
 
     /// Asks a question about this moment, with its probability if it is known.
@@ -426,7 +429,7 @@ impl Flow {
         &mut self,
         words: impl Into<Arc<str>>,
         probability: Option<f64>,
-    ) -> Result<bool, Open> {
+    ) -> Result<bool, Undetermined> {
         match probability {
             Some(all) if all >= 1.0 => return Ok(true),
             Some(none) if none <= 0.0 => return Ok(false),
@@ -438,13 +441,13 @@ impl Flow {
             return Ok(*answer);
         }
         let words = words.into();
-        Err(Open::Split(vec![
+        Err(Undetermined::Split(vec![
             Alternative {
-                narrow: Narrow::Once(words.clone(), true),
+                narrow: Assumption::Once(words.clone(), true),
                 probability,
             },
             Alternative {
-                narrow: Narrow::Once(words, false),
+                narrow: Assumption::Once(words, false),
                 probability: probability.map(|probability| 1.0 - probability),
             },
         ]))
@@ -454,16 +457,16 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn always(&mut self, words: impl Into<Arc<str>>) -> Result<bool, Open> {
+    pub(super) fn always(&mut self, words: impl Into<Arc<str>>) -> Result<bool, Undetermined> {
         let words = words.into();
         if let Some((_, answer)) = self.always.iter().find(|(known, _)| *known == words) {
             return Ok(*answer);
         }
         let way = |answer| Alternative {
-            narrow: Narrow::Always(words.clone(), answer),
+            narrow: Assumption::Always(words.clone(), answer),
             probability: None,
         };
-        Err(Open::Split(vec![way(true), way(false)]))
+        Err(Undetermined::Split(vec![way(true), way(false)]))
     }
 
     /// Sets the answer to a question, because a rule determined it.
@@ -488,13 +491,13 @@ impl Flow {
     /// Applies the assumption of an alternative; `false` if it contradicts earlier ones.
     pub(super) fn take(&mut self, way: &Alternative) -> bool {
         match &way.narrow {
-            Narrow::Unknown(unknown, constraint) => {
+            Assumption::Unknown(unknown, constraint) => {
                 if !self.unknowns.take(*unknown, constraint) {
                     return false;
                 }
             }
-            Narrow::Always(words, answer) => self.always.push((words.clone(), *answer)),
-            Narrow::Once(_, answer) => self.once.push(*answer),
+            Assumption::Always(words, answer) => self.always.push((words.clone(), *answer)),
+            Assumption::Once(_, answer) => self.once.push(*answer),
         }
         if let Some(probability) = way.probability {
             self.probability *= probability;
@@ -512,15 +515,17 @@ impl Flow {
         let mut seen = Vec::new();
         for one in self.assumed.backwards() {
             let words = match &one.narrow {
-                Narrow::Unknown(unknown, _) => {
+                Assumption::Unknown(unknown, _) => {
                     if seen.contains(unknown) {
                         continue; // the final domain describes it completely
                     }
                     seen.push(*unknown);
                     self.unknowns.described(*unknown)
                 }
-                Narrow::Always(words, true) | Narrow::Once(words, true) => words.to_string(),
-                Narrow::Always(words, false) | Narrow::Once(words, false) => {
+                Assumption::Always(words, true) | Assumption::Once(words, true) => {
+                    words.to_string()
+                }
+                Assumption::Always(words, false) | Assumption::Once(words, false) => {
                     format!("not: {words}")
                 }
             };
@@ -539,9 +544,9 @@ impl Flow {
         match self.known(value) {
             Some(number) => field.value(number, value.bits()),
             None => match self.unknowns.what(value.bit(0)) {
-                Some(What::Made(words)) => words.to_string(),
-                Some(What::Field(of)) if *of == field => "unchanged".to_owned(),
-                Some(What::Field(of)) => format!("the old value of {of}"),
+                Some(Origin::Made(words)) => words.to_string(),
+                Some(Origin::Field(of)) if *of == field => "unchanged".to_owned(),
+                Some(Origin::Field(of)) => format!("the old value of {of}"),
                 None => "partly unknown".to_owned(),
             },
         }
@@ -552,8 +557,8 @@ impl Flow {
         let mut words = Vec::new();
         for bit in value.to_bits() {
             let one = match self.unknowns.what(bit) {
-                Some(What::Made(made)) => made.to_string(),
-                Some(What::Field(field)) => field.to_string(),
+                Some(Origin::Made(made)) => made.to_string(),
+                Some(Origin::Field(field)) => field.to_string(),
                 None => continue,
             };
             if !words.contains(&one) {
@@ -567,7 +572,7 @@ impl Flow {
     pub(super) fn give(&mut self, field: Field, value: &Value) {
         let value = self.settled(value);
         let words = self.words(field, &value);
-        self.does(Action::Set {
+        self.record_action(Action::Set {
             field,
             value: words,
         });
@@ -583,8 +588,8 @@ impl Flow {
     }
 
     /// Records an action of the current rule.
-    pub(super) fn does(&mut self, action: Action) {
-        self.doing.push(action);
+    pub(super) fn record_action(&mut self, action: Action) {
+        self.current_actions.push(action);
     }
 }
 

@@ -19,11 +19,11 @@ pub(super) struct Frame<'s> {
     pub(super) depth: usize,
     /// Number of the last rule evaluated, from 1; 0 before the first.
     pub(super) taken: usize,
-    chain: Entered<'s>,
+    chain: FrameChain<'s>,
 }
 
 #[derive(Debug, Clone)]
-enum Entered<'s> {
+enum FrameChain<'s> {
     Nft {
         table: Arc<TableOfRules<'s>>,
         chain: SnapshotChain<'s>,
@@ -61,13 +61,13 @@ impl<'s> Frame<'s> {
         let chain = match chain {
             ChainOf::Nft {
                 table, chain, name, ..
-            } => Entered::Nft {
+            } => FrameChain::Nft {
                 table: table.clone(),
                 chain: *chain,
                 name,
                 long: table.long(name, chain),
             },
-            ChainOf::Legacy { table, chain } => Entered::Legacy {
+            ChainOf::Legacy { table, chain } => FrameChain::Legacy {
                 table: table.clone(),
                 chain: *chain,
                 rules: chain.rules(),
@@ -84,7 +84,7 @@ impl<'s> Frame<'s> {
     /// Returns the next rule that may match the packet.
     pub(super) fn next_rule(&mut self, flow: &mut Flow) -> Option<Rule<'s>> {
         match &mut self.chain {
-            Entered::Nft { chain, long, .. } => {
+            FrameChain::Nft { chain, long, .. } => {
                 let place = match long {
                     Some(long) => flow.next_of(long, self.taken)?,
                     None => self.taken,
@@ -96,7 +96,7 @@ impl<'s> Frame<'s> {
                     rest: rule.expressions().unwrap_or_else(|| NO_EXPRESSIONS.iter()),
                 })
             }
-            Entered::Legacy { rules, long, .. } => {
+            FrameChain::Legacy { rules, long, .. } => {
                 let (place, rule) = match long {
                     Some(long) => long.next(flow.number(Field::Destination), self.taken)?,
                     None => (self.taken, rules.next()?),
@@ -110,24 +110,24 @@ impl<'s> Frame<'s> {
     /// Returns the table, if it belongs to nf_tables.
     pub(super) const fn nft_table(&self) -> Option<&Arc<TableOfRules<'s>>> {
         match &self.chain {
-            Entered::Nft { table, .. } => Some(table),
-            Entered::Legacy { .. } => None,
+            FrameChain::Nft { table, .. } => Some(table),
+            FrameChain::Legacy { .. } => None,
         }
     }
 
     /// Returns the table, if it is a legacy table.
     pub(super) const fn legacy_table(&self) -> Option<&Arc<LegacyTable<'s>>> {
         match &self.chain {
-            Entered::Legacy { table, .. } => Some(table),
-            Entered::Nft { .. } => None,
+            FrameChain::Legacy { table, .. } => Some(table),
+            FrameChain::Nft { .. } => None,
         }
     }
 
     /// Returns backend, family, table and chain.
     pub(super) fn names(&self) -> (Backend, &'static str, &BStr, &BStr) {
         match &self.chain {
-            Entered::Nft { table, name, .. } => (Backend::Nft, table.family, table.name, name),
-            Entered::Legacy { table, chain, .. } => {
+            FrameChain::Nft { table, name, .. } => (Backend::Nft, table.family, table.name, name),
+            FrameChain::Legacy { table, chain, .. } => {
                 let family = match table.table.family() {
                     legacy::Family::Ipv4 => "ip",
                     legacy::Family::Ipv6 => "ip6",

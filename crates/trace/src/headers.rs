@@ -2,7 +2,7 @@
 
 use super::domain::ones;
 use super::field::{Field, PacketOption};
-use super::flow::{Flow, Open};
+use super::flow::{Flow, Undetermined};
 use super::value::{Test, Value};
 use chainwright::nft::expr::{ExthdrOp, PayloadBase};
 use chainwright::xt::Family;
@@ -67,7 +67,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn has_ports(&mut self) -> Result<bool, Open> {
+    pub(super) fn has_ports(&mut self) -> Result<bool, Undetermined> {
         self.is(Field::Protocol, Test::Among(&WITH_PORTS))
     }
 
@@ -75,7 +75,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn has_tcp_flags(&mut self, flags: u128) -> Result<bool, Open> {
+    pub(super) fn has_tcp_flags(&mut self, flags: u128) -> Result<bool, Undetermined> {
         if self.is_later_fragment()? {
             return Ok(false);
         }
@@ -87,7 +87,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn has_option(&mut self, option: PacketOption) -> Result<bool, Open> {
+    pub(super) fn has_option(&mut self, option: PacketOption) -> Result<bool, Undetermined> {
         let of = ExthdrOp(option.of.into());
         let protocol = match of {
             ExthdrOp::IPV6 | ExthdrOp::IPV4 => {
@@ -103,7 +103,11 @@ impl Flow {
             ExthdrOp::TCPOPT => TCP,
             ExthdrOp::SCTP => SCTP,
             ExthdrOp::DCCP => DCCP,
-            _ => return Err(Open::unknown("it reads an unsupported kind of option")),
+            _ => {
+                return Err(Undetermined::unknown(
+                    "it reads an unsupported kind of option",
+                ));
+            }
         };
         if !self.is(Field::Protocol, Test::Is(protocol))? || self.is_later_fragment()? {
             return Ok(false);
@@ -115,7 +119,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn is_later_fragment(&mut self) -> Result<bool, Open> {
+    pub(super) fn is_later_fragment(&mut self) -> Result<bool, Undetermined> {
         Ok(!self.is(
             Field::Fragment,
             Test::Masked {
@@ -134,7 +138,7 @@ impl Flow {
         base: PayloadBase,
         offset: u32,
         length: u32,
-    ) -> Result<Option<Value>, Open> {
+    ) -> Result<Option<Value>, Undetermined> {
         if !self.has_header(base)? {
             return Ok(None);
         }
@@ -196,7 +200,7 @@ impl Flow {
         base: PayloadBase,
         offset: u32,
         value: &Value,
-    ) -> Result<bool, Open> {
+    ) -> Result<bool, Undetermined> {
         if !self.has_header(base)? {
             return Ok(false);
         }
@@ -211,7 +215,7 @@ impl Flow {
                 let byte = value.part((length - 1 - index) * 8, 8);
                 let now = self.header(base, at, 1)?;
                 if now.map(|now| self.settled(&now)) != Some(self.settled(&byte)) {
-                    return Err(Open::unknown(
+                    return Err(Undetermined::unknown(
                         "it writes the version or length of a network header",
                     ));
                 }
@@ -248,21 +252,21 @@ impl Flow {
     }
 
     /// Whether rules can read this header.
-    fn has_header(&mut self, base: PayloadBase) -> Result<bool, Open> {
+    fn has_header(&mut self, base: PayloadBase) -> Result<bool, Undetermined> {
         match base {
             PayloadBase::LINK => Ok(self.has_link_header()),
             PayloadBase::TRANSPORT | PayloadBase::INNER => Ok(!self.is_later_fragment()?),
             PayloadBase::NETWORK => Ok(true),
-            _ => Err(Open::unknown("it reads an unsupported header")),
+            _ => Err(Undetermined::unknown("it reads an unsupported header")),
         }
     }
 
     /// Whether there are no IPv4 options or IPv6 extension headers.
-    fn plain(&mut self) -> Result<bool, Open> {
+    fn plain(&mut self) -> Result<bool, Undetermined> {
         Ok(!self.is(Field::HasOptions, Test::Is(1))?)
     }
 
-    fn source(&mut self, base: PayloadBase, at: u32) -> Result<Source, Open> {
+    fn source(&mut self, base: PayloadBase, at: u32) -> Result<Source, Undetermined> {
         let field = |field, low| Ok(Source::Field(field, low));
         let narrow = at.min(u32::from(u16::MAX)) as u16;
         match base {

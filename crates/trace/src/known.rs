@@ -8,7 +8,7 @@ use super::flow::Flow;
 use super::headers::has_ports;
 use super::packet::{Packet, Tuple};
 use super::route::{address_number, is_of};
-use super::steps::{Arrived, Part};
+use super::steps::{FinalPacket, FinalValue};
 use chainwright::nft::expr::{CtKey, MetaKey};
 
 /// Initializes the fields from a packet description.
@@ -128,13 +128,13 @@ fn tuple(flow: &mut Flow, fields: [Field; 4], tuple: &Tuple) {
 
 impl Flow {
     /// Describes the packet at the end of the branch.
-    pub(super) fn arrived(&mut self) -> Arrived {
+    pub(super) fn arrived(&mut self) -> FinalPacket {
         let mut part = |field| {
             let value = self.get(field);
             let words = self.words(field, &value);
             match self.known(&value) {
-                Some(_) => Part::Known(words),
-                None => Part::Open(words),
+                Some(_) => FinalValue::Known(words),
+                None => FinalValue::Open(words),
             }
         };
         let (source, destination) = (part(Field::Source), part(Field::Destination));
@@ -143,8 +143,8 @@ impl Flow {
             (part(Field::SourcePort), part(Field::DestinationPort));
         let protocol = self.number(Field::Protocol);
         let has_ports = protocol.is_none_or(|protocol| has_ports(protocol as u8));
-        let port = |port| if has_ports { port } else { Part::None };
-        Arrived {
+        let port = |port| if has_ports { port } else { FinalValue::None };
+        FinalPacket {
             source,
             destination,
             source_port: port(source_port),

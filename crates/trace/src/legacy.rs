@@ -3,7 +3,7 @@
 use bstr::ByteSlice;
 
 use super::field::Field;
-use super::flow::{Effect, Flow, Open};
+use super::flow::{Effect, Flow, Undetermined};
 use super::value::{Test, Value};
 use super::xt as extensions;
 use chainwright::legacy::{
@@ -18,15 +18,15 @@ pub(super) enum Target<'s> {
     Chain(ChainRef<'s>, bool),
 }
 
-fn malformed(_: Malformed) -> Open {
-    Open::unknown("malformed entry")
+fn malformed(_: Malformed) -> Undetermined {
+    Undetermined::unknown("malformed entry")
 }
 
 /// Whether the header of an entry matches.
 ///
 /// # Errors
 /// The branch splits.
-pub(super) fn header(flow: &mut Flow, header: &Header<'_>) -> Result<bool, Open> {
+pub(super) fn header(flow: &mut Flow, header: &Header<'_>) -> Result<bool, Undetermined> {
     let (protocol, inversions) = match header {
         Header::Ipv4(ip) => (ip.protocol(), ip.inversions()),
         Header::Ipv6(ip) => (ip.protocol(), ip.inversions()),
@@ -98,7 +98,7 @@ fn interface(
     field: Field,
     is_there: bool,
     wanted: &InterfaceMatch<'_>,
-) -> Result<bool, Open> {
+) -> Result<bool, Undetermined> {
     if wanted.is_any() {
         return Ok(true);
     }
@@ -119,7 +119,7 @@ pub(super) fn part(
     flow: &mut Flow,
     rule: &RuleRef<'_>,
     number: usize,
-) -> Result<Option<bool>, Open> {
+) -> Result<Option<bool>, Undetermined> {
     let Some(found) = rule.matches().nth(number) else {
         return Ok(None);
     };
@@ -132,7 +132,7 @@ pub(super) fn part(
 ///
 /// # Errors
 /// The branch splits, or the target cannot be evaluated.
-pub(super) fn target<'s>(flow: &mut Flow, rule: &RuleRef<'s>) -> Result<Target<'s>, Open> {
+pub(super) fn target<'s>(flow: &mut Flow, rule: &RuleRef<'s>) -> Result<Target<'s>, Undetermined> {
     Ok(Target::Effect(match rule.target().map_err(malformed)? {
         LegacyTarget::Accept => Effect::Accept,
         LegacyTarget::Drop => Effect::Drop,
@@ -149,6 +149,6 @@ pub(super) fn target<'s>(flow: &mut Flow, rule: &RuleRef<'s>) -> Result<Target<'
             let (name, revision) = (found.name(), found.revision());
             extensions::read_target(flow, name.as_bytes(), revision, found.data())?
         }
-        _ => return Err(Open::unknown("its verdict is not supported")),
+        _ => return Err(Undetermined::unknown("its verdict is not supported")),
     }))
 }

@@ -52,4 +52,6 @@ pub use field::{Field, PacketOption, TupleField};
 pub use owner::owner;
 pub use packet::{Connection, Direction, Hook, Interface, Node, Packet, State, Tuple};
 pub use rules::{Options, Rules};
-pub use steps::{Action, Arrived, End, HookVerdict, Outcome, Part, RuleAt, Step, Verdict, Walk};
+pub use steps::{
+    Action, End, FinalPacket, FinalValue, HookVerdict, Outcome, RuleAt, Step, Trace, Verdict,
+};

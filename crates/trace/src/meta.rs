@@ -2,7 +2,7 @@
 
 use super::domain::ones;
 use super::field::Field;
-use super::flow::{Flow, Open};
+use super::flow::{Flow, Undetermined};
 use super::packet::{Direction, Hook, State};
 use super::value::{Test, Value};
 use chainwright::nft::Family as NftFamily;
@@ -14,7 +14,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn meta(&mut self, key: MetaKey) -> Result<Option<Value>, Open> {
+    pub(super) fn meta(&mut self, key: MetaKey) -> Result<Option<Value>, Undetermined> {
         let is_ipv4 = self.family == Family::Ipv4;
         let (has_in, has_out) = (self.has_in(), self.has_out());
         let value = match key {
@@ -58,7 +58,7 @@ impl Flow {
             | MetaKey::BRI_IIFVPROTO
             | MetaKey::BRI_IIFHWADDR => return Ok(None),
             _ if key.name().is_none() => {
-                return Err(Open::unknown("it reads an unsupported `meta` key"));
+                return Err(Undetermined::unknown("it reads an unsupported `meta` key"));
             }
             _ => self.get(Field::Meta(key)),
         };
@@ -69,7 +69,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn has_sender(&mut self) -> Result<bool, Open> {
+    pub(super) fn has_sender(&mut self) -> Result<bool, Undetermined> {
         let from_here = matches!(self.place.direction, Direction::Out | Direction::Local);
         match (from_here, self.hook) {
             (true, Hook::Output | Hook::Postrouting) => {

@@ -3,7 +3,7 @@
 use super::ct::{ENDS, REPLY};
 use super::domain::ones;
 use super::field::Field;
-use super::flow::{Effect, Flow, Open};
+use super::flow::{Effect, Flow, Undetermined};
 use super::packet::Hook;
 use super::steps::Action;
 use super::value::Value;
@@ -47,7 +47,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits, or the result is unknown.
-    pub(super) fn translate(&mut self, translation: &Translation) -> Result<Effect, Open> {
+    pub(super) fn translate(&mut self, translation: &Translation) -> Result<Effect, Undetermined> {
         let destination = translation.destination;
         let settled = match destination {
             true => self.tracking.destination_settled,
@@ -111,7 +111,7 @@ impl Flow {
             address: words(self, address, &new_address),
             port: words(self, port, &new_port),
         };
-        self.does(action);
+        self.record_action(action);
         let changed = [(address, new_address), (port, new_port)];
         let mut different = false;
         for (field, value) in changed {
@@ -124,7 +124,7 @@ impl Flow {
                 self.rewritten(field);
             }
         }
-        self.settle(destination, different);
+        self.record_translation(destination, different);
         Ok(Effect::Accept)
     }
 
@@ -136,7 +136,7 @@ impl Flow {
         &mut self,
         ports: Option<(Value, Value)>,
         random: bool,
-    ) -> Result<Effect, Open> {
+    ) -> Result<Effect, Undetermined> {
         if self.tracking.destination_settled {
             return Ok(Effect::Accept);
         }
@@ -164,7 +164,7 @@ impl Flow {
         &mut self,
         ports: Option<(Value, Value)>,
         random: bool,
-    ) -> Result<Effect, Open> {
+    ) -> Result<Effect, Undetermined> {
         if self.tracking.source_settled {
             return Ok(Effect::Accept);
         }
@@ -180,10 +180,10 @@ impl Flow {
 
     /// Records that no rule translated this end of the connection.
     pub(super) fn leave(&mut self, destination: bool) {
-        self.settle(destination, false);
+        self.record_translation(destination, false);
     }
 
-    fn settle(&mut self, destination: bool, different: bool) {
+    fn record_translation(&mut self, destination: bool, different: bool) {
         let tracking = &mut self.tracking;
         let (settled, translated) = match destination {
             true => (

@@ -22,7 +22,7 @@ pub(super) const WORDS: usize = 16;
 enum Word {
     Known([u8; 4]),
     /// Bits, most significant first in each byte.
-    Open(Box<[Bit; 32]>),
+    Undetermined(Box<[Bit; 32]>),
 }
 
 /// All registers except the verdict register.
@@ -76,7 +76,7 @@ impl Registers {
         for (word, room) in self.0[words].iter().zip(bytes.chunks_exact_mut(4)) {
             match word {
                 Word::Known(known) => room.copy_from_slice(known),
-                Word::Open(bits) => {
+                Word::Undetermined(bits) => {
                     for (byte, bits) in room.iter_mut().zip(bits.chunks_exact(8)) {
                         *byte = flow.known(&Value::of_bits(bits))? as u8;
                     }
@@ -93,7 +93,7 @@ impl Registers {
         for word in &self.0[words] {
             match word {
                 Word::Known(bytes) => bits.extend(bits_of(bytes)),
-                Word::Open(open) => bits.extend_from_slice(&open[..]),
+                Word::Undetermined(open) => bits.extend_from_slice(&open[..]),
             }
         }
         bits.truncate(length * 8);
@@ -125,7 +125,7 @@ impl Registers {
             filled[..bits.len()].copy_from_slice(bits);
             *word = match Value::of_bits(&filled) {
                 Value::Known { number, .. } => Word::Known((number as u32).to_be_bytes()),
-                Value::Open(_) => Word::Open(Box::new(filled)),
+                Value::Undetermined(_) => Word::Undetermined(Box::new(filled)),
             };
         }
         Some(())
@@ -143,7 +143,7 @@ impl Registers {
                 }
                 self.store_bytes(register, bytes)
             }
-            Value::Open(_) => self.store_bits(register, &ordered(value.to_bits(), order)),
+            Value::Undetermined(_) => self.store_bits(register, &ordered(value.to_bits(), order)),
         }
     }
 }

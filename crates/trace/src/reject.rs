@@ -7,14 +7,14 @@ use chainwright::xt::targets::reject::Reject;
 
 /// Reply to a rejected packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum RejectReply {
     /// TCP reset.
     TcpReset,
     /// Destination unreachable, with a code of the family's ICMP.
     Icmp(u8),
 }
 
-impl Answer {
+impl RejectReply {
     /// Converts an ICMPX code to the family's code.
     pub(super) const fn of_both(code: RejectIcmpxCode, family: Family) -> Option<Self> {
         let (ipv4, ipv6) = match code {
@@ -142,13 +142,13 @@ mod tests {
             ),
             (Family::Ipv6, None, Reject::TcpReset, "tcp reset"),
         ] {
-            let answer = Answer::of(xtables);
+            let answer = RejectReply::of(xtables);
             assert_eq!(answer.words(family), words);
             if let Some(both) = both {
-                assert_eq!(Answer::of_both(both, family), Some(answer), "{words}");
+                assert_eq!(RejectReply::of_both(both, family), Some(answer), "{words}");
             }
         }
-        assert_eq!(Answer::Icmp(200).words(Family::Ipv4), "icmp code 200");
-        assert_eq!(Answer::of_both(RejectIcmpxCode(9), Family::Ipv4), None);
+        assert_eq!(RejectReply::Icmp(200).words(Family::Ipv4), "icmp code 200");
+        assert_eq!(RejectReply::of_both(RejectIcmpxCode(9), Family::Ipv4), None);
     }
 }

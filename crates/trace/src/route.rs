@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::field::{Field, name_value};
-use super::flow::{Flow, Open};
+use super::flow::{Flow, Undetermined};
 use super::packet::{Direction, Hook};
 use super::value::Value;
 use chainwright::nft::expr::{FibFlags, FibResult, MetaKey, RtKey};
@@ -82,7 +82,7 @@ impl Flow {
     ///
     /// # Errors
     /// The branch splits.
-    pub(super) fn is_for_this_machine(&mut self) -> Result<bool, Open> {
+    pub(super) fn is_for_this_machine(&mut self) -> Result<bool, Undetermined> {
         if self.tracking.redirected {
             return Ok(true);
         }

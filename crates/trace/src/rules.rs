@@ -7,7 +7,7 @@ use hashbrown::{HashMap, HashSet};
 
 use super::packet::{Hook, Node, Packet};
 use super::sets::Set;
-use super::steps::Walk;
+use super::steps::Trace;
 use chainwright::legacy;
 use chainwright::nft::expr::{CmpOp, ExpressionView, PayloadBase};
 use chainwright::nft::{
@@ -29,7 +29,7 @@ pub struct Options {
     pub rules: usize,
     /// Whether the snapshot's elements are used for sets that rules update or whose elements time out. Otherwise a
     /// lookup in such a set splits the trace, unless a rule of this trace has added or deleted the key.
-    pub sets_as_they_are: bool,
+    pub assume_static_sets: bool,
 }
 
 impl Default for Options {
@@ -38,7 +38,7 @@ impl Default for Options {
         Self {
             branches: 1024,
             rules: 4_000_000,
-            sets_as_they_are: false,
+            assume_static_sets: false,
         }
     }
 }
@@ -47,7 +47,7 @@ impl Default for Options {
 /// side by side.
 ///
 /// Traces cover the families `ip`, `ip6` and `inet`, except for the ingress hook of devices.
-/// [`not_walked`](Self::not_walked) lists the other tables and chains.
+/// [`not_traced`](Self::not_traced) lists the other tables and chains.
 ///
 /// ```
 /// use chainwright_testing::FakeKernel;
@@ -65,10 +65,10 @@ impl Default for Options {
 /// let snapshot = nft.snapshot(Scope::all())?;
 /// let rules = Rules::new().with_nft(&snapshot);
 /// let packet = Packet::tcp(Direction::In, "192.0.2.1:4000".parse()?, "192.0.2.2:23".parse()?);
-/// let walk = rules.walk(&packet, &Node::default(), &Options::default());
-/// assert_eq!(walk.ends.len(), 1);
-/// assert_eq!(walk.ends[0].outcome, Outcome::Dropped);
-/// assert_eq!(walk.ends[0].steps[0].chain, "input");
+/// let trace = rules.trace(&packet, &Node::default(), &Options::default());
+/// assert_eq!(trace.ends.len(), 1);
+/// assert_eq!(trace.ends[0].outcome, Outcome::Dropped);
+/// assert_eq!(trace.ends[0].steps[0].chain, "input");
 /// # }
 /// # Ok(())
 /// # }
@@ -76,22 +76,22 @@ impl Default for Options {
 #[derive(Debug, Default)]
 pub struct Rules<'s> {
     tables: Vec<Arc<TableOfRules<'s>>>,
-    families: [OfFamily<'s>; 2],
-    not_walked: Vec<String>,
+    families: [FamilyChains<'s>; 2],
+    not_traced: Vec<String>,
 }
 
 /// Chains of a family.
 #[derive(Debug, Default)]
-struct OfFamily<'s> {
+struct FamilyChains<'s> {
     /// By hook.
-    hooks: [AtHook<'s>; 5],
+    hooks: [HookChains<'s>; 5],
     /// Whether any chain does NAT.
     translates: bool,
 }
 
 /// Base chains of a hook, by priority.
 #[derive(Debug, Default)]
-pub(super) struct AtHook<'s> {
+pub(super) struct HookChains<'s> {
     pub(super) chains: Vec<Arc<Base<'s>>>,
     /// NAT chains. The kernel evaluates them together, at the fixed NAT priority.
     pub(super) nat: Vec<Arc<Base<'s>>>,
@@ -383,7 +383,7 @@ impl<'s> Rules<'s> {
                 other => {
                     let family = other.name().unwrap_or("unknown");
                     let name = said.name();
-                    self.not_walked.push(format!("table {family} {name}"));
+                    self.not_traced.push(format!("table {family} {name}"));
                     continue;
                 }
             };
@@ -411,7 +411,7 @@ impl<'s> Rules<'s> {
                 let priority = hook.priority.unwrap_or_default();
                 if number >= Hook::ALL.len() {
                     let (table, name) = (of_rules.name, said.name());
-                    self.not_walked
+                    self.not_traced
                         .push(format!("chain {family} {table} {name} of a device"));
                     continue;
                 }
@@ -439,7 +439,7 @@ impl<'s> Rules<'s> {
         for table in tables {
             let name = table.name();
             let Ok(family) = Family::try_from(table.family()) else {
-                self.not_walked
+                self.not_traced
                     .push(format!("table arp {}", name.as_bstr()));
                 continue;
             };
@@ -477,18 +477,18 @@ impl<'s> Rules<'s> {
 
     /// Tables and chains that traces do not cover: other families and chains of devices.
     #[must_use]
-    pub fn not_walked(&self) -> &[String] {
-        &self.not_walked
+    pub fn not_traced(&self) -> &[String] {
+        &self.not_traced
     }
 
     /// Traces a packet.
     #[must_use]
-    pub fn walk(&self, packet: &Packet, node: &Node, options: &Options) -> Walk {
-        super::engine::walk(self, packet, node, options)
+    pub fn trace(&self, packet: &Packet, node: &Node, options: &Options) -> Trace {
+        super::engine::trace(self, packet, node, options)
     }
 
     /// Returns the base chains of a hook.
-    pub(super) fn at(&self, family: Family, hook: Hook) -> &AtHook<'s> {
+    pub(super) fn at(&self, family: Family, hook: Hook) -> &HookChains<'s> {
         &self.families[place(family)].hooks[hook as usize]
     }
 
@@ -504,7 +504,7 @@ impl<'s> Rules<'s> {
     }
 }
 
-impl<'s> OfFamily<'s> {
+impl<'s> FamilyChains<'s> {
     fn add(&mut self, hook: usize, base: Arc<Base<'s>>, translates: bool) {
         let Some(at) = self.hooks.get_mut(hook) else {
             return;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use bstr::{BStr, BString};
 use hashbrown::HashMap;
 
-use super::flow::{Flow, Open};
+use super::flow::{Flow, Undetermined};
 use super::registers::{Order, Registers, bits_of, ordered};
 use super::rules::TableOfRules;
 use super::value::{Bit, Test, Value};
@@ -176,7 +176,7 @@ impl<'s> Set<'s> {
     }
 
     /// Returns the element for an unknown key.
-    fn ask(&self, flow: &mut Flow, bits: &[Bit]) -> Result<Option<ElementRef<'s>>, Open> {
+    fn ask(&self, flow: &mut Flow, bits: &[Bit]) -> Result<Option<ElementRef<'s>>, Undetermined> {
         if bits.len() <= 128 && !matches!(self.shape, Shape::Fields(..)) {
             let Groups { keys, elements } = self.groups.get_or_init(|| self.grouped());
             if keys.len() > MOST_WAYS {
@@ -207,7 +207,7 @@ impl<'s> Set<'s> {
                     return Ok(false);
                 }
             }
-            Ok::<_, Open>(true)
+            Ok::<_, Undetermined>(true)
         };
         match &self.shape {
             Shape::Keys(keys) => {
@@ -229,7 +229,7 @@ impl<'s> Set<'s> {
                 }
             }
             Shape::Ranges(_) => {
-                return Err(Open::unknown(format!(
+                return Err(Undetermined::unknown(format!(
                     "the key is unknown, and the ranges of {} are too long to compare it with",
                     self.name
                 )));
@@ -238,8 +238,8 @@ impl<'s> Set<'s> {
         Ok(self.catch_all)
     }
 
-    fn too_many(&self) -> Open {
-        Open::unknown(format!(
+    fn too_many(&self) -> Undetermined {
+        Undetermined::unknown(format!(
             "the key is unknown, and {} has more than {MOST_WAYS} different results",
             self.name
         ))
@@ -378,8 +378,8 @@ impl Flow {
         table: &TableOfRules<'s>,
         set: &Set<'s>,
         register: Register,
-    ) -> Result<Option<Found<'s>>, Open> {
-        let missing = || Open::unknown("it looks up a register that does not exist");
+    ) -> Result<Option<Found<'s>>, Undetermined> {
+        let missing = || Undetermined::unknown("it looks up a register that does not exist");
         if changes.is_empty()
             && !(set.is_filled && self.place.sets_may_differ)
             && let Some(key) = registers.known(self, register, set.key_length)
@@ -412,7 +412,7 @@ impl Flow {
             }
             return match known.and_then(|key| set.find(&key)) {
                 Some(element) => Ok(Some(Found::Element(element))),
-                None if set.is_map => Err(Open::unknown(format!(
+                None if set.is_map => Err(Undetermined::unknown(format!(
                     "the value of {} for a key that rules may have added",
                     set.name
                 ))),
@@ -426,7 +426,7 @@ impl Flow {
     }
 
     /// Tests whether two keys are equal.
-    fn same(&mut self, set: &Set<'_>, one: &[Bit], other: &[Bit]) -> Result<bool, Open> {
+    fn same(&mut self, set: &Set<'_>, one: &[Bit], other: &[Bit]) -> Result<bool, Undetermined> {
         let mut asked = Vec::new();
         for (one, other) in one.iter().zip(other) {
             match (*one, *other) {

@@ -11,12 +11,12 @@ use chainwright::iptables::Backend;
 /// Result of a trace.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Walk {
+pub struct Trace {
     /// Ends of all branches. Each branch has different assumptions about unknown or random data.
     pub ends: Vec<End>,
     /// Whether a limit cut the trace. Branches that were not followed are ends of their own
     /// ([`Outcome::NotFollowed`]).
-    pub is_cut: bool,
+    pub is_truncated: bool,
 }
 
 /// End of one branch of a trace.
@@ -36,7 +36,7 @@ pub struct End {
     /// Outcome for the packet.
     pub outcome: Outcome,
     /// Final state of the packet.
-    pub packet: Arrived,
+    pub packet: FinalPacket,
     /// Reservations about the result.
     pub notes: Vec<String>,
 }
@@ -44,24 +44,24 @@ pub struct End {
 /// Final state of a packet, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Arrived {
+pub struct FinalPacket {
     /// Source address, or a description if it is unknown.
-    pub source: Part,
+    pub source: FinalValue,
     /// Destination address.
-    pub destination: Part,
+    pub destination: FinalValue,
     /// Source port.
-    pub source_port: Part,
+    pub source_port: FinalValue,
     /// Destination port.
-    pub destination_port: Part,
+    pub destination_port: FinalValue,
     /// Mark.
-    pub mark: Part,
+    pub mark: FinalValue,
 }
 
 /// A value in the final state of a packet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-pub enum Part {
+pub enum FinalValue {
     /// Known, formatted value.
     Known(String),
     /// Description of an unknown value.
@@ -71,7 +71,7 @@ pub enum Part {
     None,
 }
 
-impl Part {
+impl FinalValue {
     /// Returns the value if it is known.
     #[must_use]
     pub fn known(&self) -> Option<&str> {
@@ -82,7 +82,7 @@ impl Part {
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for FinalValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Known(words) => f.write_str(words),
@@ -362,10 +362,10 @@ impl fmt::Display for End {
             (&packet.source, &packet.source_port, " from "),
             (&packet.destination, &packet.destination_port, " to "),
         ] {
-            if *address != Part::None {
+            if *address != FinalValue::None {
                 write!(f, "{between}{address}")?;
             }
-            if *port != Part::None {
+            if *port != FinalValue::None {
                 write!(f, " port {port}")?;
             }
         }
@@ -377,7 +377,7 @@ impl fmt::Display for End {
 }
 
 /// Prints the ends with their probabilities.
-impl fmt::Display for Walk {
+impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, end) in self.ends.iter().enumerate() {
             if index > 0 {

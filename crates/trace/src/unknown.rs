@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::domain::{Constraint, Domain, ones};
 use super::field::Field;
-use super::flow::{Alternative, Narrow};
+use super::flow::{Alternative, Assumption};
 use super::ranges::gaps;
 use super::value::{Bit, Value};
 
 /// An unknown number.
 #[derive(Debug, Clone)]
 struct Unknown {
-    what: What,
+    what: Origin,
     domain: Domain,
     /// Whether all its values are equally probable.
     uniform: bool,
@@ -20,7 +20,7 @@ struct Unknown {
 
 /// Origin of an unknown.
 #[derive(Debug, Clone)]
-pub(super) enum What {
+pub(super) enum Origin {
     /// A field of the original packet.
     Field(Field),
     /// Something else, with its description.
@@ -37,7 +37,7 @@ impl Unknowns {
     }
 
     /// Adds an unknown. If its domain has only one value, that value is returned instead.
-    pub(super) fn make(&mut self, what: What, domain: Domain, uniform: bool) -> Value {
+    pub(super) fn make(&mut self, what: Origin, domain: Domain, uniform: bool) -> Value {
         let unknown = self.0.len() as u32;
         let bits = domain.bits();
         let (mask, value) = domain.known();
@@ -65,7 +65,7 @@ impl Unknowns {
             not: false,
         };
         let open: Vec<Bit> = (0..bits).rev().map(open).collect();
-        Value::Open(open.into())
+        Value::Undetermined(open.into())
     }
 
     fn resolve(&self, bit: Bit) -> Bit {
@@ -92,7 +92,7 @@ impl Unknowns {
     }
 
     /// Returns the origin of a bit if it belongs to an unknown.
-    pub(super) fn what(&self, bit: Bit) -> Option<&What> {
+    pub(super) fn what(&self, bit: Bit) -> Option<&Origin> {
         match bit {
             Bit::Of { unknown, .. } => Some(&self.held(unknown).what),
             Bit::Known(_) => None,
@@ -102,7 +102,7 @@ impl Unknowns {
     /// Whether it is an interface name.
     pub(super) fn is_interface_name(&self, unknown: u32) -> bool {
         let what = &self.held(unknown).what;
-        matches!(what, What::Field(Field::InName | Field::OutName))
+        matches!(what, Origin::Field(Field::InName | Field::OutName))
     }
 
     /// Describes an unknown and its possible values.
@@ -125,7 +125,7 @@ impl Unknowns {
     pub(super) fn known(&self, value: &Value) -> Option<u128> {
         match value {
             Value::Known { number, .. } => Some(*number),
-            Value::Open(bits) => {
+            Value::Undetermined(bits) => {
                 let mut number = 0;
                 for bit in bits.iter() {
                     match self.resolve(*bit) {
@@ -147,7 +147,7 @@ impl Unknowns {
             let left = held.domain.with(&constraint)?;
             let probability = all.zip(count(&left)).map(|(all, left)| left / all);
             Some(Alternative {
-                narrow: Narrow::Unknown(unknown, constraint),
+                narrow: Assumption::Unknown(unknown, constraint),
                 probability,
             })
         });
@@ -267,12 +267,12 @@ impl fmt::Display for Described<'_> {
         let Unknown { what, domain, .. } = self.0;
         let bits = domain.bits();
         let value = |number: u128| match what {
-            What::Field(field) => field.value(number, bits),
-            What::Made(_) => number.to_string(),
+            Origin::Field(field) => field.value(number, bits),
+            Origin::Made(_) => number.to_string(),
         };
         match what {
-            What::Field(field) => write!(f, "{field}")?,
-            What::Made(words) => f.write_str(words)?,
+            Origin::Field(field) => write!(f, "{field}")?,
+            Origin::Made(words) => f.write_str(words)?,
         }
         let is = domain.ranges();
         let Some((first, last)) = is.ends() else {
@@ -299,13 +299,13 @@ impl fmt::Display for Described<'_> {
                 0 => f.write_str(&value(*low))?,
                 _ if matches!(
                     what,
-                    What::Field(Field::Source | Field::Destination | Field::Tuple(_))
+                    Origin::Field(Field::Source | Field::Destination | Field::Tuple(_))
                 ) && size & size.wrapping_add(1) == 0
                     && low & size == 0 =>
                 {
                     write!(f, "{}/{}", value(*low), bits - size.count_ones())?;
                 }
-                _ if matches!(what, What::Field(Field::InName | Field::OutName)) => {
+                _ if matches!(what, Origin::Field(Field::InName | Field::OutName)) => {
                     let same = (low ^ high).leading_zeros() / 8;
                     let name = super::field::name_of(low & !ones(128 - same * 8));
                     match same {

@@ -31,7 +31,7 @@ pub(super) enum Value {
         bits: u32,
     },
     /// Bits, highest first, at most 128.
-    Open(Arc<[Bit]>),
+    Undetermined(Arc<[Bit]>),
 }
 
 impl Bit {
@@ -59,7 +59,7 @@ impl Value {
         for bit in bits {
             match bit {
                 Bit::Known(set) => number = number << 1 | u128::from(*set),
-                Bit::Of { .. } => return Self::Open(bits.into()),
+                Bit::Of { .. } => return Self::Undetermined(bits.into()),
             }
         }
         Self::known(number, bits.len() as u32)
@@ -68,7 +68,7 @@ impl Value {
     pub(super) fn bits(&self) -> u32 {
         match self {
             Self::Known { bits, .. } => *bits,
-            Self::Open(bits) => bits.len() as u32,
+            Self::Undetermined(bits) => bits.len() as u32,
         }
     }
 
@@ -76,7 +76,7 @@ impl Value {
     pub(super) fn bit(&self, at: u32) -> Bit {
         match self {
             Self::Known { number, bits } => Bit::Known(at < *bits && number >> at & 1 != 0),
-            Self::Open(bits) => match bits.len().checked_sub(at as usize + 1) {
+            Self::Undetermined(bits) => match bits.len().checked_sub(at as usize + 1) {
                 Some(index) => bits[index],
                 None => Bit::Known(false),
             },
@@ -92,7 +92,7 @@ impl Value {
     pub(super) fn masked(&self, mask: u128, xor: u128) -> Self {
         match self {
             Self::Known { number, bits } => Self::known((number & mask ^ xor) & ones(*bits), *bits),
-            Self::Open(bits) => {
+            Self::Undetermined(bits) => {
                 let length = bits.len();
                 let changed: Vec<Bit> = bits
                     .iter()
@@ -118,7 +118,7 @@ impl Value {
                 let moved = if low < 128 { number >> low } else { 0 };
                 Self::known(moved & ones(bits), bits)
             }
-            Self::Open(_) => {
+            Self::Undetermined(_) => {
                 let part: Vec<Bit> = (low..low + bits).rev().map(|at| self.bit(at)).collect();
                 Self::of_bits(&part)
             }

@@ -20,7 +20,7 @@ use chainwright_testing::{Sandbox, become_namespace_root};
 use comfy_table::{CellAlignment, Table, TableComponent, presets};
 use serde::Serialize;
 
-use observer::Seen;
+use observer::Observation;
 
 /// Watch kubelet's chains while a rival restarts its firewall, in a private namespace
 ///
@@ -78,7 +78,7 @@ struct Phase {
     /// Duration of the part, in milliseconds.
     duration_ms: f64,
     #[serde(flatten)]
-    seen: Seen,
+    seen: Observation,
     /// How often kubelet or chainwright restored something.
     repairs: u32,
     /// Commands of the rival that the kernel rejected.

@@ -10,7 +10,7 @@ use super::{Error, Stop, milliseconds};
 
 /// The results of an observer.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(crate) struct Seen {
+pub(crate) struct Observation {
     /// Number of checks for all chains.
     pub(crate) looks: u64,
     /// Number of checks that found a chain missing.
@@ -25,9 +25,9 @@ pub(crate) struct Seen {
 }
 
 /// Checks for the chains until it is stopped.
-pub(crate) fn watch(stop: &Stop, chains: &[Item]) -> Result<Seen, Error> {
+pub(crate) fn watch(stop: &Stop, chains: &[Item]) -> Result<Observation, Error> {
     let mut nft = Connection::open()?;
-    let mut seen = Seen::default();
+    let mut seen = Observation::default();
     let mut gap: Option<Instant> = None;
     loop {
         // Read first, so that the last check happens after the end of the observed activity.
@@ -49,7 +49,7 @@ pub(crate) fn watch(stop: &Stop, chains: &[Item]) -> Result<Seen, Error> {
     }
 }
 
-impl Seen {
+impl Observation {
     /// Counts a gap.
     fn end(&mut self, gap: Duration) {
         let length = milliseconds(gap);

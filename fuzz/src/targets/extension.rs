@@ -66,7 +66,7 @@ fn run(input: &[u8]) {
         assert_eq!(again, value, "written as {encoded:?}");
         let mut named = value.clone();
         if named.name_sets(&mut Sums).is_ok() {
-            said(family, |protocol| Rule {
+            check_text(family, |protocol| Rule {
                 protocol,
                 matches: vec![named.clone()],
                 ..Rule::default()
@@ -86,7 +86,7 @@ fn run(input: &[u8]) {
         assert_eq!(again, value, "written as {encoded:?}");
         let mut named = value.clone();
         if named.name_sets(&mut Sums).is_ok() {
-            said(family, |protocol| Rule {
+            check_text(family, |protocol| Rule {
                 protocol,
                 target: RuleTarget::Extension(named.clone()),
                 ..Rule::default()
@@ -97,7 +97,7 @@ fn run(input: &[u8]) {
 
 /// For any protocol of the rule, its text is parsed to the same rule or refused. (Rules without a textual
 /// form are not covered here, but by the targets that decode complete rules.)
-fn said(family: xt::Family, rule: impl Fn(Option<Protocol>) -> Rule) {
+fn check_text(family: xt::Family, rule: impl Fn(Option<Protocol>) -> Rule) {
     for number in PROTOCOLS {
         let rule = rule(number.map(|number| Protocol {
             number,

@@ -7,7 +7,7 @@ use chainwright::iptables::Family;
 use chainwright::nft::Scope;
 use chainwright_lang::Script;
 use chainwright_testing::FakeKernel;
-use chainwright_trace::graph::{Graph, How, Kind, ViewOptions};
+use chainwright_trace::graph::{EdgeKind, Graph, Kind, ViewOptions};
 
 use crate::Target;
 use crate::mutate::Shape;
@@ -42,7 +42,7 @@ fn run(input: &[u8]) {
         return;
     }
     if let Some(taken) = of_ruleset(&script) {
-        assert_eq!(leads(&graph), leads(&taken), "{text}");
+        assert_eq!(named_edges(&graph), named_edges(&taken), "{text}");
     }
 }
 
@@ -58,7 +58,7 @@ fn of_ruleset(script: &Script) -> Option<Graph> {
 }
 
 /// The edges, except those of anonymous chains.
-fn leads(graph: &Graph) -> BTreeSet<(String, String, How, String)> {
+fn named_edges(graph: &Graph) -> BTreeSet<(String, String, EdgeKind, String)> {
     let edges = graph.edges().iter().map(|edge| {
         let (from, to) = (graph.node(edge.from), graph.node(edge.to));
         let table = graph.tables()[from.table].to_string();

@@ -2,9 +2,9 @@
 //! form of its rules.
 
 use chainwright::iptables::{Family as IptablesFamily, legacy::decode};
-use chainwright::legacy::{Draft, Family, Info, Table, Target as RuleTarget};
+use chainwright::legacy::{Family, Info, Table, TableEditor, Target as RuleTarget};
 
-use super::assert_said;
+use super::assert_prints_and_parses;
 use crate::Target;
 use crate::mutate::Shape;
 
@@ -64,28 +64,28 @@ fn run(input: &[u8]) {
                 Family::Arp => continue,
             };
             if let Ok(entry) = decode(&rule) {
-                assert_said(family, &entry.rule);
+                assert_prints_and_parses(family, &entry.rule);
             }
         }
     }
     assert!(counted <= table.info().num_entries() as usize);
-    drafted(&table);
+    check_edits(&table);
 }
 
 /// A table rebuilt without changes has the same length and chains; one with an added chain keeps all
 /// others.
-fn drafted(table: &Table) {
-    let draft = Draft::of(table);
-    if let Ok(replacement) = draft.finish() {
+fn check_edits(table: &Table) {
+    let editor = TableEditor::of(table);
+    if let Ok(replacement) = editor.finish() {
         assert_eq!(replacement.entries().len(), table.entries().len());
         let again = replacement.to_table().expect("what is written is read");
         assert_eq!(chains(table), chains(&again));
     }
-    let mut draft = Draft::of(table);
-    if draft.add_chain("fuzz-target").is_err() {
+    let mut editor = TableEditor::of(table);
+    if editor.add_chain("fuzz-target").is_err() {
         return;
     }
-    if let Ok(replacement) = draft.finish() {
+    if let Ok(replacement) = editor.finish() {
         let again = replacement.to_table().expect("what is written is read");
         let mut names = chains(&again);
         let new = names.iter().position(|(name, _)| name == b"fuzz-target");

@@ -5,7 +5,7 @@ use chainwright::iptables::nft::{Encoder, Profile, decode};
 use chainwright::netlink::Messages;
 use chainwright::nft::{self, RuleRef};
 
-use super::{FAMILIES, Sums, assert_said, listed};
+use super::{FAMILIES, Sums, assert_prints_and_parses, listed};
 use crate::Target;
 use crate::mutate::Shape;
 
@@ -34,7 +34,7 @@ fn run(input: &[u8]) {
         else {
             panic!("a rule of another family is decoded: {view}");
         };
-        assert_said(family, &entry.rule);
+        assert_prints_and_parses(family, &entry.rule);
         let mut rule = entry.rule.clone();
         if rule.resolve_sets(family, &mut Sums).is_err() {
             continue;

@@ -65,7 +65,7 @@ impl SetNames for Sums {
 /// Checks that a rule decoded from binary data prints as text that is parsed to the same rule.
 ///
 /// A rule that a decoder returns must be expressible as text.
-fn assert_said(family: Family, rule: &Rule) {
+fn assert_prints_and_parses(family: Family, rule: &Rule) {
     let mut named = rule.clone();
     if named.name_sets(&mut Sums).is_err() {
         return;

@@ -66,30 +66,30 @@ pub(crate) fn transactions(stream: &[u8]) -> Vec<u8> {
 }
 
 fn run(input: &[u8]) {
-    let whole = given(&[input]);
+    let whole = items_of(&[input]);
     if Messages::new(input).all(|message| message.is_ok()) {
         let messages: Vec<_> = Messages::new(input).flatten().collect();
         let parts: Vec<_> = messages.iter().map(|message| message.raw).collect();
-        assert_eq!(given(&parts), whole);
+        assert_eq!(items_of(&parts), whole);
     }
 }
 
 /// The items that result from these datagrams, the last of which empties the queue.
-fn given(datagrams: &[&[u8]]) -> Vec<Item> {
-    let mut grouping = CommitAssembler::new(OWN, LIMIT);
-    assert!(grouping.asks());
-    grouping.asked();
-    grouping.datagram(&generation(OWN, 1)).expect("an answer");
-    let mut told = grouping.told().expect("it was answered");
-    assert_eq!(told.number(), 1);
+fn items_of(datagrams: &[&[u8]]) -> Vec<Item> {
+    let mut assembler = CommitAssembler::new(OWN, LIMIT);
+    assert!(assembler.needs_generation());
+    assembler.generation_requested();
+    assembler.datagram(&generation(OWN, 1)).expect("an answer");
+    let mut reported = assembler.reported().expect("it was answered");
+    assert_eq!(reported.number(), 1);
     let mut items = Vec::new();
-    let mut take = |grouping: &mut CommitAssembler| {
-        while let Some(item) = grouping.next() {
+    let mut take = |assembler: &mut CommitAssembler| {
+        while let Some(item) = assembler.next() {
             match &item {
                 Item::Change(change) => {
-                    let next = told.number().checked_add(1).unwrap_or(1);
+                    let next = reported.number().checked_add(1).unwrap_or(1);
                     assert_eq!(change.generation().number(), next);
-                    told = change.generation();
+                    reported = change.generation();
                     assert_eq!(change.events().len(), change.events().count());
                     assert!(change.as_bytes().len() <= LIMIT + (64 << 10));
                     for event in change.events() {
@@ -100,8 +100,8 @@ fn given(datagrams: &[&[u8]]) -> Vec<Item> {
                     let _ = format!("{change:?}");
                 }
                 Item::Lost(lost) => {
-                    assert_eq!(lost.after, told);
-                    told = lost.through;
+                    assert_eq!(lost.after, reported);
+                    reported = lost.through;
                     let _ = lost.to_string();
                 }
                 Item::Notice(notice) => {
@@ -114,18 +114,20 @@ fn given(datagrams: &[&[u8]]) -> Vec<Item> {
         }
     };
     for datagram in datagrams {
-        let _ = grouping.datagram(datagram);
-        take(&mut grouping);
-        assert!(grouping.memory() <= 2 * LIMIT.max(datagram.len()));
+        let _ = assembler.datagram(datagram);
+        take(&mut assembler);
+        assert!(assembler.memory() <= 2 * LIMIT.max(datagram.len()));
     }
     // After any input a resynchronisation works the same way.
-    grouping.drained();
-    if grouping.asks() {
-        grouping.asked();
-        let now = grouping.told().map_or(1, |told| told.number());
-        grouping.datagram(&generation(OWN, now)).expect("an answer");
-        take(&mut grouping);
+    assembler.drained();
+    if assembler.needs_generation() {
+        assembler.generation_requested();
+        let now = assembler.reported().map_or(1, |reported| reported.number());
+        assembler
+            .datagram(&generation(OWN, now))
+            .expect("an answer");
+        take(&mut assembler);
     }
-    assert!(!grouping.asks() && !grouping.awaits());
+    assert!(!assembler.needs_generation() && !assembler.awaits_generation());
     items
 }

@@ -8,7 +8,7 @@ use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family, legacy::decode};
 use chainwright::legacy::{self, Info, Table};
 
-use super::assert_said;
+use super::assert_prints_and_parses;
 use super::iptables_legacy::info_length;
 use crate::Target;
 use crate::mutate::Shape;
@@ -65,7 +65,7 @@ fn run(input: &[u8]) {
                 let table = table.to_table().expect("what is written is read");
                 for rule in table.chains().flat_map(|chain| chain.rules()) {
                     if let Ok(entry) = decode(&rule) {
-                        assert_said(family, &entry.rule);
+                        assert_prints_and_parses(family, &entry.rule);
                     }
                 }
             }

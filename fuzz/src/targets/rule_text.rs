@@ -6,7 +6,7 @@ use chainwright::iptables::text::{Command, words};
 use chainwright::iptables::{Counters, Rule};
 use chainwright::nft;
 
-use super::{FAMILIES, Sums, assert_said, listed};
+use super::{FAMILIES, Sums, assert_prints_and_parses, listed};
 use crate::Target;
 use crate::mutate::Shape;
 
@@ -36,7 +36,7 @@ fn run(input: &[u8]) {
                 continue;
             }
         };
-        assert_said(family, &rule);
+        assert_prints_and_parses(family, &rule);
         let mut resolved = rule.clone();
         if resolved.resolve_sets(family, &mut Sums).is_err() {
             continue;

@@ -33,11 +33,11 @@ pub fn file(messages: &[u8], count: u64) -> Vec<u8> {
     // No table, no kernel.
     bytes.extend([0; 4]);
     bytes.extend(messages);
-    sealed(bytes)
+    with_checksum(bytes)
 }
 
 /// Appends the checksum.
-fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
     let sum = Sha256::digest(&bytes);
     bytes.extend(sum);
     bytes
@@ -46,7 +46,9 @@ fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
 fn run(input: &[u8]) {
     if input.starts_with(b"CHAINWR\n") {
         load(input);
-        load(&sealed(input[..input.len().saturating_sub(32)].to_vec()));
+        load(&with_checksum(
+            input[..input.len().saturating_sub(32)].to_vec(),
+        ));
         return;
     }
     let mut count = 0;

@@ -248,7 +248,7 @@ fn answer(request: &Request<Incoming>, server: &Shared, changed: &watch::Receive
 }
 
 /// Wraps the kernel's proxy and records its last state.
-struct Keeps {
+struct RecordingProxy {
     kernel: Box<dyn Proxy>,
     kept: Arc<Mutex<Kept>>,
 }
@@ -264,7 +264,7 @@ struct Kept {
     rules: String,
 }
 
-impl Proxy for Keeps {
+impl Proxy for RecordingProxy {
     fn sync(&mut self, services: &mut Services) -> Result<Outcome, ProxyError> {
         let outcome = self.kernel.sync(services)?;
         let mut kept = self.kept.lock().unwrap();
@@ -277,8 +277,8 @@ impl Proxy for Keeps {
         Ok(outcome)
     }
 
-    fn distrust(&mut self) {
-        self.kernel.distrust();
+    fn require_full_sync(&mut self) {
+        self.kernel.require_full_sync();
     }
 }
 
@@ -395,7 +395,7 @@ fn the_end_is_the_servers_state() {
     let mut open = kernel::open(Mode::Flat, wrong);
     let open = Box::new(move |config| -> Result<Box<dyn Proxy>, ProxyError> {
         let (kernel, kept) = (open(config)?, Arc::clone(&of_proxy));
-        Ok(Box::new(Keeps { kernel, kept }))
+        Ok(Box::new(RecordingProxy { kernel, kept }))
     });
     let configure = Box::new(|_: Option<&_>| Ok(Config::new("node1")));
     let hour = Duration::from_secs(3600);
@@ -477,7 +477,7 @@ fn the_end_is_the_servers_state() {
         let synced = proxy.sync(&mut held(&server))?;
         // A complete sync without differences changes nothing.
         let before = nft(LIST_RULES);
-        proxy.distrust();
+        proxy.require_full_sync();
         assert_eq!(proxy.sync(&mut held(&server))?.transactions, 0);
         assert_eq!(nft(LIST_RULES), before);
         Ok::<_, ProxyError>(synced)

@@ -3,13 +3,13 @@
 use bstr::{BStr, BString};
 use std::collections::HashSet;
 
-use super::What;
+use super::ExamineOptions;
 use super::fault::{Fault, Finding, Place};
 use super::table::{of, rules};
 use crate::iptables::{Backend, ChainKind, Family, Tables};
 
 /// Examines each family's tables in both backends.
-pub(super) fn examine(all: &[Tables], what: &What<'_>, findings: &mut Vec<Finding>) {
+pub(super) fn examine(all: &[Tables], what: &ExamineOptions<'_>, findings: &mut Vec<Finding>) {
     for family in Family::ALL {
         let both = [Backend::Nft, Backend::Legacy].map(|backend| of(all, backend, family));
         let [Some(nft), Some(legacy)] = both else {
@@ -25,8 +25,8 @@ pub(super) fn examine(all: &[Tables], what: &What<'_>, findings: &mut Vec<Findin
             };
             findings.push(Finding { place, fault });
         };
-        let of_agents = |tables| chains(tables, &|name| (what.of_agents)(name));
-        let agents = [nft, legacy].map(|tables| of_agents(tables).into_iter().next());
+        let agent_chains = |tables| chains(tables, &|name| (what.agent_chains)(name));
+        let agents = [nft, legacy].map(|tables| agent_chains(tables).into_iter().next());
         if let [Some(nft), Some(legacy)] = agents {
             add(Fault::AgentsInBoth {
                 nft: nft.1,
@@ -49,11 +49,12 @@ pub(super) fn examine(all: &[Tables], what: &What<'_>, findings: &mut Vec<Findin
 }
 
 /// The user-defined chains that the predicate selects, with their tables' names.
-fn chains(tables: &Tables, is_meant: &dyn Fn(&BStr) -> bool) -> Vec<(BString, BString)> {
+fn chains(tables: &Tables, is_selected: &dyn Fn(&BStr) -> bool) -> Vec<(BString, BString)> {
     let mut found = Vec::new();
     for table in tables.iter() {
         let chains = table.chains();
-        let made = chains.filter(|chain| chain.kind() == ChainKind::User && is_meant(chain.name()));
+        let made =
+            chains.filter(|chain| chain.kind() == ChainKind::User && is_selected(chain.name()));
         found.extend(made.map(|chain| (table.name().to_owned(), chain.name().to_owned())));
     }
     found

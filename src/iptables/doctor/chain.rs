@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use bstr::{BStr, BString};
 
-use super::What;
+use super::ExamineOptions;
 use super::fault::{Fault, Finding, Place};
-use crate::iptables::forecast::{self, At, Misreading, Reading, Version};
+use crate::iptables::forecast::{self, Location, Misreading, Reading, Version};
 use crate::iptables::{
     Chain, ChainKind, Entry, NotExpressible, Policy, Rule, RuleView, Table, Tables, Target,
 };
@@ -15,20 +15,20 @@ use crate::xt;
 
 /// How a version fails on a rule.
 #[derive(PartialEq)]
-enum Wrong {
+enum ReadingFault {
     Misread(Box<Misreading>),
-    Unread(&'static str),
+    Unreadable(&'static str),
 }
 
 /// The versions that hide a table, each with the first cause.
 #[derive(Default)]
-pub(super) struct Hidden(Vec<(Version, At, &'static str)>);
+pub(super) struct Hidden(Vec<(Version, Location, &'static str)>);
 
 impl Hidden {
     fn add(&mut self, version: Version, chain: &BStr, rule: Option<usize>, why: &'static str) {
         if self.0.iter().all(|(known, ..)| *known != version) {
             let chain = chain.to_owned();
-            self.0.push((version, At { chain, rule }, why));
+            self.0.push((version, Location { chain, rule }, why));
         }
     }
 
@@ -36,9 +36,9 @@ impl Hidden {
     pub(super) fn faults(mut self) -> Vec<Fault> {
         self.0.sort_by_key(|(version, ..)| *version);
         let mut faults: Vec<Fault> = Vec::new();
-        for (version, cause, said) in self.0 {
+        for (version, cause, reason) in self.0 {
             let same = faults.iter_mut().find_map(|fault| match fault {
-                Fault::Hidden { versions, at, why } if *at == cause && *why == said => {
+                Fault::Hidden { versions, at, why } if *at == cause && *why == reason => {
                     Some(versions)
                 }
                 _ => None,
@@ -48,7 +48,7 @@ impl Hidden {
                 None => faults.push(Fault::Hidden {
                     versions: vec![version],
                     at: cause,
-                    why: said,
+                    why: reason,
                 }),
             }
         }
@@ -80,7 +80,7 @@ impl Examined<'_> {
     /// whether they decide on packets.
     pub(super) fn rules(
         &self,
-        what: &What<'_>,
+        what: &ExamineOptions<'_>,
         reached: &mut Reached,
         hidden: &mut Hidden,
         findings: &mut Vec<Finding>,
@@ -88,17 +88,17 @@ impl Examined<'_> {
         let mut entry = Entry::default();
         let mut seen = Seen::default();
         let mut behind: Option<usize> = None;
-        let (mut decides, mut is_said) = (false, false);
+        let (mut decides, mut is_reported) = (false, false);
         // No version looks at the rules of a chain that is entered elsewhere.
-        let versions = match self.chain.is_entered_elsewhere() {
+        let versions = match self.chain.has_foreign_hook() {
             true => &[],
             false => what.versions,
         };
         for (number, rule) in (1..).zip(self.chain.rules()) {
             let read = self.tables.entry_into(&rule, &mut entry);
             self.readings(number, &rule, read, versions, hidden, findings);
-            if let (Some(behind), false) = (behind, is_said) {
-                is_said = true;
+            if let (Some(behind), false) = (behind, is_reported) {
+                is_reported = true;
                 findings.push(self.finding(Some(number), Fault::Unreachable { behind }));
             }
             let rule = &entry.rule;
@@ -132,7 +132,7 @@ impl Examined<'_> {
         hidden: &mut Hidden,
         findings: &mut Vec<Finding>,
     ) {
-        let mut wrong: Vec<(Wrong, Vec<Version>)> = Vec::new();
+        let mut wrong: Vec<(ReadingFault, Vec<Version>)> = Vec::new();
         if let RuleView::Nft(rule) = rule {
             for (version, reading) in forecast::readings(rule, versions) {
                 let found = match reading {
@@ -141,10 +141,10 @@ impl Examined<'_> {
                         hidden.add(version, self.chain.name(), Some(number), why);
                         continue;
                     }
-                    Reading::Fails(why) => Wrong::Unread(why),
+                    Reading::Fails(why) => ReadingFault::Unreadable(why),
                     Reading::Other(mut reading) => {
                         self.tables.name_sets(&mut reading.read_as);
-                        Wrong::Misread(reading)
+                        ReadingFault::Misread(reading)
                     }
                 };
                 match wrong.iter_mut().find(|(before, _)| *before == found) {
@@ -157,17 +157,22 @@ impl Examined<'_> {
             findings.push(self.finding(Some(number), Fault::NotExpressible(why)));
         }
         let faults = wrong.into_iter().map(|(wrong, versions)| match wrong {
-            Wrong::Misread(reading) => Fault::Misread { versions, reading },
-            Wrong::Unread(why) => Fault::Unread { versions, why },
+            ReadingFault::Misread(reading) => Fault::Misread { versions, reading },
+            ReadingFault::Unreadable(why) => Fault::Unreadable { versions, why },
         });
         findings.extend(faults.map(|fault| self.finding(Some(number), fault)));
     }
 
     /// Examines the chain itself, without its rules.
-    pub(super) fn itself(&self, what: &What<'_>, hidden: &mut Hidden, findings: &mut Vec<Finding>) {
-        if self.chain.is_entered_elsewhere() {
+    pub(super) fn itself(
+        &self,
+        what: &ExamineOptions<'_>,
+        hidden: &mut Hidden,
+        findings: &mut Vec<Finding>,
+    ) {
+        if self.chain.has_foreign_hook() {
             for &version in what.versions {
-                if let Some(why) = forecast::hides_a_chain_entered_elsewhere(version) {
+                if let Some(why) = forecast::hides_foreign_hooks(version) {
                     hidden.add(version, self.chain.name(), None, why);
                 }
             }
@@ -231,13 +236,13 @@ struct Seen {
 impl Seen {
     /// Returns the number of the earlier rule that this one repeats.
     fn before(&mut self, rule: &Rule, number: usize) -> Option<usize> {
-        let takes_away = ends(&rule.target);
-        let leads_on = matches!(rule.target, Target::Jump(_));
+        let is_final = ends(&rule.target);
+        let is_jump = matches!(rule.target, Target::Jump(_));
         let is_plain = !rule.matches.iter().any(xt::Match::has_effects);
         let mut of = None;
-        if is_plain && (takes_away || leads_on) {
+        if is_plain && (is_final || is_jump) {
             let text = rule.canonical().to_string().into();
-            let seen = match asks_for_what_rules_change(rule) {
+            let seen = match depends_on_rule_effects(rule) {
                 true => &mut self.until_changed,
                 false => &mut self.rules,
             };
@@ -249,7 +254,7 @@ impl Seen {
                 }
             };
         }
-        let may_change = !takes_away && rule.target != Target::None;
+        let may_change = !is_final && rule.target != Target::None;
         if may_change {
             self.until_changed.clear();
         }
@@ -263,7 +268,7 @@ impl Seen {
 
 /// Whether another rule, or another chain, may change the result of its conditions: marks, sets, and
 /// header fields or other bytes of the packet.
-fn asks_for_what_rules_change(rule: &Rule) -> bool {
+fn depends_on_rule_effects(rule: &Rule) -> bool {
     let is_one = |one: &xt::Match| {
         matches!(
             one,
@@ -297,7 +302,7 @@ mod tests {
     /// A rule that equals an earlier one is reported as a duplicate, unless the rules in between may
     /// have changed the result of its conditions.
     #[test]
-    fn what_may_have_changed_between_is_no_second_time() {
+    fn possibly_changed_rules_are_no_duplicates() {
         for (rule, between, of) in [
             ("-s 10.0.0.1/32 -j DROP", "-j MARK --set-mark 1", Some(1)),
             ("-m mark --mark 1 -j DROP", "-i lo -j ACCEPT", Some(1)),

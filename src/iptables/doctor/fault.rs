@@ -4,7 +4,7 @@ use std::fmt;
 
 use bstr::BString;
 
-use crate::iptables::forecast::{At, Misreading, Version};
+use crate::iptables::forecast::{Location, Misreading, Version};
 use crate::iptables::{Backend, Family, NotExpressible};
 
 /// How serious a finding is.
@@ -62,7 +62,7 @@ pub enum Fault {
         reading: Box<Misreading>,
     },
     /// Versions of iptables-nft fail at the rule: their save ends there.
-    Unread {
+    Unreadable {
         /// The versions.
         versions: Vec<Version>,
         /// The reason.
@@ -73,7 +73,7 @@ pub enum Fault {
         /// The versions.
         versions: Vec<Version>,
         /// The first rule or chain that causes it.
-        at: At,
+        at: Location,
         /// The reason.
         why: &'static str,
     },
@@ -136,7 +136,7 @@ impl Fault {
     pub const fn severity(&self) -> Severity {
         match self {
             Self::Misread { .. }
-            | Self::Unread { .. }
+            | Self::Unreadable { .. }
             | Self::Hidden { .. }
             | Self::NotExpressible(_)
             | Self::ChainNotExpressible { .. }
@@ -158,7 +158,7 @@ impl Fault {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Misread { .. } => "misread",
-            Self::Unread { .. } => "unread",
+            Self::Unreadable { .. } => "unread",
             Self::Hidden { .. } => "hidden",
             Self::NotExpressible(_) => "not_expressible",
             Self::ChainNotExpressible { .. } => "chain_not_expressible",
@@ -189,7 +189,7 @@ impl Fault {
     pub fn versions(&self) -> &[Version] {
         match self {
             Self::Misread { versions, .. }
-            | Self::Unread { versions, .. }
+            | Self::Unreadable { versions, .. }
             | Self::Hidden { versions, .. } => versions,
             _ => &[],
         }
@@ -204,7 +204,7 @@ impl fmt::Display for Fault {
                 "misread by iptables {}: {reading}",
                 Listed(versions)
             ),
-            Self::Unread { versions, why } => write!(
+            Self::Unreadable { versions, why } => write!(
                 f,
                 "cannot be read by iptables {}, whose save stops there: {why}",
                 Listed(versions)

@@ -10,7 +10,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let sandbox = chainwright_testing::Sandbox::new()?;
 //! # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-//! use chainwright::iptables::doctor::{Severity, What, examine};
+//! use chainwright::iptables::doctor::{Severity, ExamineOptions, examine};
 //! use chainwright::iptables::{Family, Iptables};
 //!
 //! let mut iptables = Iptables::nft()?;
@@ -18,7 +18,7 @@
 //! iptables.restore(Family::Ipv4, text, &Default::default())?;
 //!
 //! let tables = [iptables.read(Family::Ipv4, &[])?];
-//! let findings = examine(&tables, &What::default());
+//! let findings = examine(&tables, &ExamineOptions::default());
 //! assert_eq!(findings.len(), 1);
 //! assert_eq!(findings[0].severity(), Severity::Risk);
 //! assert_eq!(
@@ -43,25 +43,25 @@ pub use fault::{Fault, Finding, Place, Severity};
 
 /// Options of an examination.
 #[derive(Clone, Copy)]
-pub struct What<'w> {
+pub struct ExamineOptions<'w> {
     /// The versions of iptables-nft that may read and restore the tables: on the node, and in the images of its
     /// agents.
     pub versions: &'w [Version],
     /// Selects chains that indicate the backend an agent writes to: such chains in both backends are a risk.
-    pub of_agents: &'w dyn Fn(&BStr) -> bool,
+    pub agent_chains: &'w dyn Fn(&BStr) -> bool,
 }
 
-impl Default for What<'_> {
+impl Default for ExamineOptions<'_> {
     /// All versions, no agents.
     fn default() -> Self {
         Self {
             versions: &Version::ALL,
-            of_agents: &|_| false,
+            agent_chains: &|_| false,
         }
     }
 }
 
-impl std::fmt::Debug for What<'_> {
+impl std::fmt::Debug for ExamineOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("What")
             .field("versions", &self.versions)
@@ -76,7 +76,7 @@ impl std::fmt::Debug for What<'_> {
 ///
 /// Takes linear time, except for sorting the findings.
 #[must_use]
-pub fn examine(all: &[Tables], what: &What<'_>) -> Vec<Finding> {
+pub fn examine(all: &[Tables], what: &ExamineOptions<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for tables in all {
         for table in tables.iter() {
@@ -85,7 +85,7 @@ pub fn examine(all: &[Tables], what: &What<'_>) -> Vec<Finding> {
     }
     backends::examine(all, what, &mut findings);
     // A stable sort: equally serious findings stay in the order of tables, chains and rules.
-    let badness = |one: &Finding| (one.severity(), one.fault.is_everything());
-    findings.sort_by_key(|one| std::cmp::Reverse(badness(one)));
+    let rank = |one: &Finding| (one.severity(), one.fault.is_everything());
+    findings.sort_by_key(|one| std::cmp::Reverse(rank(one)));
     findings
 }

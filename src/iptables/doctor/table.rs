@@ -1,6 +1,6 @@
 //! Faults of a table as a whole.
 
-use super::What;
+use super::ExamineOptions;
 use super::chain::{Examined, Hidden, Reached};
 use super::fault::{Fault, Finding, Place};
 use crate::iptables::{Backend, Policy, Table, Tables};
@@ -21,7 +21,7 @@ pub(super) fn place(tables: &Tables, table: &Table<'_>) -> Place {
 pub(super) fn examine(
     tables: &Tables,
     table: &Table<'_>,
-    what: &What<'_>,
+    what: &ExamineOptions<'_>,
     findings: &mut Vec<Finding>,
 ) {
     let mut add = |fault| {

@@ -26,11 +26,11 @@ pub(in crate::iptables) struct Change<'c> {
 }
 
 /// The outcome of an attempt.
-pub(super) enum Done<R> {
+pub(super) enum AttemptResult<R> {
     /// Applied, with the new generation of nf_tables.
     Yes(R, Option<Generation>),
     /// Another process changed the tables meanwhile.
-    Again,
+    Conflict,
     /// The change must be repeated with new rules tracked.
     Tracking,
 }
@@ -43,25 +43,25 @@ pub(super) fn change_nft<R>(
     change: Change<'_>,
     attempts: &Attempts,
     edit: &mut dyn FnMut(&mut dyn Editor) -> Result<R, Error>,
-) -> Result<Done<R>, Error> {
+) -> Result<AttemptResult<R>, Error> {
     let mut session = NftSession::new(connection, profile, tables, change.tracking, attempts);
     session.hints = hints;
     let result = edit(&mut session);
     if session.wants_tracking() {
-        return Ok(Done::Tracking);
+        return Ok(AttemptResult::Tracking);
     }
     let value = match result {
         Ok(value) => value,
         // Two listings of different generations may contradict one another.
         Err(error) if matches!(error.of_reading(), Some(netlink::Error::Interrupted)) => {
-            return Ok(Done::Again);
+            return Ok(AttemptResult::Conflict);
         }
-        Err(_) if session.is_stale() => return Ok(Done::Again),
+        Err(_) if session.is_stale() => return Ok(AttemptResult::Conflict),
         Err(error) => return Err(error),
     };
     // Without a commit nothing verifies that the state is still as read.
     if session.is_empty() && session.is_stale() {
-        return Ok(Done::Again);
+        return Ok(AttemptResult::Conflict);
     }
     let Finished {
         connection,
@@ -70,14 +70,14 @@ pub(super) fn change_nft<R>(
         lines,
     } = session.finish()?;
     let sent = match (guard, change.apply) {
-        (Some(mut guard), true) => guard.commit_numbered(connection, &mut transaction),
+        (Some(mut guard), true) => guard.commit_returning_generation(connection, &mut transaction),
         (Some(mut guard), false) => guard.check(connection, &mut transaction).map(|()| None),
-        (None, true) => connection.commit_numbered(&mut transaction),
+        (None, true) => connection.commit_returning_generation(&mut transaction),
         (None, false) => connection.check(&transaction).map(|()| None),
     };
     match sent {
-        Ok(generation) => Ok(Done::Yes(value, generation)),
-        Err(error) if error.generation_moved() => Ok(Done::Again),
+        Ok(generation) => Ok(AttemptResult::Yes(value, generation)),
+        Err(error) if error.generation_moved() => Ok(AttemptResult::Conflict),
         Err(error) => Err(refused(connection, error, &transaction, &lines)),
     }
 }
@@ -139,7 +139,7 @@ pub(super) fn change_legacy<R>(
     names: &[(Family, String)],
     change: Change<'_>,
     edit: &mut dyn FnMut(&mut dyn Editor) -> Result<R, Error>,
-) -> Result<Done<R>, Error> {
+) -> Result<AttemptResult<R>, Error> {
     let mut tables = Vec::with_capacity(names.len());
     // For each table that is replaced entirely, its number of entries.
     let mut blank = Vec::with_capacity(names.len());
@@ -150,7 +150,7 @@ pub(super) fn change_legacy<R>(
         let hooks =
             builtins(name).map(|all| all.iter().fold(0, |hooks, one| hooks | 1 << one.hook));
         if let Some(hooks) = hooks
-            && let Some(table) = connection.not_in_use(name, hooks)?
+            && let Some(table) = connection.initial_table(name, hooks)?
         {
             unused.push(tables.len());
             tables.push((*family, table));
@@ -176,11 +176,11 @@ pub(super) fn change_legacy<R>(
     let value = edit(&mut session)?;
     let replacements = session.finish()?;
     if !change.apply {
-        return Ok(Done::Yes(value, None));
+        return Ok(AttemptResult::Yes(value, None));
     }
     for (family, table) in unused.into_iter().filter_map(|place| tables.get(place)) {
-        if !connection(connections, *family)?.instantiate_as(table)? {
-            return Ok(Done::Again);
+        if !connection(connections, *family)?.instantiate_if_equal(table)? {
+            return Ok(AttemptResult::Conflict);
         }
     }
     let mut applied = Vec::new();
@@ -194,17 +194,19 @@ pub(super) fn change_legacy<R>(
         }
         match connection(connections, family)?.replace(&mut replacement) {
             Ok(()) => applied.push(format!("{family} {name}")),
-            Err(LegacyError::Changed { .. }) if applied.is_empty() => return Ok(Done::Again),
+            Err(LegacyError::Changed { .. }) if applied.is_empty() => {
+                return Ok(AttemptResult::Conflict);
+            }
             Err(error) if applied.is_empty() => return Err(error.into()),
             Err(error) => {
-                return Err(Error::Partly {
+                return Err(Error::PartlyApplied {
                     applied,
                     error: Box::new(error.into()),
                 });
             }
         }
     }
-    Ok(Done::Yes(value, None))
+    Ok(AttemptResult::Yes(value, None))
 }
 
 /// The connection to a family's legacy tables.

@@ -48,7 +48,7 @@ impl Iptables {
                     rules.push(decode_into(&rule, &mut entry).map(|()| entry));
                 });
             match listed {
-                Err(error) if !error.ask_again() => return Err(error.into()),
+                Err(error) if !error.is_retryable() => return Err(error.into()),
                 Ok(()) if connection.generation()? == generation => {}
                 _ if attempts.again() => continue,
                 _ => {

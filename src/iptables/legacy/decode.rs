@@ -8,9 +8,9 @@ use crate::iptables::{
     Address, Entry, Interface, NotExpressible, Protocol, Rule, Target, expressible,
 };
 use crate::legacy::{
-    ChainRef, Draft, DraftRule, DraftTarget, ExtensionRef, Family as LegacyFamily, Header,
+    ChainRef, EditedRule, EditedTarget, ExtensionRef, Family as LegacyFamily, Header,
     InterfaceMatch, Inversions, Ipv4Flags, Ipv6Flags, Malformed, Masked, Matches, RuleRef,
-    Target as LegacyTarget,
+    TableEditor, Target as LegacyTarget,
 };
 use crate::xt::{self, Family};
 
@@ -39,13 +39,13 @@ pub(in crate::iptables) fn decode_into(
 /// Decodes an entry; `declared` if a text declares the chain that the rule leads to.
 fn decode_as(entry: &RuleRef<'_>, into: &mut Entry, declared: bool) -> Result<(), NotExpressible> {
     let target = match entry.target().map_err(malformed)? {
-        LegacyTarget::Accept => Read::Said(Target::Accept),
-        LegacyTarget::Drop => Read::Said(Target::Drop),
-        LegacyTarget::Queue => Read::Said(Target::Queue),
-        LegacyTarget::Return => Read::Said(Target::Return),
-        LegacyTarget::FallThrough => Read::Said(Target::None),
-        LegacyTarget::Jump(chain) => Read::Said(Target::Jump(chain.name().to_owned())),
-        LegacyTarget::Goto(chain) => Read::Said(Target::Goto(chain.name().to_owned())),
+        LegacyTarget::Accept => Read::Plain(Target::Accept),
+        LegacyTarget::Drop => Read::Plain(Target::Drop),
+        LegacyTarget::Queue => Read::Plain(Target::Queue),
+        LegacyTarget::Return => Read::Plain(Target::Return),
+        LegacyTarget::FallThrough => Read::Plain(Target::None),
+        LegacyTarget::Jump(chain) => Read::Plain(Target::Jump(chain.name().to_owned())),
+        LegacyTarget::Goto(chain) => Read::Plain(Target::Goto(chain.name().to_owned())),
         LegacyTarget::Extension(extension) => Read::Extension(extension),
         _ => return Err(NO_VERDICT),
     };
@@ -77,27 +77,27 @@ fn decode_as(entry: &RuleRef<'_>, into: &mut Entry, declared: bool) -> Result<()
 
 /// Decodes a rule of a table that is being changed.
 pub(super) fn decode_draft(
-    draft: &Draft<'_>,
-    entry: &DraftRule<'_>,
+    editor: &TableEditor<'_>,
+    entry: &EditedRule<'_>,
 ) -> Result<Entry, NotExpressible> {
     let name = |chain| {
-        let chain = draft
+        let chain = editor
             .get(chain)
             .ok_or(not_expressible("its jump target is not a chain"))?;
         Ok(chain.name().to_owned())
     };
     let target = match entry.target().map_err(malformed)? {
-        DraftTarget::Accept => Read::Said(Target::Accept),
-        DraftTarget::Drop => Read::Said(Target::Drop),
-        DraftTarget::Queue => Read::Said(Target::Queue),
-        DraftTarget::Return => Read::Said(Target::Return),
-        DraftTarget::FallThrough => Read::Said(Target::None),
-        DraftTarget::Jump(chain) => Read::Said(Target::Jump(name(chain)?)),
-        DraftTarget::Goto(chain) => Read::Said(Target::Goto(name(chain)?)),
-        DraftTarget::Extension(extension) => Read::Extension(extension),
+        EditedTarget::Accept => Read::Plain(Target::Accept),
+        EditedTarget::Drop => Read::Plain(Target::Drop),
+        EditedTarget::Queue => Read::Plain(Target::Queue),
+        EditedTarget::Return => Read::Plain(Target::Return),
+        EditedTarget::FallThrough => Read::Plain(Target::None),
+        EditedTarget::Jump(chain) => Read::Plain(Target::Jump(name(chain)?)),
+        EditedTarget::Goto(chain) => Read::Plain(Target::Goto(name(chain)?)),
+        EditedTarget::Extension(extension) => Read::Extension(extension),
         _ => return Err(NO_VERDICT),
     };
-    let table = draft.table();
+    let table = editor.table();
     let mut rule = Rule::default();
     self::rule(
         table.family(),
@@ -137,7 +137,7 @@ fn malformed(_: Malformed) -> NotExpressible {
 
 /// A target whose extension is not decoded yet.
 enum Read<'t> {
-    Said(Target),
+    Plain(Target),
     Extension(ExtensionRef<'t>),
 }
 
@@ -153,7 +153,7 @@ fn rule(
         "its header matches something that iptables has no option for",
     ))?;
     let family = family_of(family)?;
-    let goes = matches!(target, Read::Said(Target::Goto(_)));
+    let goes = matches!(target, Read::Plain(Target::Goto(_)));
     if head.is_goto() && !goes {
         return Err(not_expressible(
             "it is marked as a goto but does not jump to a chain",
@@ -167,7 +167,7 @@ fn rule(
         rule.matches.push(read);
     }
     rule.target = match target {
-        Read::Said(target) => target,
+        Read::Plain(target) => target,
         Read::Extension(extension) => {
             let name = extension.name().to_str().map_err(unnamed)?;
             let (revision, data) = (extension.revision(), extension.data());

@@ -5,28 +5,28 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::iptables::nft::Unwritable;
 use crate::iptables::{Address, Counters, Error, Interface, Rule, Target};
 use crate::legacy::{
-    ChainId, Draft, HeaderBuf, InterfaceMatchBuf, Inversions, Ipv4Flags, Ipv4HeaderBuf, Ipv6Flags,
-    Ipv6HeaderBuf, Masked, NewRule, NewTarget,
+    ChainId, HeaderBuf, InterfaceMatchBuf, Inversions, Ipv4Flags, Ipv4HeaderBuf, Ipv6Flags,
+    Ipv6HeaderBuf, Masked, NewRule, NewTarget, TableEditor,
 };
 use crate::xt::Family;
 
 /// Builds the rule in the draft. `chain` looks up the target chain; `info` is scratch memory.
 pub(super) fn encode(
     family: Family,
-    draft: &mut Draft<'_>,
+    editor: &mut TableEditor<'_>,
     rule: &Rule,
     counters: Counters,
     info: &mut Vec<u8>,
-    chain: impl FnOnce(&Draft<'_>, &[u8]) -> Result<ChainId, Error>,
+    chain: impl FnOnce(&TableEditor<'_>, &[u8]) -> Result<ChainId, Error>,
 ) -> Result<NewRule, Error> {
     // The builder borrows the draft, so look up the target chain first.
     let jump = match &rule.target {
-        Target::Jump(name) => NewTarget::Jump(chain(draft, name)?),
-        Target::Goto(name) => NewTarget::Goto(chain(draft, name)?),
+        Target::Jump(name) => NewTarget::Jump(chain(editor, name)?),
+        Target::Goto(name) => NewTarget::Goto(chain(editor, name)?),
         _ => NewTarget::FallThrough,
     };
     let header = header(family, rule)?;
-    let mut builder = draft.build(header)?;
+    let mut builder = editor.build(header)?;
     for extension in &rule.matches {
         let encoded = extension.encode_into(family, info);
         let (name, revision) = encoded.map_err(Unwritable::from)?;

@@ -6,12 +6,12 @@ use super::decode::decode_draft;
 use super::encode::encode;
 use crate::iptables::edit::Editor;
 use crate::iptables::{Counters, Entry, Error, NotExpressible, Policy, Rule};
-use crate::legacy::{ChainId, Draft, Replacement, Table};
+use crate::legacy::{ChainId, Replacement, Table, TableEditor};
 use crate::xt::Family;
 
 /// Tables that are being changed.
 pub(in crate::iptables) struct Session<'t> {
-    drafts: Vec<(Family, Draft<'t>)>,
+    editors: Vec<(Family, TableEditor<'t>)>,
     recent: Recent,
     /// Scratch memory for encoding extensions.
     info: Vec<u8>,
@@ -19,11 +19,11 @@ pub(in crate::iptables) struct Session<'t> {
 
 impl<'t> Session<'t> {
     pub(in crate::iptables) fn new(tables: &'t [(Family, Table)]) -> Self {
-        let drafts = tables
+        let editors = tables
             .iter()
-            .map(|(family, table)| (*family, Draft::of(table)));
+            .map(|(family, table)| (*family, TableEditor::of(table)));
         Self {
-            drafts: drafts.collect(),
+            editors: editors.collect(),
             recent: Recent::default(),
             info: Vec::new(),
         }
@@ -31,30 +31,30 @@ impl<'t> Session<'t> {
 
     /// Returns each table's replacement; `None` for an unchanged one.
     pub(in crate::iptables) fn finish(self) -> Result<Vec<(Family, Option<Replacement>)>, Error> {
-        self.drafts
+        self.editors
             .into_iter()
-            .map(|(family, draft)| {
-                let replacement = draft.is_changed().then(|| draft.finish()).transpose()?;
+            .map(|(family, editor)| {
+                let replacement = editor.is_changed().then(|| editor.finish()).transpose()?;
                 Ok((family, replacement))
             })
             .collect()
     }
 
     fn chain(&self, table: usize, name: &BStr) -> Result<ChainId, Error> {
-        find(&self.drafts[table].1, name)
+        find(&self.editors[table].1, name)
     }
 
-    fn draft(&mut self, table: usize) -> &mut Draft<'t> {
-        &mut self.drafts[table].1
+    fn editor(&mut self, table: usize) -> &mut TableEditor<'t> {
+        &mut self.editors[table].1
     }
 
     /// Checks that no chain has that name.
     fn is_free(&self, table: usize, chain: &BStr) -> Result<(), Error> {
-        let draft = &self.drafts[table].1;
-        match draft.chain(chain) {
+        let editor = &self.editors[table].1;
+        match editor.chain(chain) {
             None => Ok(()),
             Some(_) => Err(Error::ChainExists {
-                table: draft.table().name().to_string(),
+                table: editor.table().name().to_string(),
                 chain: chain.to_owned(),
             }),
         }
@@ -67,16 +67,19 @@ impl<'t> Session<'t> {
         counters: Counters,
     ) -> Result<crate::legacy::NewRule, Error> {
         let Self {
-            drafts,
+            editors,
             recent,
             info,
         } = self;
-        let (family, draft) = &mut drafts[table];
-        encode(*family, draft, rule, counters, info, |draft, name| {
-            let id = recent.find(table, draft, name.as_bstr())?;
-            if draft.get(id).is_some_and(|chain| chain.builtin().is_some()) {
+        let (family, editor) = &mut editors[table];
+        encode(*family, editor, rule, counters, info, |editor, name| {
+            let id = recent.find(table, editor, name.as_bstr())?;
+            if editor
+                .get(id)
+                .is_some_and(|chain| chain.builtin().is_some())
+            {
                 return Err(Error::Builtin {
-                    table: draft.table().name().to_string(),
+                    table: editor.table().name().to_string(),
                     chain: name.into(),
                 });
             }
@@ -99,20 +102,25 @@ type RecentName = [u8; 32];
 
 impl Recent {
     /// Returns the chain of that name.
-    fn find(&mut self, table: usize, draft: &Draft<'_>, name: &BStr) -> Result<ChainId, Error> {
+    fn find(
+        &mut self,
+        table: usize,
+        editor: &TableEditor<'_>,
+        name: &BStr,
+    ) -> Result<ChainId, Error> {
         let mut key = RecentName::default();
         let Some(start) = key.get_mut(..name.len()) else {
-            return find(draft, name);
+            return find(editor, name);
         };
         start.copy_from_slice(name);
         let mut known = self.chains.iter().flatten();
         let known = known.find(|(other, its_table, _)| *other == key && *its_table == table);
         // It may have been removed or renamed since.
-        let is_it = |id| draft.get(id).is_some_and(|chain| chain.name() == name);
+        let is_it = |id| editor.get(id).is_some_and(|chain| chain.name() == name);
         if let Some((.., id)) = known.filter(|(.., id)| is_it(*id)) {
             return Ok(*id);
         }
-        let id = find(draft, name)?;
+        let id = find(editor, name)?;
         self.chains[self.oldest] = Some((key, table, id));
         self.oldest = (self.oldest + 1) % self.chains.len();
         Ok(id)
@@ -120,13 +128,13 @@ impl Recent {
 }
 
 /// Returns the chain of that name.
-fn find(draft: &Draft<'_>, name: &BStr) -> Result<ChainId, Error> {
-    draft.chain(name).ok_or_else(|| {
-        let names: Vec<_> = draft
+fn find(editor: &TableEditor<'_>, name: &BStr) -> Result<ChainId, Error> {
+    editor.chain(name).ok_or_else(|| {
+        let names: Vec<_> = editor
             .chains()
             .map(|chain| chain.name().to_string())
             .collect();
-        let table = draft.table().name().to_string();
+        let table = editor.table().name().to_string();
         Error::no_such_chain(&table, name, names.iter().map(String::as_str))
     })
 }
@@ -135,63 +143,66 @@ impl Editor for Session<'_> {
     fn set_line(&mut self, _line: usize) {}
 
     fn clear(&mut self, table: usize) -> Result<(), Error> {
-        self.draft(table).clear();
+        self.editor(table).clear();
         Ok(())
     }
 
     fn chains(&mut self, table: usize) -> Result<Vec<BString>, Error> {
-        let chains = self.drafts[table].1.chains();
+        let chains = self.editors[table].1.chains();
         Ok(chains.map(|chain| chain.name().to_owned()).collect())
     }
 
     fn has_chain(&mut self, table: usize, chain: &BStr) -> Result<bool, Error> {
-        Ok(self.drafts[table].1.chain(chain).is_some())
+        Ok(self.editors[table].1.chain(chain).is_some())
     }
 
     fn new_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
         self.is_free(table, chain)?;
-        self.draft(table).add_chain(chain)?;
+        self.editor(table).add_chain(chain)?;
         Ok(())
     }
 
     fn declare(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
-        let draft = self.draft(table);
-        let id = draft.chain_or_added(chain)?;
-        if draft.get(id).is_some_and(|chain| chain.builtin().is_none()) {
-            draft.flush(id)?;
+        let editor = self.editor(table);
+        let id = editor.get_or_add_chain(chain)?;
+        if editor
+            .get(id)
+            .is_some_and(|chain| chain.builtin().is_none())
+        {
+            editor.flush(id)?;
         }
         Ok(())
     }
 
     fn remove_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
         let id = self.chain(table, chain)?;
-        let draft = self.draft(table);
-        if draft.get(id).is_some_and(|chain| chain.rule_count() > 0) {
+        let editor = self.editor(table);
+        if editor.get(id).is_some_and(|chain| chain.rule_count() > 0) {
             return Err(Error::NotEmpty {
-                table: draft.table().name().to_string(),
+                table: editor.table().name().to_string(),
                 chain: chain.to_owned(),
             });
         }
-        Ok(draft.remove_chain(id)?)
+        Ok(editor.remove_chain(id)?)
     }
 
     fn rename_chain(&mut self, table: usize, from: &BStr, to: &BStr) -> Result<(), Error> {
         self.is_free(table, to)?;
         let id = self.chain(table, from)?;
-        Ok(self.draft(table).rename_chain(id, to)?)
+        Ok(self.editor(table).rename_chain(id, to)?)
     }
 
     fn flush(&mut self, table: usize, chain: Option<&BStr>) -> Result<(), Error> {
         let ids = match chain {
             Some(chain) => vec![self.chain(table, chain)?],
-            None => self.drafts[table]
+            None => self.editors[table]
                 .1
                 .chains()
                 .map(|chain| chain.id())
                 .collect(),
         };
         for id in ids {
-            self.draft(table).flush(id)?;
+            self.editor(table).flush(id)?;
         }
         Ok(())
     }
@@ -204,25 +215,25 @@ impl Editor for Session<'_> {
         counters: Option<Counters>,
     ) -> Result<(), Error> {
         let id = self.chain(table, chain)?;
-        let draft = self.draft(table);
+        let editor = self.editor(table);
         if let Some(policy) = policy {
-            draft.set_policy(id, policy)?;
+            editor.set_policy(id, policy)?;
         }
         if let Some(counters) = counters {
-            draft.set_policy_counters(id, counters)?;
+            editor.set_policy_counters(id, counters)?;
         }
         Ok(())
     }
 
     fn policy(&mut self, table: usize, chain: &BStr) -> Result<Option<Policy>, Error> {
-        let draft = &self.drafts[table].1;
-        let known = draft.chain(chain).and_then(|id| draft.get(id));
+        let editor = &self.editors[table].1;
+        let known = editor.chain(chain).and_then(|id| editor.get(id));
         Ok(known.and_then(|known| Some(known.builtin()?.policy)))
     }
 
     fn rule_count(&mut self, table: usize, chain: &BStr) -> Result<usize, Error> {
         let id = self.chain(table, chain)?;
-        let chain = self.drafts[table].1.get(id);
+        let chain = self.editors[table].1.get(id);
         Ok(chain.map_or(0, |chain| chain.rule_count()))
     }
 
@@ -232,12 +243,12 @@ impl Editor for Session<'_> {
         chain: &BStr,
     ) -> Result<Vec<Result<Entry, NotExpressible>>, Error> {
         let id = self.chain(table, chain)?;
-        let draft = &self.drafts[table].1;
-        let Some(chain) = draft.get(id) else {
+        let editor = &self.editors[table].1;
+        let Some(chain) = editor.get(id) else {
             return Ok(Vec::new());
         };
         let rules = chain.rules();
-        Ok(rules.map(|rule| decode_draft(draft, &rule)).collect())
+        Ok(rules.map(|rule| decode_draft(editor, &rule)).collect())
     }
 
     fn append(
@@ -247,9 +258,9 @@ impl Editor for Session<'_> {
         rule: &Rule,
         counters: Counters,
     ) -> Result<(), Error> {
-        let id = self.recent.find(table, &self.drafts[table].1, chain)?;
+        let id = self.recent.find(table, &self.editors[table].1, chain)?;
         let rule = self.build(table, rule, counters)?;
-        Ok(self.draft(table).append(id, rule)?)
+        Ok(self.editor(table).append(id, rule)?)
     }
 
     fn insert(
@@ -262,7 +273,7 @@ impl Editor for Session<'_> {
     ) -> Result<(), Error> {
         let id = self.chain(table, chain)?;
         let rule = self.build(table, rule, counters)?;
-        Ok(self.draft(table).insert(id, position, rule)?)
+        Ok(self.editor(table).insert(id, position, rule)?)
     }
 
     fn replace(
@@ -275,19 +286,19 @@ impl Editor for Session<'_> {
     ) -> Result<(), Error> {
         let id = self.chain(table, chain)?;
         let rule = self.build(table, rule, counters)?;
-        Ok(self.draft(table).replace(id, position, rule)?)
+        Ok(self.editor(table).replace(id, position, rule)?)
     }
 
     fn remove(&mut self, table: usize, chain: &BStr, position: usize) -> Result<(), Error> {
         let id = self.chain(table, chain)?;
-        Ok(self.draft(table).remove(id, position)?)
+        Ok(self.editor(table).remove(id, position)?)
     }
 
     fn zero(&mut self, table: usize, chain: &BStr, position: Option<usize>) -> Result<(), Error> {
         let id = self.chain(table, chain)?;
         match position {
-            Some(position) => Ok(self.draft(table).zero_rule(id, position)?),
-            None => Ok(self.draft(table).zero(id)?),
+            Some(position) => Ok(self.editor(table).zero_rule(id, position)?),
+            None => Ok(self.editor(table).zero(id)?),
         }
     }
 }

@@ -49,7 +49,7 @@ fn decode_as(
     entry: &mut Entry,
     declared: bool,
 ) -> Result<(), NotExpressible> {
-    let family = take_in(&encoded.into(), entry, false)?;
+    let family = decode_all(&encoded.into(), entry, false)?;
     let (table, chain) = (encoded.table(), encoded.chain());
     let said = expressible::rule(family, table, chain, &entry.rule, declared);
     said.map_err(|reason| NotExpressible {
@@ -64,13 +64,13 @@ fn decode_as(
 /// [`NotExpressible`], if a rule cannot express all of it.
 pub(in crate::iptables) fn meaning(encoded: &Encoded<'_>) -> Result<Entry, NotExpressible> {
     let mut entry = Entry::default();
-    take_in(encoded, &mut entry, true)?;
+    decode_all(encoded, &mut entry, true)?;
     Ok(entry)
 }
 
 /// Decodes all expressions and the user data. `with_overlooked` allows comparisons that never hold and that iptables
 /// overlooks in text.
-fn take_in(
+fn decode_all(
     encoded: &Encoded<'_>,
     entry: &mut Entry,
     with_overlooked: bool,
@@ -173,17 +173,17 @@ enum Part {
 }
 
 /// Why an expression cannot be decoded.
-type Refusal = &'static str;
+type Reason = &'static str;
 
-const OTHER: Refusal = "iptables has no such expression";
-const UNKNOWN: Refusal = "it compares something that iptables does not";
-const NEVER: Refusal = "it compares with an impossible value";
-const TWICE: Refusal = "it compares the same part again";
-const UNUSED: Refusal =
+const OTHER: Reason = "iptables has no such expression";
+const UNKNOWN: Reason = "it compares something that iptables does not";
+const NEVER: Reason = "it compares with an impossible value";
+const TWICE: Reason = "it compares the same part again";
+const UNUSED: Reason =
     "it loads an unused value, and the rule does not match if that value does not exist";
-const LATE: Refusal =
+const LATE: Reason =
     "it compares what iptables compares first, after a match that may have side effects";
-const COUNTED: Refusal = "it compares after the counter";
+const COUNTED: Reason = "it compares after the counter";
 
 /// The registers of 16 bytes.
 const LONG: [Register; 4] = [Register::R1, Register::R2, Register::R3, Register::R4];
@@ -207,7 +207,7 @@ struct Decoder<'e> {
 
 impl Decoder<'_> {
     /// Decodes an expression.
-    fn take(&mut self, expression: Decoded<'_>) -> Result<(), Refusal> {
+    fn take(&mut self, expression: Decoded<'_>) -> Result<(), Reason> {
         if self.ended {
             return Err("it comes after the target");
         }
@@ -293,7 +293,7 @@ impl Decoder<'_> {
                 let (name, revision) = extension(&name, revision)?;
                 let read = xt::Match::read(self.family, name, revision, &info);
                 if !matches!(read, xt::Match::Comment(_)) {
-                    self.fix()?;
+                    self.require_loads_used()?;
                 }
                 self.entry.rule.matches.push(read);
                 Ok(())
@@ -317,7 +317,7 @@ impl Decoder<'_> {
                 unknown: _,
             }) if flags.is_none_or(|flags| flags.is_empty()) => {
                 self.before_match()?;
-                self.fix()?;
+                self.require_loads_used()?;
                 let limit = xt::matches::limit::Limit::with_rate(rate, unit, burst.unwrap_or(0));
                 let limit = limit.ok_or("the match limit cannot express this rate")?;
                 self.entry.rule.matches.push(xt::Match::Limit(limit));
@@ -341,7 +341,7 @@ impl Decoder<'_> {
                 },
             ))),
             Decoded::Counter(counter) => {
-                self.fix()?;
+                self.require_loads_used()?;
                 if std::mem::replace(&mut self.counted, true) {
                     return Err("it has a second counter");
                 }
@@ -372,15 +372,15 @@ impl Decoder<'_> {
         }
     }
 
-    fn end(&mut self, target: Target) -> Result<(), Refusal> {
+    fn end(&mut self, target: Target) -> Result<(), Reason> {
         self.entry.rule.target = target;
         self.ended = true;
         Ok(())
     }
 
     /// Completes the rule after all expressions.
-    fn finish(mut self, with_overlooked: bool) -> Result<(), Refusal> {
-        self.fix()?;
+    fn finish(mut self, with_overlooked: bool) -> Result<(), Reason> {
+        self.require_loads_used()?;
         let rule = &mut self.entry.rule;
         if !with_overlooked && rule.matches.iter().any(ports::is_overlooked) {
             return Err(
@@ -394,7 +394,7 @@ impl Decoder<'_> {
     }
 
     /// Called before anything with possible side effects: every load that could end the rule must have been used.
-    fn fix(&mut self) -> Result<(), Refusal> {
+    fn require_loads_used(&mut self) -> Result<(), Reason> {
         let word = self.word.map(|(_, loaded)| loaded);
         if self.registers.iter().any(is_unused) || is_unused(&word) {
             return Err(UNUSED);
@@ -404,17 +404,17 @@ impl Decoder<'_> {
     }
 
     /// Called before any comparison: the counter must count what the whole rule matches.
-    const fn before_match(&self) -> Result<(), Refusal> {
+    const fn before_match(&self) -> Result<(), Reason> {
         if self.counted { Err(COUNTED) } else { Ok(()) }
     }
 
     /// Called before a header comparison, which comes first in iptables' language.
-    const fn before_header(&self) -> Result<(), Refusal> {
+    const fn before_header(&self) -> Result<(), Reason> {
         if self.fixed { Err(LATE) } else { Ok(()) }
     }
 
     /// Returns the content of a register and marks it as used.
-    fn register(&mut self, register: Register) -> Result<Loaded, Refusal> {
+    fn register(&mut self, register: Register) -> Result<Loaded, Reason> {
         let loaded = match LONG.iter().position(|known| *known == register) {
             Some(position) => self.registers[position].as_mut(),
             None => self
@@ -428,7 +428,7 @@ impl Decoder<'_> {
         Ok(*loaded)
     }
 
-    fn set_register(&mut self, register: Register, loaded: Loaded) -> Result<(), Refusal> {
+    fn set_register(&mut self, register: Register, loaded: Loaded) -> Result<(), Reason> {
         let word = self.word.take().map(|(_, loaded)| loaded);
         let mut unused = is_unused(&word);
         match LONG.iter().position(|known| *known == register) {
@@ -443,13 +443,13 @@ impl Decoder<'_> {
     }
 
     /// Decodes a load.
-    fn load(&mut self, register: Register, what: Part) -> Result<(), Refusal> {
+    fn load(&mut self, register: Register, what: Part) -> Result<(), Reason> {
         let (masked, used) = (None, false);
         self.set_register(register, Loaded { what, masked, used })
     }
 
     /// Decodes `dreg = sreg & mask ^ xor`.
-    fn mask(&mut self, bitwise: &Bitwise<'_>) -> Result<(), Refusal> {
+    fn mask(&mut self, bitwise: &Bitwise<'_>) -> Result<(), Reason> {
         let (Some(sreg), Some(dreg), Some(mask), Some(xor)) =
             (bitwise.sreg, bitwise.dreg, &bitwise.mask, &bitwise.xor)
         else {
@@ -468,7 +468,7 @@ impl Decoder<'_> {
     }
 
     /// Decodes a comparison.
-    fn compared(&mut self, loaded: &Loaded, op: CmpOp, value: &[u8]) -> Result<(), Refusal> {
+    fn compared(&mut self, loaded: &Loaded, op: CmpOp, value: &[u8]) -> Result<(), Reason> {
         let mask = match &loaded.masked {
             None => None,
             Some((mask, xor)) if xor.as_slice().iter().all(|byte| *byte == 0) => Some(mask),
@@ -532,7 +532,7 @@ impl Decoder<'_> {
     }
 
     /// The protocol that the rule requires: without one, the type of the transport header is unknown.
-    fn transport_protocol(&self) -> Result<u8, Refusal> {
+    fn transport_protocol(&self) -> Result<u8, Reason> {
         match self.entry.rule.protocol {
             Some(Protocol {
                 number,
@@ -549,7 +549,7 @@ impl Decoder<'_> {
         mask: Option<&Short>,
         value: &[u8],
         invert: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Reason> {
         self.before_header()?;
         let header = header(self.family);
         if value.len() != length as usize {
@@ -604,12 +604,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn protocol(
-        &mut self,
-        mask: Option<&Short>,
-        value: &[u8],
-        invert: bool,
-    ) -> Result<(), Refusal> {
+    fn protocol(&mut self, mask: Option<&Short>, value: &[u8], invert: bool) -> Result<(), Reason> {
         self.before_header()?;
         let (&[number], None) = (value, mask) else {
             return Err(UNKNOWN);
@@ -627,7 +622,7 @@ impl Decoder<'_> {
         mask: Option<&Short>,
         value: &[u8],
         invert: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Reason> {
         self.before_header()?;
         let end = value.find_byte(0).unwrap_or(value.len());
         let (name, padding) = value.split_at(end);
@@ -658,7 +653,7 @@ impl Decoder<'_> {
     }
 
     /// Decodes a write to a packet's metadata.
-    fn set_meta(&mut self, key: MetaKey, sreg: Register) -> Result<(), Refusal> {
+    fn set_meta(&mut self, key: MetaKey, sreg: Register) -> Result<(), Reason> {
         let loaded = self.register(sreg)?;
         let number = |short: &Short| short.as_slice().try_into().ok().map(u32::from_ne_bytes);
         match (key, loaded.what, &loaded.masked) {
@@ -702,7 +697,7 @@ fn is_unused(loaded: &Option<Loaded>) -> bool {
 }
 
 /// The name and revision of an extension.
-fn extension<'n>(name: &'n nft::Name<'_>, revision: u32) -> Result<(&'n str, u8), Refusal> {
+fn extension<'n>(name: &'n nft::Name<'_>, revision: u32) -> Result<(&'n str, u8), Reason> {
     match (name.to_str(), u8::try_from(revision)) {
         (Ok(name), Ok(revision)) => Ok((name, revision)),
         _ => Err("no extension has this name or revision"),

@@ -15,7 +15,9 @@ use super::{Encoder, Profile, meaning};
 use crate::iptables::edit::Editor;
 use crate::iptables::{Builtin, Counters, Entry, Error, NotExpressible, Rule, Target, builtin};
 use crate::netlink;
-use crate::nft::{self, Chain, Connection, Guard, RuleFilter, Scope, Transaction, is_cheaper_anew};
+use crate::nft::{
+    self, Chain, Connection, Guard, RuleFilter, Scope, Transaction, is_cheaper_to_recreate,
+};
 use crate::retry::Attempts;
 use crate::xt::Family;
 
@@ -40,7 +42,7 @@ pub(in crate::iptables) struct Session<'c> {
     /// The number of rules with a transaction-local id.
     numbered: u32,
     /// Whether some chain's rules are held.
-    is_holding: bool,
+    has_deferred: bool,
 }
 
 /// A change that is ready to be sent.
@@ -94,8 +96,8 @@ impl ChainState {
     }
 
     /// Whether its rules are written only once all its changes are known; until then the transaction empties it.
-    fn is_held(&self) -> bool {
-        matches!(&self.rules, Rules::Known(slots) if matches!(slots.first(), Some(Slot::Held { .. })))
+    fn is_deferred(&self) -> bool {
+        matches!(&self.rules, Rules::Known(slots) if matches!(slots.first(), Some(Slot::Deferred { .. })))
     }
 }
 
@@ -121,7 +123,7 @@ enum Slot {
         /// An entry that is not expressible comes from the kernel.
         entry: Box<Result<Entry, NotExpressible>>,
     },
-    Held {
+    Deferred {
         rule: Box<nft::Rule<'static>>,
         /// The line of the text.
         line: u32,
@@ -131,12 +133,14 @@ enum Slot {
 
 impl Slot {
     const fn entry(&self) -> &Result<Entry, NotExpressible> {
-        let (Self::Kept { entry, .. } | Self::New { entry, .. } | Self::Held { entry, .. }) = self;
+        let (Self::Kept { entry, .. } | Self::New { entry, .. } | Self::Deferred { entry, .. }) =
+            self;
         entry
     }
 
     const fn entry_mut(&mut self) -> &mut Result<Entry, NotExpressible> {
-        let (Self::Kept { entry, .. } | Self::New { entry, .. } | Self::Held { entry, .. }) = self;
+        let (Self::Kept { entry, .. } | Self::New { entry, .. } | Self::Deferred { entry, .. }) =
+            self;
         entry
     }
 }
@@ -171,7 +175,7 @@ impl<'c> Session<'c> {
             lines: Vec::new(),
             line: 0,
             numbered: 0,
-            is_holding: false,
+            has_deferred: false,
         }
     }
 
@@ -187,7 +191,7 @@ impl<'c> Session<'c> {
 
     /// Returns the transaction, and everything that sending it requires.
     pub(in crate::iptables) fn finish(mut self) -> Result<Finished<'c>, Error> {
-        self.write_held()?;
+        self.write_deferred()?;
         Ok(Finished {
             connection: self.connection,
             transaction: self.transaction,
@@ -208,16 +212,16 @@ impl<'c> Session<'c> {
             let scopes: Vec<_> = tables
                 .map(|table| Scope::table(table.family.into(), &table.name))
                 .collect();
-            let guard = self.connection.guard_of_attempt(self.attempts, &scopes)?;
+            let guard = self.connection.guard_for_attempt(self.attempts, &scopes)?;
             self.guard = Some(guard);
         }
         Ok(())
     }
 
     /// Converts the result of listing rules of one of the tables.
-    fn dumped(&self, ended: Result<(), netlink::Error>) -> Result<(), netlink::Error> {
+    fn check_dump(&self, ended: Result<(), netlink::Error>) -> Result<(), netlink::Error> {
         match &self.guard {
-            Some(guard) => guard.dumped(ended),
+            Some(guard) => guard.check_dump(ended),
             None => ended,
         }
     }
@@ -237,7 +241,7 @@ impl<'c> Session<'c> {
     fn chain(&mut self, table: usize, name: &BStr) -> &mut ChainState {
         let state = &mut self.tables[table];
         state.chains.entry(name.to_owned()).or_insert_with(|| {
-            let is_builtin = hooked(&state.name, name).is_some();
+            let is_builtin = builtin_chain(&state.name, name).is_some();
             let rules = if state.flushed {
                 Rules::Known(Vec::new())
             } else {
@@ -259,7 +263,7 @@ impl<'c> Session<'c> {
     /// only read stays unchanged.
     fn prepare(&mut self, table: usize, name: &BStr) -> Result<(), Error> {
         self.add_table(table)?;
-        if let Some(builtin) = hooked(&self.tables[table].name, name)
+        if let Some(builtin) = builtin_chain(&self.tables[table].name, name)
             && !self.chain(table, name).added
         {
             // Without a policy, so that an existing chain keeps its own.
@@ -363,7 +367,7 @@ impl<'c> Session<'c> {
                 entry: Box::new(entry),
             });
         });
-        self.dumped(listed)?;
+        self.check_dump(listed)?;
         Ok(slots)
     }
 
@@ -389,7 +393,7 @@ impl<'c> Session<'c> {
             // If it is unknown whether the chain exists, the kernel checks it.
             let state = &self.tables[table];
             let known = state.chains.get(to.as_bstr()).map(|chain| chain.exists);
-            if hooked(&state.name, to.as_bstr()).is_some() {
+            if builtin_chain(&state.name, to.as_bstr()).is_some() {
                 return Err(Error::Builtin {
                     table: state.name.clone(),
                     chain: to.clone(),
@@ -447,8 +451,8 @@ impl<'c> Session<'c> {
             Some(position) => Some(self.named_at(table, chain, position)?),
         };
         let mut encoded = self.encode(table, chain, rule, counters)?;
-        let is_held = self.chain(table, chain).is_held();
-        if !is_held {
+        let is_deferred = self.chain(table, chain).is_deferred();
+        if !is_deferred {
             if let Some(before) = before {
                 (encoded.position, encoded.position_id) = (before.handle, before.id);
             }
@@ -464,8 +468,8 @@ impl<'c> Session<'c> {
     /// Called before a rule is added: a jump must come after the held rules in the transaction, so that the kernel
     /// attributes a loop to the line that closes it.
     fn before_jump(&mut self, table: usize, chain: &BStr, rule: &Rule) -> Result<(), Error> {
-        match self.chain(table, chain).is_held() {
-            false if rule.leads_to().is_some() => self.write_held(),
+        match self.chain(table, chain).is_deferred() {
+            false if rule.leads_to().is_some() => self.write_deferred(),
             _ => Ok(()),
         }
     }
@@ -480,16 +484,16 @@ impl<'c> Session<'c> {
         rule: &Rule,
         counters: Counters,
     ) {
-        let is_held = self.chain(table, chain).is_held();
+        let is_deferred = self.chain(table, chain).is_deferred();
         let (tracking, id, line) = (self.tracking, self.numbered, self.line);
         let rules = &mut self.chain(table, chain).rules;
         match rules {
-            Rules::Known(slots) if tracking || is_held => {
+            Rules::Known(slots) if tracking || is_deferred => {
                 let rule = rule.clone();
                 let entry = Box::new(Ok(Entry { rule, counters }));
                 let position = position.unwrap_or(slots.len()).min(slots.len());
-                let slot = match is_held {
-                    true => Slot::Held {
+                let slot = match is_deferred {
+                    true => Slot::Deferred {
                         rule: Box::new(encoded),
                         line,
                         entry,
@@ -515,7 +519,7 @@ impl<'c> Session<'c> {
         match slot {
             Slot::Kept { handle, .. } => rule.handle = Some(*handle),
             Slot::New { id, .. } => rule.id = Some(*id),
-            Slot::Held { .. } => {} // nothing refers to it
+            Slot::Deferred { .. } => {} // nothing refers to it
         }
         rule
     }
@@ -543,13 +547,13 @@ impl<'c> Session<'c> {
             Slot::Kept { at, .. } => position.max(at as usize),
             // The kernel searches the operations.
             Slot::New { id, .. } => id as usize,
-            Slot::Held { .. } => 0,
+            Slot::Deferred { .. } => 0,
         };
         let rules = slots.len();
         if let Some(all) = &mut self.chain(table, chain).passed {
             *all = all.saturating_add(passed);
-            if is_cheaper_anew(*all, rules) {
-                self.hold(table, chain)?;
+            if is_cheaper_to_recreate(*all, rules) {
+                self.defer_rules(table, chain)?;
             }
         }
         match self.tables[table]
@@ -575,6 +579,6 @@ impl<'c> Session<'c> {
 }
 
 /// Returns the built-in chain of that name.
-fn hooked(table: &str, chain: &BStr) -> Option<Builtin> {
+fn builtin_chain(table: &str, chain: &BStr) -> Option<Builtin> {
     builtin(table, chain.to_str().ok()?)
 }

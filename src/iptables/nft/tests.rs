@@ -488,7 +488,7 @@ fn comparisons_of_ports_are_one_range_where_they_can_be() {
 
 /// Rules that iptables-nft 1.8.9 would load without the comparison, or with another.
 #[test]
-fn what_the_real_tool_reads_as_another_rule_is_not_said() {
+fn rules_that_iptables_misreads_are_rejected() {
     let of_tcp = || {
         let [(load, compare)] = tcp();
         bare().with(&load).with(&compare)
@@ -518,7 +518,7 @@ fn what_the_real_tool_reads_as_another_rule_is_not_said() {
 }
 
 #[test]
-fn names_are_said_as_they_are_read_or_not_at_all() {
+fn names_round_trip_or_are_rejected() {
     let interface = |name: &'static [u8]| {
         bare()
             .with(&Meta::load(MetaKey::IIFNAME, Register::R1))

@@ -5,11 +5,11 @@ use std::io::Write;
 use bstr::{BString, ByteSlice};
 
 use super::chains::Read;
-use super::complaint::{Complaint, NO_CHAIN};
+use super::error::{NO_CHAIN, ProgramError};
 use super::list::{Columns, as_rules};
-use super::{Program, in_a_line};
+use super::{Program, as_line};
 use crate::iptables::edit::not_target;
-use crate::iptables::text::{Called, Command, Listing, Verb, carry_out};
+use crate::iptables::text::{Command, CommandLineOptions, Listing, Verb, execute};
 use crate::iptables::{
     Backend, ChainKind, Error, Iptables, Policy, Rule, Target, builtins, tables_in_use,
 };
@@ -23,7 +23,7 @@ pub(super) fn base_chains(table: impl std::fmt::Display) -> String {
 /// The result of a command.
 pub(super) enum Outcome {
     /// Output; a write error makes the command fail.
-    Said,
+    Printed,
     /// A change, which succeeds even if its output cannot be written.
     Changed,
 }
@@ -34,15 +34,15 @@ impl Program {
         words: &[BString],
         output: &mut dyn Write,
         notes: &mut BString,
-    ) -> Result<Outcome, Complaint> {
-        let line = in_a_line(words);
+    ) -> Result<Outcome, ProgramError> {
+        let line = as_line(words);
         let (command, called) = Command::called(self.family, false, &Names::system(), &line)
-            .map_err(|error| Complaint::of_words(&error))?;
+            .map_err(|error| ProgramError::of_parse_error(&error))?;
         if called.wait_interval {
             notes.extend_from_slice(b"Ignoring deprecated --wait-interval option.\n");
         }
         if command.for_other_family {
-            return Err(Complaint::parameter("this is for the other family"));
+            return Err(ProgramError::parameter("this is for the other family"));
         }
         if called.help || called.version {
             let said = match called.help {
@@ -51,12 +51,12 @@ impl Program {
             };
             let written = output.write_all(said.as_bytes());
             return written
-                .map(|()| Outcome::Said)
-                .map_err(Complaint::of_output);
+                .map(|()| Outcome::Printed)
+                .map_err(ProgramError::of_output);
         }
         let table = called.table.as_deref().unwrap_or("filter");
         if builtins(table).is_none() {
-            return Err(Complaint::no_table(self, table));
+            return Err(ProgramError::no_table(self, table));
         }
         if let Some(listing) = called.listing {
             return self.list(&command, &called, listing, table, output);
@@ -68,20 +68,20 @@ impl Program {
     fn list(
         &self,
         command: &Command,
-        called: &Called,
+        called: &CommandLineOptions,
         listing: Listing,
         table: &str,
         output: &mut dyn Write,
-    ) -> Result<Outcome, Complaint> {
-        let failed = |error: Error| Complaint::of_command(self, &error, command);
-        let (mut iptables, lock) = self.open(&[table], Some(called.wait.patience()))?;
+    ) -> Result<Outcome, ProgramError> {
+        let failed = |error: Error| ProgramError::of_command(self, &error, command);
+        let (mut iptables, lock) = self.open(&[table], Some(called.wait.retry_policy()))?;
         let only = command.chain.as_ref().map(|chain| chain.as_bstr());
         let read = Read::new(&mut iptables, self, table, only).map_err(failed)?;
         let mut chains = read.chains(table, only);
         let all = chains.len();
         chains.retain(|chain| chain.kind != ChainKind::Foreign);
         if only.is_some() && chains.is_empty() {
-            return Err(Complaint::plain(NO_CHAIN));
+            return Err(ProgramError::plain(NO_CHAIN));
         }
         let mut text = Text::new();
         if chains.len() < all {
@@ -103,16 +103,16 @@ impl Program {
                 Some(chain) => format!("chain `{chain}' in table `{table}'"),
                 None => format!("table `{table}'"),
             };
-            return Err(Complaint::other(format!(
+            return Err(ProgramError::other(format!(
                 "{what} is incompatible, use 'nft' tool."
             )));
         }
         output
             .write_all(text.as_bytes())
-            .map_err(Complaint::of_output)?;
+            .map_err(ProgramError::of_output)?;
         if called.zero {
             // Reset the counters only after they are printed.
-            output.flush().map_err(Complaint::of_output)?;
+            output.flush().map_err(ProgramError::of_output)?;
             let zero = Command {
                 verb: Verb::Zero(None),
                 ..command.clone()
@@ -120,19 +120,19 @@ impl Program {
             drop(lock);
             self.change(&zero, called, table, output)?;
         }
-        Ok(Outcome::Said)
+        Ok(Outcome::Printed)
     }
 
     /// Carries out a command, and prints it if requested.
     fn change(
         &self,
         command: &Command,
-        called: &Called,
+        called: &CommandLineOptions,
         table: &str,
         output: &mut dyn Write,
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), ProgramError> {
         let mut chains: Vec<_> = command.chain.iter().cloned().collect();
-        let done = self.carry_out(command, called, table, &mut chains);
+        let done = self.execute(command, called, table, &mut chains);
         // Like the real tools: print first which chains are processed.
         if called.verbose && (done.is_ok() || command.chain.is_none()) {
             // The change succeeds even if the output cannot be written.
@@ -142,14 +142,14 @@ impl Program {
     }
 
     /// Carries out a command. Commands for all chains store them in `chains` if their names are needed.
-    fn carry_out(
+    fn execute(
         &self,
         command: &Command,
-        called: &Called,
+        called: &CommandLineOptions,
         table: &str,
         chains: &mut Vec<BString>,
-    ) -> Result<(), Complaint> {
-        let failed = |error: &Error| Complaint::of_command(self, error, command);
+    ) -> Result<(), ProgramError> {
+        let failed = |error: &Error| ProgramError::of_command(self, error, command);
         let builtin = builtins(table).unwrap_or_default();
         // Reject an invalid name before opening a table, which would create a legacy one.
         if let (Verb::NewChain, Some(name)) | (Verb::RenameChain(name), _) =
@@ -169,7 +169,7 @@ impl Program {
                 return Ok(());
             }
         }
-        let (mut iptables, _lock) = self.open(&[table], Some(called.wait.patience()))?;
+        let (mut iptables, _lock) = self.open(&[table], Some(called.wait.retry_policy()))?;
         let changed = iptables.update(self.family, table, |edit| {
             // Agents often try to create existing chains, and a transaction that the kernel aborts costs
             // some 15 ms (an RCU grace period).
@@ -202,7 +202,7 @@ impl Program {
             {
                 return Err(Error::no_such_chain(table, chain.as_bstr(), []));
             }
-            carry_out(&mut command.clone(), None, edit)?;
+            execute(&mut command.clone(), None, edit)?;
             // Like the real tool: empty built-in chains are deleted with the others.
             if let (Verb::DeleteChain, None, Backend::Nft) =
                 (&command.verb, &command.chain, self.backend)
@@ -233,7 +233,7 @@ impl Program {
             (&error, &command.verb, &command.chain)
             && let Ok(false) = iptables.update(self.family, table, |edit| edit.has_chain(chain))
         {
-            return Err(Complaint::plain(NO_CHAIN));
+            return Err(ProgramError::plain(NO_CHAIN));
         }
         Err(failed(&error))
     }
@@ -244,14 +244,14 @@ impl Program {
         iptables: &mut Iptables,
         rule: &Rule,
         table: &str,
-    ) -> Option<Complaint> {
+    ) -> Option<ProgramError> {
         let (Target::Jump(to) | Target::Goto(to)) = &rule.target else {
             return None;
         };
         let is_goto = matches!(rule.target, Target::Goto(_));
         let there = iptables.update(self.family, table, |edit| edit.has_chain(to));
         let missing = matches!(there, Ok(false));
-        missing.then(|| Complaint::no_target(self.backend, to, is_goto))
+        missing.then(|| ProgramError::no_target(self.backend, to, is_goto))
     }
 
     /// Prints the command's rules.
@@ -260,7 +260,7 @@ impl Program {
         command: &Command,
         chains: &[BString],
         output: &mut dyn Write,
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), ProgramError> {
         let takes_rule = matches!(
             command.verb,
             Verb::Append | Verb::Insert(_) | Verb::Replace(_) | Verb::Delete | Verb::Check
@@ -268,7 +268,7 @@ impl Program {
         let mut text = Text::new();
         if takes_rule {
             for rule in command.spec.clone().rules() {
-                Columns::in_a_line(self.family, &rule, &mut text);
+                Columns::as_line(self.family, &rule, &mut text);
             }
         }
         let done = match command.verb {
@@ -282,7 +282,7 @@ impl Program {
         }
         output
             .write_all(text.as_bytes())
-            .map_err(Complaint::of_output)
+            .map_err(ProgramError::of_output)
     }
 
     /// Returns the output of `-h`.

@@ -5,7 +5,7 @@
 use bstr::ByteSlice;
 
 use super::chains::Listed;
-use crate::iptables::text::Called;
+use crate::iptables::text::CommandLineOptions;
 use crate::iptables::{
     Address, ChainKind, Counters, Entry, Family, Interface, NotExpressible, Protocol, Rule, Target,
 };
@@ -25,7 +25,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    pub(super) const fn new(family: Family, called: &Called) -> Self {
+    pub(super) const fn new(family: Family, called: &CommandLineOptions) -> Self {
         Self {
             family,
             numeric: called.numeric,
@@ -101,10 +101,10 @@ impl Columns {
             true => (number, ""),
             false => in_thousands(number),
         };
-        let said = format!("{number}{unit}");
+        let formatted = format!("{number}{unit}");
         match width {
-            Some(width) => text.display(format_args!("{said:>width$} ")),
-            None => text.display(format_args!("{said} ")),
+            Some(width) => text.display(format_args!("{formatted:>width$} ")),
+            None => text.display(format_args!("{formatted} ")),
         };
     }
 
@@ -144,7 +144,7 @@ impl Columns {
     }
 
     /// Prints the rule in one line, as `-v` does for a change.
-    pub(super) fn in_a_line(family: Family, rule: &Rule, text: &mut Text) {
+    pub(super) fn as_line(family: Family, rule: &Rule, text: &mut Text) {
         let columns = Self {
             family,
             numeric: false,
@@ -162,8 +162,8 @@ impl Columns {
             Some(false) => "!f",
         });
         for (name, interface) in [(" in ", &rule.in_interface), (" out ", &rule.out_interface)] {
-            let said = interface.as_ref().map_or(b"*".to_vec(), |i| name_of(i, ""));
-            text.push(name).push(said);
+            let formatted = interface.as_ref().map_or(b"*".to_vec(), |i| name_of(i, ""));
+            text.push(name).push(formatted);
         }
         for (before, address) in [("  ", rule.source), ("  -> ", rule.destination)] {
             text.push(before);
@@ -193,16 +193,16 @@ impl Columns {
     }
 
     fn protocol(self, protocol: Option<Protocol>) -> (bool, Vec<u8>) {
-        let mut said = Text::new();
+        let mut formatted = Text::new();
         match protocol {
-            None => said.push("all"),
+            None => formatted.push("all"),
             Some(protocol) if self.numeric && !NAMED.contains(&protocol.number) => {
-                said.number(protocol.number)
+                formatted.number(protocol.number)
             }
-            Some(protocol) => said.protocol(protocol.number),
+            Some(protocol) => formatted.protocol(protocol.number),
         };
         let not = protocol.is_some_and(|protocol| protocol.invert);
-        (not, said.into_bytes())
+        (not, formatted.into_bytes())
     }
 
     fn interface(self, interface: Option<&Interface>) -> Vec<u8> {
@@ -214,27 +214,27 @@ impl Columns {
     }
 
     fn address(self, address: Option<Address>, numeric: bool) -> Vec<u8> {
-        let mut said = Text::new();
+        let mut formatted = Text::new();
         match address.filter(|address| address.prefix() != Some(0)) {
-            None if !numeric => drop(said.push("anywhere")),
-            None => drop(said.push(match self.family {
+            None if !numeric => drop(formatted.push("anywhere")),
+            None => drop(formatted.push(match self.family {
                 Family::Ipv4 => "0.0.0.0/0",
                 Family::Ipv6 => "::/0",
             })),
             Some(address) => {
-                said.address(address.address);
+                formatted.address(address.address);
                 let whole = match self.family {
                     Family::Ipv4 => 32,
                     Family::Ipv6 => 128,
                 };
                 match address.prefix() {
                     Some(prefix) if prefix == whole => {}
-                    Some(prefix) => drop(said.push("/").number(prefix)),
-                    None => drop(said.push("/").address(address.mask)),
+                    Some(prefix) => drop(formatted.push("/").number(prefix)),
+                    None => drop(formatted.push("/").address(address.mask)),
                 }
             }
         }
-        said.into_bytes()
+        formatted.into_bytes()
     }
 }
 
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn numbers_are_rounded_to_five_columns() {
         // The output of iptables-legacy 1.8.9.
-        for (number, said) in [
+        for (number, formatted) in [
             (0, "0"),
             (99_999, "99999"),
             (100_000, "100K"),
@@ -343,7 +343,7 @@ mod tests {
             (12_345_678_901_234_567, "12346T"),
         ] {
             let (number, unit) = in_thousands(number);
-            assert_eq!(format!("{number}{unit}"), said);
+            assert_eq!(format!("{number}{unit}"), formatted);
         }
         let (number, unit) = in_thousands(u64::MAX - 500);
         assert_eq!(format!("{number}{unit}"), "18446744T");

@@ -9,11 +9,11 @@
 //! | `iptables-save` and `iptables-restore` | `texts.rs` |
 //! | `iptables-translate`, `iptables-restore-translate` | `translate.rs` |
 //! | `iptables-xml` | `xml.rs` |
-//! | exit codes and error messages | `complaint.rs` |
+//! | exit codes and error messages | `error.rs` |
 
 mod chains;
 mod command;
-mod complaint;
+mod error;
 mod list;
 mod texts;
 mod translate;
@@ -24,8 +24,8 @@ use std::io::{Read, Write};
 use bstr::{BString, ByteSlice};
 
 use command::Outcome;
-pub(super) use complaint::DEVIATIONS;
-use complaint::{Complaint, Status};
+pub(super) use error::DEVIATIONS;
+use error::{ProgramError, Status};
 
 use super::text::Command;
 use super::{Backend, Counters, Error, Family, Iptables, Rule};
@@ -189,32 +189,32 @@ impl Program {
             Tool::Iptables => self.command(&words, output, &mut notes),
             Tool::Save => self
                 .save(&words, output, &mut notes)
-                .map(|()| Outcome::Said),
+                .map(|()| Outcome::Printed),
             Tool::Restore => self
                 .restore(&words, input, output, &mut notes)
                 .map(|()| Outcome::Changed),
             Tool::Translate => self
                 .translate(&words, translate, output)
-                .map(|()| Outcome::Said),
+                .map(|()| Outcome::Printed),
             Tool::RestoreTranslate => self
                 .restore_translate(&words, translate, output)
-                .map(|()| Outcome::Said),
+                .map(|()| Outcome::Printed),
             Tool::Xml => self
                 .xml(&words, input, output, &mut notes)
-                .map(|()| Outcome::Said),
+                .map(|()| Outcome::Printed),
         };
         let flushed = output.flush();
         let result = result.and_then(|outcome| match outcome {
-            Outcome::Said => flushed.map_err(Complaint::of_output),
+            Outcome::Printed => flushed.map_err(ProgramError::of_output),
             Outcome::Changed => Ok(()),
         });
         // If standard error cannot be written, only the exit code remains.
         let _ = errors.write_all(&notes);
         match result {
             Ok(()) => Status::Done as u8,
-            Err(complaint) => {
-                let _ = errors.write_all(&complaint.text(self));
-                complaint.status as u8
+            Err(error) => {
+                let _ = errors.write_all(&error.text(self));
+                error.status as u8
             }
         }
     }
@@ -233,19 +233,19 @@ impl Program {
         &self,
         tables: &[&str],
         wait: Option<Retry>,
-    ) -> Result<(Iptables, Option<Lock>), Complaint> {
+    ) -> Result<(Iptables, Option<Lock>), ProgramError> {
         let lock = match (self.backend, wait) {
             (Backend::Legacy, Some(wait)) => Some(
                 Lock::take(&LockPolicy::Standard, wait)
-                    .map_err(|error| Complaint::of_legacy(self, &error))?,
+                    .map_err(|error| ProgramError::of_legacy(self, &error))?,
             ),
             _ => None,
         };
         let denied = |error: Error| match (&error, tables.first()) {
             (Error::Legacy(legacy::Error::NoPermission { .. }), Some(table)) => {
-                Complaint::no_permission_for(self, table)
+                ProgramError::no_permission_for(self, table)
             }
-            _ => Complaint::of_command(self, &error, &Command::none()),
+            _ => ProgramError::of_command(self, &error, &Command::none()),
         };
         // The real programs suggest no names.
         let iptables = Iptables::open(self.backend)
@@ -260,7 +260,7 @@ impl Program {
 }
 
 /// Converts arguments for the parser, as if they were words of a line separated by single blanks.
-fn in_a_line(words: &[BString]) -> Vec<super::text::Word<'_>> {
+fn as_line(words: &[BString]) -> Vec<super::text::Word<'_>> {
     let mut column = 1;
     let mut found = Vec::with_capacity(words.len());
     for word in words {

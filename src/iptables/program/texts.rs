@@ -7,7 +7,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::Program;
 use super::command::base_chains;
-use super::complaint::{Complaint, Status};
+use super::error::{ProgramError, Status};
 use crate::iptables::text::{
     Command, NO_NAME, NO_POLICY, Omissions, RestoreOptions, SaveOptions, Wait, read, save_missing,
     words,
@@ -105,7 +105,7 @@ fn save(
         let left_out = tables.save_table(&table, options, &mut text)?;
         let mut foreign = 0;
         for chain in table.chains() {
-            foreign += usize::from(chain.is_entered_elsewhere());
+            foreign += usize::from(chain.has_foreign_hook());
         }
         if left_out.rules > 0 || left_out.chains > foreign {
             writeln!(out, "# Table `{name}' is incompatible, use 'nft' tool.")?;
@@ -126,7 +126,7 @@ impl Program {
         words: &[BString],
         mut output: &mut dyn Write,
         notes: &mut BString,
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), ProgramError> {
         let (given, others) =
             self.options(words, OF_SAVE, "Look at manual page `iptables-save.8'")?;
         if !others.is_empty() {
@@ -137,28 +137,28 @@ impl Program {
             found.next().map(|(_, value)| *value)
         };
         if value(b'V').is_some() {
-            return writeln!(output, "{}", self.version()).map_err(Complaint::of_output);
+            return writeln!(output, "{}", self.version()).map_err(ProgramError::of_output);
         }
         let table = value(b't').map(|name| name.to_str_lossy());
         if let Some(table) = table.as_deref().filter(|name| builtins(name).is_none()) {
             return Err(match self.backend {
                 Backend::Nft => {
-                    Complaint::bare(Status::Other, format!("Table `{table}' does not exist\n"))
+                    ProgramError::bare(Status::Other, format!("Table `{table}' does not exist\n"))
                 }
-                Backend::Legacy => Complaint::other(
+                Backend::Legacy => ProgramError::other(
                     "Cannot initialize: Table does not exist (do you need to insmod?)",
                 ),
             });
         }
         let names: Vec<&str> = table.as_deref().into_iter().collect();
-        let failed = |error: Error| Complaint::of_command(self, &error, &Command::none());
+        let failed = |error: Error| ProgramError::of_command(self, &error, &Command::none());
         // Without a lock, like the real program.
         let (mut iptables, _) = match self.open(&names, None) {
             Err(complaint) if self.cannot_open(&complaint) => {
                 return match names.first() {
                     // Like the real program, which lists only tables that it may read.
                     None => Ok(()),
-                    Some(_) => Err(Complaint::other(
+                    Some(_) => Err(ProgramError::other(
                         "Cannot initialize: Permission denied (you must be root)",
                     )),
                 };
@@ -177,14 +177,14 @@ impl Program {
                 .and_then(File::create)
                 .and_then(|mut file| save(&tables, &names, options, &mut file)),
         };
-        let omissions = saved.map_err(Complaint::of_output)?;
+        let omissions = saved.map_err(ProgramError::of_output)?;
         if omissions.private > 0 {
             notes.extend_from_slice(
                 b"# There are extensions that are printed as bytes (--xt-data), which other tools do not read.\n",
             );
         }
         if self.backend == Backend::Legacy && !omissions.is_whole() {
-            return Err(Complaint::other(
+            return Err(ProgramError::other(
                 "some rules or chains cannot be saved as text: see the comments",
             ));
         }
@@ -197,7 +197,7 @@ impl Program {
         input: &mut dyn Read,
         output: &mut dyn Write,
         notes: &mut BString,
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), ProgramError> {
         let hint = format!("Try `{} -h'", self.name);
         let (given, others) = self.options(words, OF_RESTORE, &hint)?;
         let has = |letter: u8| given.iter().any(|(other, _)| *other == letter);
@@ -206,7 +206,7 @@ impl Program {
             return Ok(());
         }
         if has(b'V') {
-            return writeln!(output, "{}", self.version()).map_err(Complaint::of_output);
+            return writeln!(output, "{}", self.version()).map_err(ProgramError::of_output);
         }
         let mut wait = Wait::No;
         let mut table = None;
@@ -218,7 +218,7 @@ impl Program {
                 // The nf_tables program accepts the option and has no lock.
                 &SECONDS if self.backend == Backend::Nft => {}
                 &SECONDS if value.is_empty() => wait = Wait::Forever,
-                &SECONDS => wait = Wait::parse(value).map_err(Complaint::parameter)?,
+                &SECONDS => wait = Wait::parse(value).map_err(ProgramError::parameter)?,
                 b'T' => table = Some(value.to_str_lossy().into_owned()),
                 _ => {}
             }
@@ -238,7 +238,7 @@ impl Program {
             }
             _ => return Err(self.usage("Unknown arguments found on commandline")),
         };
-        let text = text.map_err(|error| Complaint::other(error.to_string()))?;
+        let text = text.map_err(|error| ProgramError::other(error.to_string()))?;
         let options = RestoreOptions {
             noflush: has(b'n'),
             counters: has(b'c'),
@@ -252,7 +252,7 @@ impl Program {
         });
         let known = named.clone().map(|(name, _)| name);
         let known: Vec<&str> = known.filter(|name| builtins(name).is_some()).collect();
-        let (mut iptables, _lock) = match self.open(&known, Some(wait.patience())) {
+        let (mut iptables, _lock) = match self.open(&known, Some(wait.retry_policy())) {
             Err(complaint) if self.cannot_open(&complaint) => {
                 let mut lines = text.lines().filter_map(|line| line.trim_ascii().first());
                 let is_of_tables = lines
@@ -275,9 +275,9 @@ impl Program {
     }
 
     /// Converts the error of a restore, with its line.
-    fn of_text(&self, error: &Error, text: &[u8]) -> Complaint {
-        let at = |complaint: Complaint, line: usize| {
-            complaint.behind(&format!("Error occurred at line: {line}"))
+    fn of_text(&self, error: &Error, text: &[u8]) -> ProgramError {
+        let at = |complaint: ProgramError, line: usize| {
+            complaint.followed_by(&format!("Error occurred at line: {line}"))
         };
         match error {
             Error::Text { line, error } => {
@@ -287,35 +287,35 @@ impl Program {
                         if error.message.contains("is not a policy")
                             && self.backend == Backend::Legacy =>
                     {
-                        Complaint::of_policy(content, *line, "Bad policy name")
+                        ProgramError::of_policy(content, *line, "Bad policy name")
                     }
                     Some(b':') if error.message.contains("is not a policy") => {
-                        Complaint::plain("Bad policy name.").in_line(self.backend, *line)
+                        ProgramError::plain("Bad policy name.").in_line(self.backend, *line)
                     }
                     Some(b':') if error.message == NO_POLICY => {
                         let message = format!("{}: line {line} policy invalid", self.name);
-                        at(Complaint::parameter(message), *line)
+                        at(ProgramError::parameter(message), *line)
                     }
                     Some(b':') if error.message == NO_NAME => {
                         let message = format!("{}: line {line} chain name invalid", self.name);
-                        at(Complaint::parameter(message), *line)
+                        at(ProgramError::parameter(message), *line)
                     }
                     // Not a line of a table.
                     _ if error.message.contains("is expected") => {
-                        Complaint::plain(&format!("line {line} failed"))
+                        ProgramError::plain(&format!("line {line} failed"))
                     }
-                    _ => at(Complaint::of_words(error), *line),
+                    _ => at(ProgramError::of_parse_error(error), *line),
                 }
             }
             Error::NoCommit { .. } => {
                 let end = text.lines().count() + 1;
-                Complaint::plain(&format!("COMMIT expected at line {end}"))
+                ProgramError::plain(&format!("COMMIT expected at line {end}"))
             }
             Error::Line { line, error } => {
                 let command = self.command_of(text, *line);
                 if let (Error::NoSuchTable { name, .. }, Backend::Nft) = (&**error, self.backend) {
                     let message = format!("{}: line {line} table name '{name}' invalid", self.name);
-                    return at(Complaint::parameter(message), *line);
+                    return at(ProgramError::parameter(message), *line);
                 }
                 if let Error::NoSuchTable { name, .. } = &**error {
                     return self.uninitialized(name, *line);
@@ -325,7 +325,7 @@ impl Program {
                     && self.backend == Backend::Legacy
                     && content.starts_with(b":")
                 {
-                    return Complaint::of_policy(content, *line, "Bad built-in chain name");
+                    return ProgramError::of_policy(content, *line, "Bad built-in chain name");
                 }
                 if let (Error::NoSuchChain { chain, .. }, target) =
                     (&**error, &command.spec.rule.target)
@@ -334,14 +334,14 @@ impl Program {
                     && command.chain.as_ref() != Some(chain)
                 {
                     let is_goto = matches!(target, Target::Goto(_));
-                    return at(Complaint::no_target(self.backend, to, is_goto), *line);
+                    return at(ProgramError::no_target(self.backend, to, is_goto), *line);
                 }
-                Complaint::of_command(self, error, &command).in_line(self.backend, *line)
+                ProgramError::of_command(self, error, &command).in_line(self.backend, *line)
             }
             Error::Refused { line, failure, .. } => match self.backend {
-                Backend::Nft => Complaint::of_refused(&self.command_of(text, *line), failure)
+                Backend::Nft => ProgramError::of_refused(&self.command_of(text, *line), failure)
                     .in_line(self.backend, *line),
-                Backend::Legacy => Complaint::plain(&format!("line {line} failed")),
+                Backend::Legacy => ProgramError::plain(&format!("line {line} failed")),
             },
             // The kernel refused a whole legacy table; report the line of its end.
             Error::Legacy(crate::legacy::Error::Refused { table, .. }) => {
@@ -352,21 +352,21 @@ impl Program {
                     }
                     is_here && line.trim_ascii_end() == b"COMMIT"
                 });
-                Complaint::plain(&format!("line {} failed", end.map_or(0, |at| at + 1)))
+                ProgramError::plain(&format!("line {} failed", end.map_or(0, |at| at + 1)))
             }
-            other => Complaint::of_command(self, other, &Command::none()),
+            other => ProgramError::of_command(self, other, &Command::none()),
         }
     }
 
     /// Whether the error means that legacy tables cannot be opened, at all or by the caller.
-    fn cannot_open(&self, complaint: &Complaint) -> bool {
+    fn cannot_open(&self, complaint: &ProgramError) -> bool {
         self.backend == Backend::Legacy && complaint.status == Status::Version
     }
 
     /// The error for a legacy table of a line that cannot be opened.
-    fn uninitialized(&self, table: &str, line: usize) -> Complaint {
+    fn uninitialized(&self, table: &str, line: usize) -> ProgramError {
         let message = format!("{}: unable to initialize table '{table}'", self.name);
-        Complaint::parameter(message).behind(&format!("Error occurred at line: {line}"))
+        ProgramError::parameter(message).followed_by(&format!("Error occurred at line: {line}"))
     }
 
     /// Returns the command in a line of the text, as far as it can be parsed.
@@ -388,10 +388,10 @@ impl Program {
         words: &'w [BString],
         known: &[Known],
         hint: &str,
-    ) -> Result<Given<'w>, Complaint> {
+    ) -> Result<Given<'w>, ProgramError> {
         let program = &self.name;
         let wrong = |what: String| {
-            Complaint::bare(
+            ProgramError::bare(
                 Status::Other,
                 format!("{program}: {what}\n{hint} for more information.\n"),
             )
@@ -460,8 +460,8 @@ impl Program {
         Ok((given, others))
     }
 
-    fn usage(&self, message: &str) -> Complaint {
-        Complaint::bare(Status::Other, format!("{message}\n"))
+    fn usage(&self, message: &str) -> ProgramError {
+        ProgramError::bare(Status::Other, format!("{message}\n"))
     }
 
     fn restore_help(&self) -> String {

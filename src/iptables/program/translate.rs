@@ -5,10 +5,10 @@ use std::io::Write;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::complaint::{Complaint, Status};
-use super::{Program, Translate, in_a_line};
-use crate::iptables::text::{Called, Command, Verb, Word, read, words};
-use crate::iptables::{Counters, Family, Rule, builtin, builtins, hook_of, nft_name};
+use super::error::{ProgramError, Status};
+use super::{Program, Translate, as_line};
+use crate::iptables::text::{Command, CommandLineOptions, Verb, Word, read, words};
+use crate::iptables::{Counters, Family, Rule, builtin, builtins, hook_declaration, nft_name};
 use crate::xt::Names;
 
 impl Program {
@@ -17,25 +17,25 @@ impl Program {
         words: &[BString],
         translate: Translate,
         output: &mut dyn Write,
-    ) -> Result<(), Complaint> {
-        let given = in_a_line(words);
+    ) -> Result<(), ProgramError> {
+        let given = as_line(words);
         let (command, called) = Command::called(self.family, false, &Names::system(), &given)
-            .map_err(|error| Complaint::of_words(&error))?;
+            .map_err(|error| ProgramError::of_parse_error(&error))?;
         if command.for_other_family {
-            return Err(Complaint::parameter("this is for the other family"));
+            return Err(ProgramError::parameter("this is for the other family"));
         }
-        let mut said = String::new();
+        let mut translated = String::new();
         if called.version {
-            said = format!("{}\n", self.version());
+            translated = format!("{}\n", self.version());
         } else if called.help {
-            said = self.help() + &called.extensions;
+            translated = self.help() + &called.extensions;
         } else if called.listing.is_some_and(|listing| !listing.as_rules) {
-            said = format!("nft list table {} {}\n", self.word(), table_of(&called));
+            translated = format!("nft list table {} {}\n", self.word(), table_of(&called));
         } else if called.listing.is_some() {
             return Err(not_implemented());
         } else {
-            for line in self.in_nfts_words(&command, None, table_of(&called), translate)? {
-                said += &match line {
+            for line in self.in_nft_language(&command, None, table_of(&called), translate)? {
+                translated += &match line {
                     // Quoted for a shell.
                     Line::Rule(line) => format!("nft '{}'\n", line.replace('\'', "'\\''")),
                     Line::Other(line) => format!("nft {line}\n"),
@@ -44,8 +44,8 @@ impl Program {
             }
         }
         output
-            .write_all(said.as_bytes())
-            .map_err(Complaint::of_output)
+            .write_all(translated.as_bytes())
+            .map_err(ProgramError::of_output)
     }
 
     pub(super) fn restore_translate(
@@ -53,7 +53,7 @@ impl Program {
         words: &[BString],
         translate: Translate,
         output: &mut dyn Write,
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), ProgramError> {
         let usage = format!(
             "Usage: {} [-h] [-f <FILE>] [-V]\n\t[ --help ]\n\t[ --file=<FILE> ]\n\t[ --version ]\n",
             self.name
@@ -66,48 +66,49 @@ impl Program {
                     let version = format!("{} v{}\n", self.name, super::VERSION);
                     return output
                         .write_all(version.as_bytes())
-                        .map_err(Complaint::of_output);
+                        .map_err(ProgramError::of_output);
                 }
                 b"-f" | b"--file" => path = words.next(),
                 [b'-', b'f', name @ ..] => path = Some(name.as_bstr()),
                 _ => match word.strip_prefix(b"--file=") {
                     Some(name) => path = Some(name.as_bstr()),
-                    None => return Err(Complaint::bare(Status::Other, usage)),
+                    None => return Err(ProgramError::bare(Status::Other, usage)),
                 },
             }
         }
         let Some(path) = path else {
             let message = format!("ERROR: missing file name\n{usage}");
-            return Err(Complaint::bare(Status::Other, message));
+            return Err(ProgramError::bare(Status::Other, message));
         };
         let file = path.to_path().ok().and_then(|path| File::open(path).ok());
-        let file = file
-            .ok_or_else(|| Complaint::bare(Status::Other, format!("Cannot open file {path}\n")))?;
-        let text = read(file).map_err(|error| Complaint::other(error.to_string()))?;
-        let said = self.text_in_nfts_words(&text, translate);
+        let file = file.ok_or_else(|| {
+            ProgramError::bare(Status::Other, format!("Cannot open file {path}\n"))
+        })?;
+        let text = read(file).map_err(|error| ProgramError::other(error.to_string()))?;
+        let translated = self.translate_text(&text, translate);
         // Print everything before the error.
-        let (said, fault) = match said {
-            Ok(said) => (said, None),
-            Err((said, fault)) => (said, Some(fault)),
+        let (translated, fault) = match translated {
+            Ok(translated) => (translated, None),
+            Err((translated, fault)) => (translated, Some(fault)),
         };
         output
-            .write_all(said.as_bytes())
-            .map_err(Complaint::of_output)?;
+            .write_all(translated.as_bytes())
+            .map_err(ProgramError::of_output)?;
         fault.map_or(Ok(()), Err)
     }
 
-    fn text_in_nfts_words(
+    fn translate_text(
         &self,
         text: &[u8],
         translate: Translate,
-    ) -> Result<String, (String, Complaint)> {
-        let mut said = format!("# Translated by {} v{}\n", self.name, super::VERSION);
+    ) -> Result<String, (String, ProgramError)> {
+        let mut translated = format!("# Translated by {} v{}\n", self.name, super::VERSION);
         let mut table: Option<String> = None;
         let mut chains = Vec::new();
         for (number, line) in text.lines().enumerate() {
             let number = number + 1;
             let content = line.trim_ascii();
-            let failed = || Complaint::plain(&format!("line {number} failed"));
+            let failed = || ProgramError::plain(&format!("line {number} failed"));
             let result = match (content.first(), &table) {
                 (None | Some(b'#'), _) => Ok(()),
                 (Some(b'*'), None) => {
@@ -115,7 +116,7 @@ impl Program {
                     match builtins(&name) {
                         None => Err(failed()),
                         Some(_) => {
-                            said += &format!("add table {} {name}\n", self.word());
+                            translated += &format!("add table {} {name}\n", self.word());
                             chains.clear();
                             table = Some(name);
                             Ok(())
@@ -128,22 +129,24 @@ impl Program {
                     Ok(())
                 }
                 (Some(b':'), Some(table)) => {
-                    self.declared(table, &content[1..], &mut chains, &mut said)
+                    self.declared(table, &content[1..], &mut chains, &mut translated)
                 }
                 (Some(_), Some(table)) => {
-                    self.line_in_nfts_words(table, line, &chains, &mut said, translate)
+                    self.line_in_nfts_words(table, line, &chains, &mut translated, translate)
                 }
             };
             if let Err(fault) = result {
                 let fault = match fault.status {
-                    Status::Parameter => fault.behind(&format!("Error occurred at line: {number}")),
+                    Status::Parameter => {
+                        fault.followed_by(&format!("Error occurred at line: {number}"))
+                    }
                     _ => failed(),
                 };
-                return Err((said, fault));
+                return Err((translated, fault));
             }
         }
-        said += "# Completed\n";
-        Ok(said)
+        translated += "# Completed\n";
+        Ok(translated)
     }
 
     fn declared(
@@ -151,23 +154,23 @@ impl Program {
         table: &str,
         line: &[u8],
         chains: &mut Vec<BString>,
-        said: &mut String,
-    ) -> Result<(), Complaint> {
+        translated: &mut String,
+    ) -> Result<(), ProgramError> {
         let mut fields = line.fields_with(char::is_whitespace);
         let (Some(chain), Some(policy)) = (fields.next(), fields.next()) else {
-            return Err(Complaint::parameter("policy invalid"));
+            return Err(ProgramError::parameter("policy invalid"));
         };
-        let shown = in_nfts_words(chain)?;
+        let shown = in_nft_language(chain)?;
         chains.push(chain.into());
-        *said += &format!("add chain {} {table} {shown}", self.word());
+        *translated += &format!("add chain {} {table} {shown}", self.word());
         if let Some(builtin) = builtin(table, &shown) {
             let policy = match policy {
                 b"DROP" => "drop",
                 _ => "accept",
             };
-            *said += &format!(" {{ {} }}", hook_of(self.family, &builtin, policy));
+            *translated += &format!(" {{ {} }}", hook_declaration(self.family, &builtin, policy));
         }
-        said.push('\n');
+        translated.push('\n');
         Ok(())
     }
 
@@ -176,17 +179,18 @@ impl Program {
         table: &str,
         line: &[u8],
         chains: &[BString],
-        said: &mut String,
+        translated: &mut String,
         translate: Translate,
-    ) -> Result<(), Complaint> {
-        let of_words = |error| Complaint::of_words(&error);
+    ) -> Result<(), ProgramError> {
+        let of_parse_error = |error| ProgramError::of_parse_error(&error);
         let mut found = Vec::new();
-        words(line, &mut found).map_err(of_words)?;
-        let (counters, rest) = crate::iptables::text::counters_before(&found).map_err(of_words)?;
+        words(line, &mut found).map_err(of_parse_error)?;
+        let (counters, rest) =
+            crate::iptables::text::counters_before(&found).map_err(of_parse_error)?;
         let is_chain = |name: &BStr| chains.iter().any(|chain| chain == name);
-        let command = Command::parse(self.family, rest, is_chain).map_err(of_words)?;
-        for line in self.in_nfts_words(&command, counters, table, translate)? {
-            *said += &match line {
+        let command = Command::parse(self.family, rest, is_chain).map_err(of_parse_error)?;
+        for line in self.in_nft_language(&command, counters, table, translate)? {
+            *translated += &match line {
                 Line::Rule(line) | Line::Other(line) => format!("{line}\n"),
                 Line::Inexpressible => format!("# -t {table} {} \n", typed(rest)),
             };
@@ -195,15 +199,15 @@ impl Program {
     }
 
     /// Translates a command to nft's language, without the program's name.
-    fn in_nfts_words(
+    fn in_nft_language(
         &self,
         command: &Command,
         counters: Option<Counters>,
         table: &str,
         translate: Translate,
-    ) -> Result<Vec<Line>, Complaint> {
+    ) -> Result<Vec<Line>, ProgramError> {
         let family = self.word();
-        let chain = command.chain.as_ref().map(|chain| in_nfts_words(chain));
+        let chain = command.chain.as_ref().map(|chain| in_nft_language(chain));
         let chain = chain.transpose()?;
         let place = match (&command.verb, &chain) {
             (Verb::Append, Some(chain)) => format!("add rule {family} {table} {chain}"),
@@ -276,14 +280,14 @@ fn without_table<'a>(words: &[Word<'a>]) -> Vec<Word<'a>> {
     words
 }
 
-fn table_of(called: &Called) -> &str {
+fn table_of(called: &CommandLineOptions) -> &str {
     called.table.as_deref().unwrap_or("filter")
 }
 
 /// Returns a chain's name if nft's language can express it.
-fn in_nfts_words(chain: &[u8]) -> Result<String, Complaint> {
+fn in_nft_language(chain: &[u8]) -> Result<String, ProgramError> {
     let cannot = || {
-        Complaint::parameter(format!(
+        ProgramError::parameter(format!(
             "nft's language cannot hold {:?}",
             chain.as_bstr().to_string()
         ))
@@ -291,6 +295,6 @@ fn in_nfts_words(chain: &[u8]) -> Result<String, Complaint> {
     nft_name(chain.as_bstr()).ok_or_else(cannot)
 }
 
-fn not_implemented() -> Complaint {
-    Complaint::bare(Status::Other, "Translation not implemented\n")
+fn not_implemented() -> ProgramError {
+    ProgramError::bare(Status::Other, "Translation not implemented\n")
 }

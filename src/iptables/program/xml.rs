@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use bstr::{BString, ByteSlice};
 
 use super::Program;
-use super::complaint::{Complaint, Status};
+use super::error::{ProgramError, Status};
 use crate::iptables::text::{Word, counters_before, read, words};
 
 /// The options of rules that belong to no extension, with the names of their elements.
@@ -56,7 +56,7 @@ impl Program {
         input: &mut dyn Read,
         output: &mut dyn Write,
         notes: &mut BString,
-    ) -> Result<(), Complaint> {
+    ) -> Result<(), ProgramError> {
         let mut xml = Xml::default();
         let mut path = None;
         for word in given {
@@ -66,7 +66,7 @@ impl Program {
                 b"-h" | b"--help" => {
                     let usage = "Usage: iptables-xml [-c] [-v] [-h] [file]\n\t   [ --combine ]\n\t   [ \
                                  --verbose ]\n\t   [ --help ]\n";
-                    return Err(Complaint::bare(Status::Other, usage));
+                    return Err(ProgramError::bare(Status::Other, usage));
                 }
                 [b'-', b'-', ..] => notes.extend_from_slice(
                     format!("{}: unrecognized option '{word}'\n", self.name).as_bytes(),
@@ -77,7 +77,7 @@ impl Program {
                 ),
                 _ if path.is_some() => {
                     let message = "Unknown arguments found on commandline";
-                    return Err(Complaint::bare(Status::Other, message));
+                    return Err(ProgramError::bare(Status::Other, message));
                 }
                 _ => path = Some(word),
             }
@@ -89,17 +89,17 @@ impl Program {
                 let opened = opened.and_then(File::open).map_err(|error| {
                     let why = error.to_string();
                     let why = why.split(" (os error").next().unwrap_or_default();
-                    Complaint::bare(Status::Other, format!("Can't open {path}: {why}"))
+                    ProgramError::bare(Status::Other, format!("Can't open {path}: {why}"))
                 })?;
                 read(opened)
             }
         };
-        let text = text.map_err(|error| Complaint::other(error.to_string()))?;
+        let text = text.map_err(|error| ProgramError::other(error.to_string()))?;
         xml.push("<iptables-rules version=\"1.0\">\n");
         let result = xml.lines(&text);
         output
             .write_all(&xml.text)
-            .map_err(Complaint::of_output)
+            .map_err(ProgramError::of_output)
             .and(result)
     }
 }
@@ -109,11 +109,11 @@ impl Xml {
         self.text.extend_from_slice(text.as_ref());
     }
 
-    fn lines(&mut self, text: &[u8]) -> Result<(), Complaint> {
+    fn lines(&mut self, text: &[u8]) -> Result<(), ProgramError> {
         let mut number = 0;
         for line in text.lines() {
             number += 1;
-            let failed = || Complaint::plain(&format!("line {number} failed"));
+            let failed = || ProgramError::plain(&format!("line {number} failed"));
             match line.first() {
                 None => {}
                 Some(b'#') => {
@@ -138,7 +138,9 @@ impl Xml {
         }
         if self.table.is_some() {
             let end = number + 1;
-            return Err(Complaint::plain(&format!("COMMIT expected at line {end}")));
+            return Err(ProgramError::plain(&format!(
+                "COMMIT expected at line {end}"
+            )));
         }
         self.push("</iptables-rules>\n");
         Ok(())
@@ -159,11 +161,12 @@ impl Xml {
         self.table = None;
     }
 
-    fn declare(&mut self, line: &[u8], number: usize) -> Result<(), Complaint> {
+    fn declare(&mut self, line: &[u8], number: usize) -> Result<(), ProgramError> {
         let mut fields = line.fields_with(char::is_whitespace);
         let fault = |what: &str| {
             let message = format!("iptables-xml: line {number} {what} invalid");
-            Complaint::parameter(message).behind(&format!("Error occurred at line: {number}"))
+            ProgramError::parameter(message)
+                .followed_by(&format!("Error occurred at line: {number}"))
         };
         let name = fields.next().ok_or_else(|| fault("chain name"))?;
         let policy = fields.next().ok_or_else(|| fault("policy"))?;
@@ -199,17 +202,17 @@ impl Xml {
         }
     }
 
-    fn rule(&mut self, line: &[u8], number: usize) -> Result<(), Complaint> {
+    fn rule(&mut self, line: &[u8], number: usize) -> Result<(), ProgramError> {
         let mut found = Vec::new();
-        let of_words = |error| Complaint::of_words(&error);
-        words(line, &mut found).map_err(of_words)?;
-        let (counters, rest) = counters_before(&found).map_err(of_words)?;
+        let of_parse_error = |error| ProgramError::of_parse_error(&error);
+        words(line, &mut found).map_err(of_parse_error)?;
+        let (counters, rest) = counters_before(&found).map_err(of_parse_error)?;
         let [verb, chain, rest @ ..] = rest else {
-            return Err(Complaint::plain(&format!("line {number} failed")));
+            return Err(ProgramError::plain(&format!("line {number} failed")));
         };
         if !matches!(&*verb.bytes, b"-A" | b"--append") {
             let message = format!("line {number} failed - no chain found");
-            return Err(Complaint::plain(&message));
+            return Err(ProgramError::plain(&message));
         }
         let target = rest
             .iter()

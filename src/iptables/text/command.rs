@@ -8,12 +8,12 @@
 //! | interpret options of the program only: the table, listings | `called.rs` |
 //! | names and addresses | `names.rs` |
 
-mod called;
+mod command_line;
 mod main_options;
 mod names;
 mod parser;
 
-pub(in crate::iptables) use called::{Called, Listing, Wait};
+pub(in crate::iptables) use command_line::{CommandLineOptions, Listing, Wait};
 pub(super) use names::chain_name;
 
 use std::cell::RefCell;
@@ -23,7 +23,7 @@ use bstr::{BStr, BString};
 use super::{ParseError, Word};
 use crate::iptables::Deviation;
 use crate::iptables::{Address, Counters, Rule};
-use crate::xt::{self, Family, Given, Names, OptionSpec, Shortened, Spec};
+use crate::xt::{self, Family, GivenOption, Names, OptionSpec, Spec, TruncatedText};
 
 /// Differences from iptables in parsing lines.
 pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
@@ -109,7 +109,7 @@ pub struct RuleSpec {
     /// `-c`
     pub counters: Option<Counters>,
     /// Texts that were too long and were truncated like in iptables.
-    pub shortened: Vec<Shortened>,
+    pub shortened: Vec<TruncatedText>,
 }
 
 impl RuleSpec {
@@ -301,7 +301,7 @@ pub(super) struct Lists<'a> {
     /// This keeps the search for an option fast in a long line.
     distinct: Vec<usize>,
     /// The extensions' options, in the order of the line.
-    given: Vec<Given<'a>>,
+    given: Vec<GivenOption<'a>>,
     /// The extension and columns of each option.
     placed: Vec<Placed>,
 }
@@ -330,7 +330,7 @@ impl<'a> Lists<'a> {
             return;
         }
         let all = self.placed.drain(..).zip(self.given.drain(..));
-        let mut all: Vec<(Placed, Given<'a>)> = all.collect();
+        let mut all: Vec<(Placed, GivenOption<'a>)> = all.collect();
         all.sort_by_key(|(placed, _)| placed.extension);
         (self.placed, self.given) = all.into_iter().unzip();
     }
@@ -367,7 +367,7 @@ struct Parser<'p, 'a> {
     for_other_family: bool,
     native_log: bool,
     names: &'p Names,
-    shortened: Option<RefCell<Vec<Shortened>>>,
+    shortened: Option<RefCell<Vec<TruncatedText>>>,
     /// Columns of `-i` and `-o`; 0 if absent.
     interfaces: [usize; 2],
     /// Bit set of the main options seen, to reject repeated ones.
@@ -375,7 +375,7 @@ struct Parser<'p, 'a> {
     /// Whether the current option's value must not look like an option.
     wants_no_option: bool,
     /// The options of a program's command line; `None` for a line of a text.
-    called: Option<Called>,
+    called: Option<CommandLineOptions>,
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::draft::{Draft, DraftChain};
+use super::memory::{MemoryChain, MemoryTables};
 use super::restore::{Restorer, Texts};
 use super::{RestoreOptions, Restored};
 use crate::iptables::edit::Edit;
@@ -15,7 +15,7 @@ use crate::xt::Family;
 /// The result of a restore that keeps other programs' chains.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Kept {
+pub struct Preserved {
     /// The tables, chains and rules of the text.
     pub restored: Restored,
     /// Number of the text's chains and rules that were skipped: kept chains, and jumps to them.
@@ -63,12 +63,12 @@ impl Iptables {
         text: impl AsRef<[u8]>,
         options: &RestoreOptions,
         keep: impl Fn(&BStr) -> bool,
-    ) -> Result<Kept, Error> {
+    ) -> Result<Preserved, Error> {
         let inputs = [(family, text.as_ref())];
         let texts = Texts::new(&inputs, options)?;
         let (mut wanted, mut kept) = self.draft(family, &texts, options)?;
         for chains in &mut wanted {
-            kept.passed_over += pass_over(chains, &keep);
+            kept.passed_over += skip_kept(chains, &keep);
         }
         let change = Change {
             apply: !options.test,
@@ -79,7 +79,7 @@ impl Iptables {
         let changed = self.change(&texts.tables, change, &mut |edit| {
             let mut changed = kept.clone();
             for (table, chains) in wanted.iter().enumerate() {
-                make(edit, table, chains, &keep, &mut changed)?;
+                apply_wanted(edit, table, chains, &keep, &mut changed)?;
             }
             Ok(changed)
         });
@@ -92,7 +92,7 @@ impl Iptables {
         family: Family,
         texts: &Texts<'_>,
         options: &RestoreOptions,
-    ) -> Result<(Vec<Vec<DraftChain>>, Kept), Error> {
+    ) -> Result<(Vec<Vec<MemoryChain>>, Preserved), Error> {
         let names = self.names();
         let restorer = Restorer {
             family,
@@ -110,7 +110,7 @@ impl Iptables {
             .iter()
             .map(|(family, name)| (*family, (*name).to_owned()))
             .collect();
-        let (mut draft, mut kept) = (Draft::new(&texts.tables), Kept::default());
+        let (mut draft, mut kept) = (MemoryTables::new(&texts.tables), Preserved::default());
         let mut edit = Edit::new(&mut draft, &owned, self.sets());
         restorer.restore(texts.inputs[0].1, &mut edit, &mut kept.restored)?;
         Ok((draft.into_chains(), kept))
@@ -118,8 +118,8 @@ impl Iptables {
 }
 
 /// Removes kept chains and jumps to them from the wanted chains; returns their number.
-fn pass_over(chains: &mut Vec<DraftChain>, keep: &impl Fn(&BStr) -> bool) -> usize {
-    let is_kept = |chain: &DraftChain| keep(chain.name.as_bstr());
+fn skip_kept(chains: &mut Vec<MemoryChain>, keep: &impl Fn(&BStr) -> bool) -> usize {
+    let is_kept = |chain: &MemoryChain| keep(chain.name.as_bstr());
     let gone = chains.iter().filter(|chain| is_kept(chain));
     let mut count: usize = gone.map(|chain| 1 + chain.rules.len()).sum();
     chains.retain(|chain| !is_kept(chain));
@@ -134,12 +134,12 @@ fn pass_over(chains: &mut Vec<DraftChain>, keep: &impl Fn(&BStr) -> bool) -> usi
 }
 
 /// Changes a table to the wanted state.
-fn make(
+fn apply_wanted(
     edit: &mut Edit<'_>,
     table: usize,
-    wanted: &[DraftChain],
+    wanted: &[MemoryChain],
     keep: &impl Fn(&BStr) -> bool,
-    changed: &mut Kept,
+    changed: &mut Preserved,
 ) -> Result<(), Error> {
     let mut known = edit.at(table).unique_chains()?;
     changed.chains += known.iter().filter(|name| keep(name.as_bstr())).count();

@@ -1,23 +1,23 @@
 //! The text of `iptables-save` and `iptables-restore`.
 
-mod carry_out;
 mod command;
-mod draft;
 mod error;
+mod execute;
 mod keep;
+mod memory;
 mod options;
 mod read;
 mod restore;
 mod save;
 mod words;
 
-pub(super) use carry_out::carry_out;
 pub(super) use command::DEVIATIONS as LINE_DEVIATIONS;
-pub(super) use command::{Called, Listing, Wait};
 pub use command::{Command, RuleSpec, Verb};
+pub(super) use command::{CommandLineOptions, Listing, Wait};
 pub use error::ParseError;
 pub(super) use error::nearest;
-pub use keep::Kept;
+pub(super) use execute::execute;
+pub use keep::Preserved;
 pub use read::{LONGEST_TEXT, read};
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -28,5 +28,5 @@ pub(super) use restore::{
 pub use restore::{LONGEST_LINE, RestoreOptions, Restored, ShortenedLine};
 pub(super) use save::DEVIATIONS as SAVE_DEVIATIONS;
 pub(super) use save::save_missing;
-pub use save::{InOtherWords, Omissions, SaveOptions};
+pub use save::{Omissions, RuleFormatter, SaveOptions};
 pub use words::{Word, words};

@@ -153,7 +153,7 @@ pub(super) fn short(place: Place, letter: u8) -> Option<Main> {
 }
 
 /// Explains why an option of the command line is not allowed in a line of a text.
-pub(super) fn elsewhere(name: &[u8]) -> Option<&'static str> {
+pub(super) fn only_on_command_line(name: &[u8]) -> Option<&'static str> {
     Some(match name {
         b"t" | b"table" => "the table is set by an earlier line, like *filter",
         b"L" | b"S" | b"list" | b"list-rules" => "a text can only change tables, not list them",
@@ -247,7 +247,7 @@ pub(super) fn nearest_anywhere(name: &[u8]) -> Option<&'static str> {
 }
 
 /// Lists the extensions that have an option of that name, for messages.
-pub(super) fn owners(name: &[u8], family: Family) -> Option<String> {
+pub(super) fn extensions_with_option(name: &[u8], family: Family) -> Option<String> {
     fn having<T>(
         family: Family,
         all: &'static [xt::Spec<T>],
@@ -266,22 +266,27 @@ pub(super) fn owners(name: &[u8], family: Family) -> Option<String> {
                     .then(|| format!("{option} {extension}"))
             })
     }
-    let owners = |name| {
-        let mut owners: Vec<_> = having(family, xt::Match::ALL, name, "-m").collect();
-        owners.extend(having(family, xt::Target::ALL, name, "-j"));
-        owners
+    let extensions_with_option = |name| {
+        let mut extensions_with_option: Vec<_> =
+            having(family, xt::Match::ALL, name, "-m").collect();
+        extensions_with_option.extend(having(family, xt::Target::ALL, name, "-j"));
+        extensions_with_option
     };
-    let found = owners(name);
+    let found = extensions_with_option(name);
     if found.is_empty() {
         let near = nearest(name, of_extensions())?;
-        let owners = owners(near.as_bytes());
-        return (!owners.is_empty())
-            .then(|| format!("did you mean --{near}, an option of {}?", owners.join(", ")));
+        let extensions_with_option = extensions_with_option(near.as_bytes());
+        return (!extensions_with_option.is_empty()).then(|| {
+            format!(
+                "did you mean --{near}, an option of {}?",
+                extensions_with_option.join(", ")
+            )
+        });
     }
-    let owners = found;
+    let extensions_with_option = found;
     Some(format!(
         "it is an option of {}, which must come before it",
-        owners.join(", ")
+        extensions_with_option.join(", ")
     ))
 }
 

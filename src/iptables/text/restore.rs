@@ -6,14 +6,14 @@ use std::collections::HashSet;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::carry_out::carry_out;
 use super::command::Lists;
+use super::execute::execute;
 use super::{Command, ParseError, Verb, Word, words};
 use crate::iptables::Deviation;
 use crate::iptables::edit::{Edit, TableEdit};
 use crate::iptables::handle::Change;
 use crate::iptables::{Backend, Counters, Error, Iptables, Policy, Target, builtins};
-use crate::xt::{self, Family, Names, Shortened, value};
+use crate::xt::{self, Family, Names, TruncatedText, value};
 
 /// Options of a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -51,7 +51,7 @@ pub struct ShortenedLine {
     /// The line, from 1.
     pub line: usize,
     /// The truncated text.
-    pub shortened: Shortened,
+    pub shortened: TruncatedText,
 }
 
 impl Iptables {
@@ -60,7 +60,7 @@ impl Iptables {
     /// On nf_tables the change is atomic; legacy tables are replaced one after
     /// the other, each atomically. In both cases a text with an error changes nothing. If the
     /// kernel refuses a later legacy table, the earlier ones stay replaced
-    /// ([`Error::Partly`]).
+    /// ([`Error::PartlyApplied`]).
     ///
     /// # Errors
     /// [`Error::Text`] contains line, column and message; [`Error::Line`] and [`Error::Refused`] the line;
@@ -565,7 +565,7 @@ impl<'r> Restorer<'r> {
                         let message = "multiple --set-counters options not allowed";
                         return Err(fault(1, message.to_owned()));
                     }
-                    let rules = carry_out(&mut command, counters, &mut table)
+                    let rules = execute(&mut command, counters, &mut table)
                         .map_err(|error| error.at(number))?;
                     restored.rules += rules;
                 }

@@ -9,7 +9,7 @@ use crate::iptables::Deviation;
 use crate::iptables::{
     Backend, Builtin, Chain, ChainKind, Counters, Entry, NotExpressible, RuleView, Table, Tables,
 };
-use crate::legacy::start_of;
+use crate::legacy::sort_key;
 use crate::nft::{RuleRef, SnapshotTable};
 use crate::xt::Text;
 
@@ -84,7 +84,7 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
 ];
 
 /// Returns another text for a rule that iptables cannot express, if there is one.
-pub type InOtherWords<'w> = dyn Fn(&SnapshotTable<'_>, &RuleRef<'_>) -> Option<String> + 'w;
+pub type RuleFormatter<'w> = dyn Fn(&SnapshotTable<'_>, &RuleRef<'_>) -> Option<String> + 'w;
 
 impl Tables {
     /// Writes all tables in the format of `iptables-save`.
@@ -103,10 +103,10 @@ impl Tables {
     ///
     /// # Errors
     /// Write errors.
-    pub fn save_in_words(
+    pub fn save_with_formatter(
         &self,
         options: SaveOptions,
-        words: &InOtherWords<'_>,
+        words: &RuleFormatter<'_>,
         out: &mut impl Write,
     ) -> io::Result<Omissions> {
         self.save_with(options, Some(words), out)
@@ -125,7 +125,7 @@ impl Tables {
     fn save_with(
         &self,
         options: SaveOptions,
-        words: Option<&InOtherWords<'_>>,
+        words: Option<&RuleFormatter<'_>>,
         out: &mut impl Write,
     ) -> io::Result<Omissions> {
         let mut omissions = Omissions::default();
@@ -141,7 +141,7 @@ impl<'t> Table<'t> {
         &self,
         tables: &Tables,
         options: SaveOptions,
-        words: Option<&InOtherWords<'_>>,
+        words: Option<&RuleFormatter<'_>>,
         out: &mut impl Write,
     ) -> io::Result<Omissions> {
         let unsaid = |rule: &RuleRef<'_>| {
@@ -207,7 +207,7 @@ impl<'t> Table<'t> {
                 let builtin = all.iter().position(|builtin| chain.name() == builtin.chain);
                 let name = chain.name();
                 // Names that differ early, as most do, need no full comparison.
-                (builtin.unwrap_or(usize::MAX), start_of(name), name)
+                (builtin.unwrap_or(usize::MAX), sort_key(name), name)
             });
         }
         chains

@@ -15,7 +15,7 @@ use crate::nft::{Bytes, DataType, Element, Family, Set, Transaction, concatenati
 /// deletes it together with the rule. Within the transaction the rule refers to the set by an id, which must be unique
 /// among the sets of that transaction.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Anonymous<'a> {
+pub struct AnonymousSet<'a> {
     set: Set<'a>,
     elements: Vec<Element<'a>>,
 }
@@ -23,17 +23,17 @@ pub struct Anonymous<'a> {
 const SET: &str = "__set%d";
 const MAP: &str = "__map%d";
 
-impl<'a> Anonymous<'a> {
+impl<'a> AnonymousSet<'a> {
     /// Creates a set of values, prefixes and ranges. Of the variants of [`Match`], sets, negations and comparisons are
     /// not allowed.
     ///
     /// ```
     /// use std::net::Ipv4Addr;
-    /// use chainwright::nft::build::Anonymous;
+    /// use chainwright::nft::build::AnonymousSet;
     /// use chainwright::nft::Family;
     ///
     /// // { 10.0.0.0/8, 192.168.0.0/16 }
-    /// let private = Anonymous::of::<Ipv4Addr>(Family::IP, "filter", 1, [
+    /// let private = AnonymousSet::of::<Ipv4Addr>(Family::IP, "filter", 1, [
     ///     (Ipv4Addr::new(10, 0, 0, 0), 8),
     ///     (Ipv4Addr::new(192, 168, 0, 0), 16),
     /// ])?;
@@ -99,7 +99,7 @@ impl<'a> Anonymous<'a> {
                 elements.push(Element::new(first));
                 continue;
             }
-            match behind(last.as_bytes()) {
+            match successor(last.as_bytes()) {
                 Some(end) => elements.extend(Element::interval(first, end)),
                 None => elements.push(Element::open_interval(first)),
             }
@@ -250,7 +250,7 @@ impl<'a> Anonymous<'a> {
     }
 
     /// Creates a map from the numbers `first`, `first + 1`, … to IPv4 addresses with ports: `{ 0 : 10.0.0.4 . 8080 }`.
-    pub fn numbered_v4(
+    pub fn numbered_addresses_with_ports(
         family: Family,
         table: &'a str,
         id: u32,
@@ -268,7 +268,7 @@ impl<'a> Anonymous<'a> {
     }
 
     /// Creates a map from the numbers `first`, `first + 1`, … to IPv6 addresses with ports.
-    pub fn numbered_v6(
+    pub fn numbered_addresses6_with_ports(
         family: Family,
         table: &'a str,
         id: u32,
@@ -345,7 +345,7 @@ fn types(fields: &[(DataType, u32)]) -> (DataType, u32) {
 }
 
 /// Returns the big-endian number plus one, or `None` if it overflows.
-fn behind(number: &[u8]) -> Option<Vec<u8>> {
+fn successor(number: &[u8]) -> Option<Vec<u8>> {
     let mut next = number.to_vec();
     for byte in next.iter_mut().rev() {
         *byte = byte.wrapping_add(1);

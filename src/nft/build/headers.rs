@@ -96,7 +96,7 @@ matches! {
     /// `tcp dport`
     ///
     /// ```
-    /// use chainwright::nft::build::{Anonymous, Build, at_least, not};
+    /// use chainwright::nft::build::{AnonymousSet, Build, at_least, not};
     /// use chainwright::nft::{Chain, Connection, Family, Table, Transaction};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -110,7 +110,7 @@ matches! {
     /// tx.add(&rule().tcp_dport(not(22)).accept()?)?; // tcp dport != 22
     /// tx.add(&rule().tcp_dport(at_least(1024)).accept()?)?; // tcp dport >= 1024
     ///
-    /// let web = Anonymous::ports(Family::INET, "filter", 1, [80, 443]);
+    /// let web = AnonymousSet::ports(Family::INET, "filter", 1, [80, 443]);
     /// web.add_to(&mut tx)?;
     /// tx.add(&rule().tcp_dport(&web).accept()?)?; // tcp dport { 80, 443 }
     /// Connection::open()?.commit(&tx)?;

@@ -1,7 +1,7 @@
 //! Keys of lookups, comparisons and marks: a field, a concatenation of fields, or a number generated
 //! by the kernel.
 
-use super::select::{Needs, Selector, meta};
+use super::select::{Requires, Selector, meta};
 use super::value::ByteOrder;
 use super::{Build, BuildError};
 use crate::nft::expr::{Hash, Numgen, NumgenType, Register};
@@ -212,7 +212,7 @@ pub(super) const fn register(word: u32) -> Register {
 }
 
 /// Returns the first word after a value of this length at `word` that begins a 16-byte register.
-pub(super) const fn register_behind(word: u32, length: u32) -> u32 {
+pub(super) const fn register_after(word: u32, length: u32) -> u32 {
     (word + length.div_ceil(4)).next_multiple_of(REGISTER)
 }
 
@@ -221,10 +221,10 @@ impl Build<'_> {
     /// they cannot hold or the key is invalid.
     pub(super) fn require_key(&mut self, key: &Key<'_>) -> bool {
         // The key itself may contain the protocol; the ports then depend on the compared value.
-        let says_protocol = key.fields().iter().any(Selector::is_protocol);
+        let has_protocol = key.fields().iter().any(Selector::is_protocol);
         let mut fields = key.fields().iter();
         if !fields.all(|field| match field.needs {
-            Needs::Ports if says_protocol => self.require(&meta::L4PROTO),
+            Requires::Ports if has_protocol => self.require(&meta::L4PROTO),
             _ => self.require(field),
         }) {
             return false;

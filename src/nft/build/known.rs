@@ -1,7 +1,7 @@
 //! Knowledge about the packets that can still match, and the implicit matches that a field
 //! depends on.
 
-use super::select::{ARPHRD_ETHER, IIFTYPE, Needs, Selector, Source};
+use super::select::{ARPHRD_ETHER, IIFTYPE, Requires, Selector, Source};
 use super::{Build, BuildError, EtherType, Protocol, Version};
 use crate::nft::Family;
 use crate::nft::expr::{Cmp, Meta, MetaKey, Payload, PayloadBase, Register};
@@ -15,7 +15,7 @@ pub(super) enum Transport {
     Several,
     /// One of a set that can change. The owner of the set must ensure that all its protocols
     /// have ports.
-    OfSet,
+    MutableSet,
 }
 
 impl Build<'_> {
@@ -28,26 +28,26 @@ impl Build<'_> {
         );
         let tracks = sees_ip && family != Family::NETDEV;
         match selector.needs {
-            Needs::Nothing => true,
-            Needs::Inet if family == Family::INET => true,
-            Needs::Ip if sees_ip => true,
-            Needs::Tracked if tracks => true,
-            Needs::Routed if sees_ip && family != Family::BRIDGE => true,
-            Needs::Network(version) => self.require_network(version, what),
-            Needs::Unasked(version) => match (self.network, family) {
+            Requires::Nothing => true,
+            Requires::Inet if family == Family::INET => true,
+            Requires::Ip if sees_ip => true,
+            Requires::Tracked if tracks => true,
+            Requires::Routed if sees_ip && family != Family::BRIDGE => true,
+            Requires::Network(version) => self.require_network(version, what),
+            Requires::Implicit(version) => match (self.network, family) {
                 (Some(known), _) if known != version => self.conflict(what),
                 _ if tracks => true,
                 _ => self.no_family(what),
             },
-            Needs::Transport(protocol) if sees_ip => self.require_transport(protocol, what),
-            Needs::Ports if sees_ip => {
-                let known = self.has_ports() || self.transport == Transport::OfSet;
+            Requires::Transport(protocol) if sees_ip => self.require_transport(protocol, what),
+            Requires::Ports if sees_ip => {
+                let known = self.has_ports() || self.transport == Transport::MutableSet;
                 if !known {
                     self.fail(BuildError::NoTransport { what });
                 }
                 known
             }
-            Needs::Icmp(version, protocol) if sees_ip => {
+            Requires::Icmp(version, protocol) if sees_ip => {
                 if self.transport == Transport::One(protocol) && self.network.is_none() {
                     return true;
                 }
@@ -60,7 +60,7 @@ impl Build<'_> {
                 };
                 known && self.require_transport(protocol, what)
             }
-            Needs::Ethernet => match family {
+            Requires::Ethernet => match family {
                 Family::ARP => self.no_family(what),
                 Family::BRIDGE => true,
                 _ => {
@@ -134,7 +134,7 @@ impl Build<'_> {
                 self.fail(BuildError::Conflict { what, protocol });
                 false
             }
-            Transport::Any | Transport::Several | Transport::OfSet => {
+            Transport::Any | Transport::Several | Transport::MutableSet => {
                 self.push(&Meta::load(MetaKey::L4PROTO, Register::R1));
                 self.push(&Cmp::eq(Register::R1, &[protocol]));
                 self.transport = Transport::One(protocol);
@@ -149,7 +149,7 @@ impl Build<'_> {
         match (selector.source, value) {
             (Source::Meta(MetaKey::L4PROTO), &[protocol])
             | (Source::Payload(PayloadBase::NETWORK, 9), &[protocol])
-                if selector.needs != Needs::Nothing && selector.needs != needs(Version::V6) =>
+                if selector.needs != Requires::Nothing && selector.needs != needs(Version::V6) =>
             {
                 self.learn_transport(selector.name, protocol);
             }
@@ -204,8 +204,8 @@ impl Build<'_> {
 }
 
 /// Returns the requirement of a header of this version.
-const fn needs(version: Version) -> Needs {
-    Needs::Network(version)
+const fn needs(version: Version) -> Requires {
+    Requires::Network(version)
 }
 
 const fn ether_type(version: Version) -> EtherType {

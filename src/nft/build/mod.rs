@@ -39,7 +39,7 @@
 //! | match headers, interfaces, marks, states of connections, routes | the methods of [`Build`] |
 //! | match any other field | [`Build::matches`], [`Selector`] |
 //! | look up several fields at once, in sets and maps | [`Build::lookup`], [`Build::vmap`], [`Key`] |
-//! | use an anonymous set: `{ 22, 80 }` | [`Anonymous`] |
+//! | use an anonymous set: `{ 22, 80 }` | [`AnonymousSet`] |
 //! | translate addresses and ports | [`Build::dnat`], [`NatTo`], [`Build::masquerade`] |
 //! | add to a set from a rule | [`Build::update_element`], [`SetElement`] |
 //! | put any other expression into the rule | [`Build::expression`] |
@@ -67,7 +67,7 @@ mod value;
 
 use std::mem;
 
-pub use anonymous::Anonymous;
+pub use anonymous::AnonymousSet;
 pub use error::BuildError;
 pub use key::{Generator, Jhash, Key, jhash, numgen_inc, numgen_random, symhash};
 use known::Transport;
@@ -474,12 +474,12 @@ impl<'a> Build<'a> {
         self.load_key(key, 0);
         if let (Ok(Some(selector)), None, None) = (key.only(), flags, dreg)
             && selector.is_protocol()
-            && matches!(self.transport, Transport::Any | Transport::OfSet)
+            && matches!(self.transport, Transport::Any | Transport::MutableSet)
         {
             self.transport = match set.id {
                 Some(_) => Transport::Several,
                 // The contents of a named set can change.
-                None => Transport::OfSet,
+                None => Transport::MutableSet,
             };
         }
         self.push(&Lookup {

@@ -179,7 +179,7 @@ impl<'a> Build<'a> {
     ///
     /// ```
     /// use std::net::{Ipv4Addr, SocketAddrV4};
-    /// use chainwright::nft::build::{Anonymous, Build, NatTo, Protocol, Version, numgen_random};
+    /// use chainwright::nft::build::{AnonymousSet, Build, NatTo, Protocol, Version, numgen_random};
     /// use chainwright::nft::{Chain, Connection, Family, Hook, Priority, Table, Transaction};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -199,7 +199,7 @@ impl<'a> Build<'a> {
     /// // meta l4proto tcp dnat ip addr . port to numgen random mod 2 map {
     /// //     0 : 10.0.0.4 . 8080, 1 : 10.0.0.5 . 8080 }
     /// let backends = [4, 5].map(|last| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), 8080));
-    /// let map = Anonymous::numbered_v4(Family::IP, "services", 1, 0, backends);
+    /// let map = AnonymousSet::numbered_addresses_with_ports(Family::IP, "services", 1, 0, backends);
     /// map.add_to(&mut tx)?;
     /// let spread = Build::new(Family::IP, "services", "web")
     ///     .meta_l4proto(Protocol::TCP)
@@ -288,7 +288,7 @@ impl<'a> Build<'a> {
                 map,
                 port,
             } => {
-                self.map_into(&key, &map, Register::R1);
+                self.load_from_map(&key, &map, Register::R1);
                 nat.addr_min = Some(Register::R1);
                 if port {
                     // The map's value has the port after the address.
@@ -325,7 +325,7 @@ impl<'a> Build<'a> {
     /// Whether all packets that can still match have ports.
     pub(super) fn has_ports(&self) -> bool {
         match self.transport {
-            Transport::Any | Transport::OfSet => false,
+            Transport::Any | Transport::MutableSet => false,
             Transport::Several => true,
             Transport::One(protocol) => matches!(
                 Protocol(protocol),

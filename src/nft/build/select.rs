@@ -24,7 +24,7 @@ pub struct Selector {
     /// Length in bytes.
     pub(super) length: u8,
     pub(super) order: ByteOrder,
-    pub(super) needs: Needs,
+    pub(super) needs: Requires,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) enum Source {
 
 /// The condition under which packets have a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Needs {
+pub(super) enum Requires {
     Nothing,
     /// A table that sees IP packets.
     Ip,
@@ -48,7 +48,7 @@ pub(super) enum Needs {
     /// A version of IP, which nft matches explicitly in tables of several versions.
     Network(Version),
     /// A version of IP, which the kernel checks itself.
-    Unasked(Version),
+    Implicit(Version),
     Transport(u8),
     /// Any transport protocol that has ports.
     Ports,
@@ -64,7 +64,7 @@ impl Selector {
         base: PayloadBase,
         offset: u32,
         length: u8,
-        needs: Needs,
+        needs: Requires,
     ) -> Self {
         Self {
             name,
@@ -81,7 +81,7 @@ impl Selector {
             source: Source::Meta(key),
             length,
             order: ByteOrder::Host,
-            needs: Needs::Nothing,
+            needs: Requires::Nothing,
         }
     }
 
@@ -91,7 +91,7 @@ impl Selector {
             source: Source::Ct(key, None),
             length,
             order: ByteOrder::Host,
-            needs: Needs::Tracked,
+            needs: Requires::Tracked,
         }
     }
 
@@ -109,7 +109,7 @@ impl Selector {
                 Version::V6 => 16,
             },
             order: ByteOrder::Network,
-            needs: Needs::Unasked(version),
+            needs: Requires::Implicit(version),
         }
     }
 
@@ -119,7 +119,7 @@ impl Selector {
             source: Source::Ct(key, Some(direction)),
             length: 2,
             order: ByteOrder::Network,
-            needs: Needs::Tracked,
+            needs: Requires::Tracked,
         }
     }
 
@@ -136,7 +136,7 @@ impl Selector {
             source: Source::Fib(flags, result),
             length,
             order: ByteOrder::Host,
-            needs: Needs::Routed,
+            needs: Requires::Routed,
         }
     }
 
@@ -145,7 +145,7 @@ impl Selector {
     /// have these bytes.
     #[must_use]
     pub const fn raw(base: PayloadBase, offset: u32, length: u8) -> Self {
-        Self::payload("raw payload", base, offset, length, Needs::Nothing)
+        Self::payload("raw payload", base, offset, length, Requires::Nothing)
     }
 
     /// Returns the name in nft's syntax, as used in errors.
@@ -186,23 +186,23 @@ macro_rules! fields {
 const NETWORK: PayloadBase = PayloadBase::NETWORK;
 const TRANSPORT: PayloadBase = PayloadBase::TRANSPORT;
 const LINK: PayloadBase = PayloadBase::LINK;
-const V4: Needs = Needs::Network(Version::V4);
-const V6: Needs = Needs::Network(Version::V6);
-const TCP: Needs = Needs::Transport(super::Protocol::TCP.0);
-const UDP: Needs = Needs::Transport(super::Protocol::UDP.0);
-const SCTP: Needs = Needs::Transport(super::Protocol::SCTP.0);
-const ICMP: Needs = Needs::Icmp(Version::V4, super::Protocol::ICMP.0);
-const ICMPV6: Needs = Needs::Icmp(Version::V6, super::Protocol::ICMPV6.0);
+const V4: Requires = Requires::Network(Version::V4);
+const V6: Requires = Requires::Network(Version::V6);
+const TCP: Requires = Requires::Transport(super::Protocol::TCP.0);
+const UDP: Requires = Requires::Transport(super::Protocol::UDP.0);
+const SCTP: Requires = Requires::Transport(super::Protocol::SCTP.0);
+const ICMP: Requires = Requires::Icmp(Version::V4, super::Protocol::ICMP.0);
+const ICMPV6: Requires = Requires::Icmp(Version::V6, super::Protocol::ICMPV6.0);
 
 fields! {
     /// The Ethernet header.
     ether {
         /// Destination, 6 bytes.
-        DADDR = Selector::payload("ether daddr", LINK, 0, 6, Needs::Ethernet);
+        DADDR = Selector::payload("ether daddr", LINK, 0, 6, Requires::Ethernet);
         /// Source, 6 bytes.
-        SADDR = Selector::payload("ether saddr", LINK, 6, 6, Needs::Ethernet);
+        SADDR = Selector::payload("ether saddr", LINK, 6, 6, Requires::Ethernet);
         /// The protocol carried by the frame ([`EtherType`](super::super::EtherType)), 2 bytes.
-        TYPE = Selector::payload("ether type", LINK, 12, 2, Needs::Ethernet);
+        TYPE = Selector::payload("ether type", LINK, 12, 2, Requires::Ethernet);
     }
     /// The IPv4 header.
     ip {
@@ -232,9 +232,9 @@ fields! {
     /// key must also match the protocol.
     th {
         /// Source port, 2 bytes.
-        SPORT = Selector::payload("th sport", TRANSPORT, 0, 2, Needs::Ports);
+        SPORT = Selector::payload("th sport", TRANSPORT, 0, 2, Requires::Ports);
         /// Destination port, 2 bytes.
-        DPORT = Selector::payload("th dport", TRANSPORT, 2, 2, Needs::Ports);
+        DPORT = Selector::payload("th dport", TRANSPORT, 2, 2, Requires::Ports);
     }
     /// The TCP header.
     tcp {
@@ -298,9 +298,9 @@ fields! {
         /// Group of the socket, u32.
         SKGID = Selector::meta("meta skgid", MetaKey::SKGID, 4);
         /// Version of IP ([`Family`](crate::nft::Family)), 1 byte; in a table of the family inet.
-        NFPROTO = Selector { needs: Needs::Inet, ..Selector::meta("meta nfproto", MetaKey::NFPROTO, 1) };
+        NFPROTO = Selector { needs: Requires::Inet, ..Selector::meta("meta nfproto", MetaKey::NFPROTO, 1) };
         /// Protocol above IP, 1 byte.
-        L4PROTO = Selector { needs: Needs::Ip, ..Selector::meta("meta l4proto", MetaKey::L4PROTO, 1) };
+        L4PROTO = Selector { needs: Requires::Ip, ..Selector::meta("meta l4proto", MetaKey::L4PROTO, 1) };
         /// Link-layer packet type, 1 byte.
         PKTTYPE = Selector::meta("meta pkttype", MetaKey::PKTTYPE, 1);
         /// Number of the processor, u32.

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::key::{register, register_behind};
+use super::key::{register, register_after};
 use super::value::{Match, Test};
-use super::{Anonymous, Build, BuildError, Key, Selector};
+use super::{AnonymousSet, Build, BuildError, Key, Selector};
 use crate::nft::Set;
 use crate::nft::expr::{Dynset, DynsetOp, Expression, Expressions, NestedExpression, Register};
 use crate::nft::name::Name;
 
-/// A reference to a set or map: a name, or a [`Set`] or [`Anonymous`] of the same transaction. For
+/// A reference to a set or map: a name, or a [`Set`] or [`AnonymousSet`] of the same transaction. For
 /// the latter two the builder checks the length of the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetName<'a> {
@@ -50,8 +50,8 @@ impl<'a> From<&'a Set<'_>> for SetName<'a> {
     }
 }
 
-impl<'a> From<&'a Anonymous<'_>> for SetName<'a> {
-    fn from(set: &'a Anonymous<'_>) -> Self {
+impl<'a> From<&'a AnonymousSet<'_>> for SetName<'a> {
+    fn from(set: &'a AnonymousSet<'_>) -> Self {
         set.set().into()
     }
 }
@@ -175,12 +175,12 @@ impl Build<'_> {
     /// # Ok::<(), chainwright::nft::build::BuildError>(())
     /// ```
     pub fn vmap<'m>(mut self, key: impl Into<Key<'m>>, map: impl Into<SetName<'m>>) -> Self {
-        self.map_into(&key.into(), &map.into(), Register::VERDICT);
+        self.load_from_map(&key.into(), &map.into(), Register::VERDICT);
         self
     }
 
     /// Loads the value that a map has for a key into a register.
-    pub(super) fn map_into(&mut self, key: &Key<'_>, map: &SetName<'_>, dreg: Register) {
+    pub(super) fn load_from_map(&mut self, key: &Key<'_>, map: &SetName<'_>, dreg: Register) {
         if self.error.is_none() && self.require_key(key) {
             self.look_up(key, map, Some(dreg), None);
         }
@@ -248,7 +248,7 @@ impl Build<'_> {
         }
         let mut sreg_data = None;
         if let Some(data) = &data {
-            let word = register_behind(0, length);
+            let word = register_after(0, length);
             if !self.require_key(data) {
                 return self;
             }

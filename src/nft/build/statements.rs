@@ -366,7 +366,7 @@ impl<'a> Build<'a> {
             Kind::Own(bits) => ((*own).into(), Some(bits)),
             Kind::Key(key, bits) => (key, bits),
             Kind::Map(key, map, bits) => {
-                self.map_into(&key, &map, Register::R1);
+                self.load_from_map(&key, &map, Register::R1);
                 self.change(bits);
                 return true;
             }

@@ -53,7 +53,7 @@ const ROUTED: [Family; 4] = [Family::IP, Family::IP6, Family::INET, Family::NETD
 const NAT: [Family; 3] = [Family::IP, Family::IP6, Family::INET];
 
 #[test]
-fn what_a_family_has_not() {
+fn errors_of_unsupported_families() {
     only_in(&NOT_IP6, |b| b.ip_saddr(V4).finish());
     only_in(&NOT_IP6, |b| b.icmp_type(IcmpType::ECHO_REQUEST).finish());
     only_in(&[Family::IP, Family::INET, Family::BRIDGE], |b| {
@@ -153,7 +153,7 @@ fn one_rule_is_for_one_protocol() {
 }
 
 #[test]
-fn ports_of_what_has_none_are_not_looked_at() {
+fn matching_ports_requires_a_protocol_with_ports() {
     let refused = |rule: Result<Rule<'_>, BuildError>, what| {
         assert_eq!(rule, Err(BuildError::NoTransport { what }));
     };
@@ -194,7 +194,7 @@ fn ports_of_what_has_none_are_not_looked_at() {
 }
 
 #[test]
-fn ports_of_what_has_none_are_not_changed() {
+fn changing_ports_requires_a_protocol_with_ports() {
     let none = |what| Err(BuildError::NoTransport { what });
     let to = SocketAddrV4::new(V4, 80);
     assert_eq!(build(Family::IP).dnat(to), none("dnat"));
@@ -218,7 +218,7 @@ fn ports_of_what_has_none_are_not_changed() {
 }
 
 #[test]
-fn values_that_compare_with_something_else() {
+fn values_of_the_wrong_kind() {
     let ip = || build(Family::IP);
     let what = "ip saddr";
     let prefix = |length| BuildError::Prefix {
@@ -298,7 +298,7 @@ fn values_that_compare_with_something_else() {
 }
 
 #[test]
-fn keys_that_cannot_be() {
+fn invalid_keys() {
     let ip = || build(Family::IP);
     assert_eq!(error(ip().lookup(&[], "s")), BuildError::Key { length: 0 });
     // All registers have four times 16 bytes.
@@ -376,7 +376,7 @@ fn keys_that_cannot_be() {
             .is_ok()
     );
     // The builder knows the key length of a set that it was given.
-    let set = Anonymous::ports(Family::IP, "t", 1, [22]);
+    let set = AnonymousSet::ports(Family::IP, "t", 1, [22]);
     let (length, expected) = (4, 2);
     assert_eq!(
         error(ip().ip_saddr(&set)),
@@ -403,7 +403,7 @@ fn keys_that_cannot_be() {
 }
 
 #[test]
-fn statements_that_cannot_be() {
+fn invalid_statements() {
     let ip = || build(Family::IP);
     let both = Log {
         level: Some(LogLevel::INFO),
@@ -433,9 +433,9 @@ fn statements_that_cannot_be() {
 }
 
 #[test]
-fn anonymous_sets_that_cannot_be() {
+fn invalid_anonymous_sets() {
     let of =
-        |elements: Vec<Match<'static, u16>>| Anonymous::of::<u16>(Family::IP, "t", 1, elements);
+        |elements: Vec<Match<'static, u16>>| AnonymousSet::of::<u16>(Family::IP, "t", 1, elements);
     assert_eq!(of(vec![not(22).into()]), Err(BuildError::Element));
     assert_eq!(of(vec![less_than(22).into()]), Err(BuildError::Element));
     assert_eq!(of(vec![in_set("s").into()]), Err(BuildError::Element));
@@ -445,16 +445,16 @@ fn anonymous_sets_that_cannot_be() {
     assert_eq!(of(vec![backwards.into()]), Err(BuildError::Range { what }));
     let (length, max) = (33, 32);
     assert_eq!(
-        Anonymous::of::<Ipv4Addr>(Family::IP, "t", 1, [(V4, length)]),
+        AnonymousSet::of::<Ipv4Addr>(Family::IP, "t", 1, [(V4, length)]),
         Err(BuildError::Prefix { what, length, max })
     );
     assert_eq!(of(vec![]), Err(BuildError::Element));
-    let names = Anonymous::of::<Interface<'_>>(Family::IP, "t", 1, ["eth*"]);
+    let names = AnonymousSet::of::<Interface<'_>>(Family::IP, "t", 1, ["eth*"]);
     assert_eq!(names, Err(BuildError::Element));
 }
 
 #[test]
-fn the_first_error_is_the_one() {
+fn the_first_error_is_returned() {
     let error = build(Family::IP)
         .ip6_saddr(V6)
         .iifname("")
@@ -471,7 +471,7 @@ fn the_first_error_is_the_one() {
 
 /// nft has no syntax for it; the expressions are the same as for a field's bits.
 #[test]
-fn bits_of_what_a_map_has_are_changed() {
+fn bits_of_a_map_lookup_are_changed() {
     let number = map(ip::SADDR, "marks").with(and(0xff)).with(or(0x101));
     let rule = build(Family::IP).ct_mark_set(number).finish().unwrap();
     let mask = Number::from(0x1234).with(and_xor(0xff, 1));
@@ -493,7 +493,7 @@ fn bits_of_what_a_map_has_are_changed() {
 }
 
 #[test]
-fn nothing_of_a_rule_is_in_the_next_one_in_its_memory() {
+fn reused_memory_keeps_nothing_of_the_old_rule() {
     let rule = build(Family::INET)
         .ip_saddr(V4)
         .tcp_dport(22)

@@ -96,7 +96,7 @@ pub trait Value: Copy + Encode {
 /// | [`not`]`(22)` | `!= 22` |
 /// | [`less_than`]`(22)`, [`at_least`]`(22)`, … | `< 22`, `>= 22`, … |
 /// | [`in_set`]`("ports")`, `not(in_set("ports"))` | `@ports`, `!= @ports` |
-/// | [`&Anonymous`](super::Anonymous) | `{ 22, 80 }` |
+/// | [`&AnonymousSet`](super::Anonymous) | `{ 22, 80 }` |
 /// | `CtState::NEW \| CtState::RELATED` | `new,related`: any one of them |
 /// | `not(CtState::NEW)` | `! new`: none of them |
 /// | [`exactly`]`(TcpFlags::SYN)` | `== syn`: this one and no other |
@@ -263,8 +263,8 @@ impl<'a, T> From<&'a Set<'_>> for Match<'a, T> {
     }
 }
 
-impl<'a, T> From<&'a super::Anonymous<'_>> for Match<'a, T> {
-    fn from(set: &'a super::Anonymous<'_>) -> Self {
+impl<'a, T> From<&'a super::AnonymousSet<'_>> for Match<'a, T> {
+    fn from(set: &'a super::AnonymousSet<'_>) -> Self {
         Self::of(Test::Set(set.into()))
     }
 }

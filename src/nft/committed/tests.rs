@@ -21,11 +21,11 @@ const BEFORE: u32 = 0x1_fffd;
 const MADE: u32 = 0x2_0001;
 
 #[test]
-fn the_number_behind_another_with_this_low_half() {
-    assert_eq!(following(7, 8), Some(8));
-    assert_eq!(following(7, 7), None);
-    assert_eq!(following(0x1_fffe, 1), Some(0x2_0001));
-    assert_eq!(following(u32::MAX, 1), Some(1));
+fn next_number_with_these_low_bits() {
+    assert_eq!(next_with_low_bits(7, 8), Some(8));
+    assert_eq!(next_with_low_bits(7, 7), None);
+    assert_eq!(next_with_low_bits(0x1_fffe, 1), Some(0x2_0001));
+    assert_eq!(next_with_low_bits(u32::MAX, 1), Some(1));
 }
 
 fn message(kind: u8, sequence: u32, content: impl FnOnce(&mut MessageWriter<'_>)) -> Vec<u8> {
@@ -117,18 +117,18 @@ fn number(committed: &Committed) -> Option<u32> {
 }
 
 #[test]
-fn all_of_it_comes() {
+fn a_complete_echo() {
     let committed = commit(datagrams(replies())).0.unwrap();
     let handles = [0, 1, 2, 3].map(|operation| committed.handle(operation));
     assert_eq!(handles, [Some(10), Some(20), Some(30), None]);
     assert_eq!(number(&committed), Some(MADE));
-    assert!(committed.is_whole());
+    assert!(committed.is_complete());
 }
 
 /// The first part of the echo arrived: the commit is known to be applied, and which handles are
 /// missing.
 #[test]
-fn what_was_dropped_is_said_to_be_missing() {
+fn dropped_echoes_are_missing() {
     let came = vec![table(1, 10), rule(2, 20)];
     let mut lossy = vec![Reply::Error(libc::ENOBUFS)];
     lossy.extend(datagrams(came));
@@ -138,13 +138,13 @@ fn what_was_dropped_is_said_to_be_missing() {
     let handles = [0, 1, 2].map(|operation| committed.handle(operation));
     assert_eq!(handles, [Some(10), Some(20), None]);
     assert_eq!(committed.missing(), [2]);
-    assert!(!committed.is_whole());
+    assert!(!committed.is_complete());
     // From the low 16 bits that every message contains.
     assert_eq!(number(&committed), Some(MADE));
 }
 
 #[test]
-fn where_nothing_came_the_outcome_is_as_without() {
+fn without_any_echo_the_outcome_is_that_of_a_commit() {
     let (committed, batches) = commit(vec![Reply::Error(libc::ENOBUFS)]);
     assert_eq!(committed.unwrap_err().outcome, Outcome::Unknown);
     assert_eq!(batches, 1);
@@ -153,12 +153,12 @@ fn where_nothing_came_the_outcome_is_as_without() {
     acknowledged.push(Reply::Datagram(acknowledgement(4)));
     let committed = commit(acknowledged).0.unwrap();
     assert_eq!(committed.missing(), [0, 1, 2]);
-    assert_eq!((number(&committed), committed.is_whole()), (None, false));
+    assert_eq!((number(&committed), committed.is_complete()), (None, false));
 }
 
 /// The kernel sends no message for a large rule, and reports no error.
 #[test]
-fn a_rule_of_which_nothing_is_told_is_missing() {
+fn a_rule_without_an_echo_is_missing() {
     let mut replies = replies();
     replies[0] = [table(1, 10), rule(3, 30)].concat();
     let committed = commit(datagrams(replies.clone())).0.unwrap();
@@ -166,11 +166,11 @@ fn a_rule_of_which_nothing_is_told_is_missing() {
     // The kernel sends no message for a table that already exists.
     replies[0] = [rule(2, 20), rule(3, 30)].concat();
     let committed = commit(datagrams(replies)).0.unwrap();
-    assert!(committed.is_whole() && committed.added(0).is_none());
+    assert!(committed.is_complete() && committed.added(0).is_none());
 }
 
 #[test]
-fn what_is_told_of_others_proves_nothing() {
+fn echoes_of_others_prove_nothing() {
     let mut foreign = rule(2, 20);
     foreign[12..16].copy_from_slice(&77_u32.to_ne_bytes());
     for stray in [foreign, rule(9, 20), generation(MADE, 0)] {
@@ -182,7 +182,7 @@ fn what_is_told_of_others_proves_nothing() {
 proptest! {
     /// Any bytes: no panic, and no handle that was not received.
     #[test]
-    fn any_bytes_are_taken_in(
+    fn arbitrary_bytes_are_accepted(
         at in 0_usize..400,
         bytes in prop::collection::vec(any::<u8>(), 0..40),
         cut in 0_usize..400,
@@ -192,7 +192,7 @@ proptest! {
         let end = (at + bytes.len()).min(told.len());
         told.splice(at..end, bytes);
         told.truncate(told.len() - cut.min(told.len()));
-        let mut echoes = Echoes::new(0);
+        let mut echoes = EchoIntake::new(0);
         echoes.begin(3, Generation::recorded(BEFORE));
         let _ = echoes.accept(&told);
         let committed = echoes.finish(&transaction());

@@ -146,8 +146,8 @@ macro_rules! builder {
     (@holds ElementList) => { $crate::nft::declare::Note::elements };
     (@holds ObjectData) => { $crate::nft::declare::Note::object };
     (@holds $Type:ident) => { $crate::nft::declare::Note::value };
-    (@encode [unended $($note:ident)*] $value:ident, $writer:ident, $KIND:ident) => {
-        $writer.unended($KIND, $value);
+    (@encode [without_nul $($note:ident)*] $value:ident, $writer:ident, $KIND:ident) => {
+        $writer.without_nul($KIND, $value);
     };
     (@encode [device $($note:ident)*] $value:ident, $writer:ident, $KIND:ident) => {
         $writer.device($KIND, $value);
@@ -173,7 +173,7 @@ macro_rules! builder {
     };
     (@fit typed $this:ident) => {
         let $this = proptest::strategy::Strategy::prop_map($this, |mut this| {
-            $crate::nft::properties::Fit::fit(&mut this);
+            $crate::nft::properties::MakeConsistent::fit(&mut this);
             this
         });
         let $this = proptest::strategy::Strategy::boxed($this);
@@ -431,7 +431,7 @@ macro_rules! any_field {
         $crate::nft::properties::always::<$Type>($depth)
     };
     ([$($note:ident)*] $Type:ty, $depth:ident) => {
-        $crate::nft::properties::now_and_then::<$Type>($depth)
+        $crate::nft::properties::maybe::<$Type>($depth)
     };
 }
 #[cfg(any(test, feature = "testing"))]

@@ -69,7 +69,7 @@ pub(crate) enum Note {
     /// The padding that some kernels put before a 64-bit number: always skipped.
     padding,
     /// A name that nft writes without a trailing NUL; the kernel accepts and lists both.
-    unended,
+    without_nul,
     /// The name of a network device.
     device,
     /// The security context of a secmark, without a trailing NUL.

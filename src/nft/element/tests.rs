@@ -303,7 +303,7 @@ fn messages() {
 }
 
 #[test]
-fn what_is_malformed_ends_a_list() {
+fn a_malformed_element_ends_the_list() {
     for bad in [
         "0c000100 08000100 0a00",          // the key is truncated
         "08000100 0c000100 0a000001",      // its value is longer than the key

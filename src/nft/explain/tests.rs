@@ -13,7 +13,7 @@ fn described(tx: &Transaction) -> Vec<String> {
 }
 
 #[test]
-fn hints_are_for_the_place_that_the_kernel_points_at() {
+fn hints_match_the_reported_attribute() {
     let mut tx = Transaction::new();
     tx.add(&Rule::new(Family::IP, "nat", "missing")).unwrap();
     tx.add(&Chain::new(Family::IP, "nat", "odd")).unwrap();
@@ -155,7 +155,7 @@ fn named(tx: &Transaction) -> Vec<String> {
 }
 
 #[test]
-fn an_attribute_is_named_down_into_an_element() {
+fn path_of_an_attribute_in_an_element() {
     let keys: Vec<_> = (0..20u8).map(|n| [10, 0, 0, n]).collect();
     let elements = keys.iter().map(|key| Element::new(key).with_data(&[1; 4]));
     let mut tx = Transaction::new();
@@ -176,7 +176,7 @@ fn an_attribute_is_named_down_into_an_element() {
 }
 
 #[test]
-fn an_attribute_is_named_down_into_an_object() {
+fn path_of_an_attribute_in_an_object() {
     use crate::nft::expr::Counter;
     let mut tx = Transaction::new();
     tx.add(&StatefulObject::new(
@@ -193,7 +193,7 @@ fn an_attribute_is_named_down_into_an_object() {
 }
 
 #[test]
-fn an_attribute_is_named_down_into_an_expression() {
+fn path_of_an_attribute_in_an_expression() {
     let mark = 0x8000u32.to_ne_bytes();
     let rule = Rule::new(Family::IP, "nat", "A")
         .with(&Meta::load(MetaKey::MARK, Register::R1))

@@ -112,29 +112,29 @@ impl fmt::Display for Verdict<'_> {
 
 /// The encoding of trace messages: the attributes `NFTA_VERDICT_*` without a parent.
 impl<'a> Field<'a> for Verdict<'a> {
-    type Kept = KeptData<'a>;
+    type Kept = ParsedData<'a>;
     type View = Self;
     type Static = Verdict<'static>;
 
-    fn keep(payload: &'a [u8]) -> Option<KeptData<'a>> {
+    fn keep(payload: &'a [u8]) -> Option<ParsedData<'a>> {
         read_verdict(payload)?
     }
-    fn view(kept: KeptData<'a>) -> Self {
+    fn view(kept: ParsedData<'a>) -> Self {
         <Self as Field<'a>>::value(kept)
     }
-    fn value(kept: KeptData<'a>) -> Self {
+    fn value(kept: ParsedData<'a>) -> Self {
         match kept {
-            KeptData::Chain(NFT_JUMP, chain) => Verdict::Jump(chain.into()),
-            KeptData::Chain(_, chain) => Verdict::Goto(chain.into()),
-            KeptData::ChainId(NFT_JUMP, id) => Verdict::JumpId(id),
-            KeptData::ChainId(_, id) => Verdict::GotoId(id),
-            KeptData::Verdict(NFT_CONTINUE) => Verdict::Continue,
-            KeptData::Verdict(NFT_BREAK) => Verdict::Break,
-            KeptData::Verdict(NFT_RETURN) => Verdict::Return,
-            KeptData::Verdict(NF_ACCEPT) => Verdict::Accept,
-            KeptData::Verdict(NF_DROP) => Verdict::Drop,
-            KeptData::Verdict(code) => Verdict::Other { code },
-            KeptData::Value(_) | KeptData::Opaque(_) => {
+            ParsedData::Chain(NFT_JUMP, chain) => Verdict::Jump(chain.into()),
+            ParsedData::Chain(_, chain) => Verdict::Goto(chain.into()),
+            ParsedData::ChainId(NFT_JUMP, id) => Verdict::JumpId(id),
+            ParsedData::ChainId(_, id) => Verdict::GotoId(id),
+            ParsedData::Verdict(NFT_CONTINUE) => Verdict::Continue,
+            ParsedData::Verdict(NFT_BREAK) => Verdict::Break,
+            ParsedData::Verdict(NFT_RETURN) => Verdict::Return,
+            ParsedData::Verdict(NF_ACCEPT) => Verdict::Accept,
+            ParsedData::Verdict(NF_DROP) => Verdict::Drop,
+            ParsedData::Verdict(code) => Verdict::Other { code },
+            ParsedData::Value(_) | ParsedData::Opaque(_) => {
                 unreachable!("invariant: `keep` keeps verdicts only")
             }
         }
@@ -227,7 +227,7 @@ impl fmt::Display for Spaced<'_, '_> {
 /// The stored form of a parsed [`Data`].
 #[derive(Debug, Clone, Copy)]
 #[doc(hidden)]
-pub enum KeptData<'a> {
+pub enum ParsedData<'a> {
     /// A value.
     Value(&'a [u8]),
     /// A verdict other than a jump.
@@ -240,7 +240,7 @@ pub enum KeptData<'a> {
     Opaque(&'a [u8]),
 }
 
-impl<'a> KeptData<'a> {
+impl<'a> ParsedData<'a> {
     /// Returns the bytes, if this is a value.
     #[inline(always)]
     pub(crate) const fn value(self) -> Option<&'a [u8]> {
@@ -254,17 +254,17 @@ impl<'a> KeptData<'a> {
 /// Parses the payload of a value or verdict; `None` if it does not consist of at least one
 /// attribute.
 #[inline(always)]
-fn read(payload: &[u8]) -> Option<KeptData<'_>> {
+fn read(payload: &[u8]) -> Option<ParsedData<'_>> {
     let mut attributes = AttributeCursor::new(payload);
     match attributes.payload(NFTA_DATA_VALUE) {
-        Ok(Some(content)) if attributes.at_end() => Some(KeptData::Value(content)),
+        Ok(Some(content)) if attributes.at_end() => Some(ParsedData::Value(content)),
         _ => read_other(payload),
     }
 }
 
 /// Parses anything but a value.
 #[inline(never)]
-fn read_other(payload: &[u8]) -> Option<KeptData<'_>> {
+fn read_other(payload: &[u8]) -> Option<ParsedData<'_>> {
     let attributes = AttributeCursor::new(payload);
     if let Some(verdict) = attributes.last(NFTA_DATA_VERDICT) {
         // The kernel's form.
@@ -276,9 +276,9 @@ fn read_other(payload: &[u8]) -> Option<KeptData<'_>> {
             let is_jump = matches!(code, NFT_JUMP | NFT_GOTO);
             match parts.payload(NFTA_VERDICT_CHAIN) {
                 Ok(Some(chain)) if is_jump && parts.at_end() => {
-                    return Name::keep(chain).map(|chain| KeptData::Chain(code, chain));
+                    return Name::keep(chain).map(|chain| ParsedData::Chain(code, chain));
                 }
-                Ok(None) if !is_jump && parts.at_end() => return Some(KeptData::Verdict(code)),
+                Ok(None) if !is_jump && parts.at_end() => return Some(ParsedData::Verdict(code)),
                 _ => {}
             }
         }
@@ -287,11 +287,11 @@ fn read_other(payload: &[u8]) -> Option<KeptData<'_>> {
 }
 
 #[cold]
-fn read_in_any_order(payload: &[u8]) -> Option<KeptData<'_>> {
+fn read_in_any_order(payload: &[u8]) -> Option<ParsedData<'_>> {
     let mut attributes = Attributes::new(payload);
     let (kind, content) = attributes.advance().ok()?;
     if kind == NFTA_DATA_VALUE && attributes.at_end() {
-        return Some(KeptData::Value(content));
+        return Some(ParsedData::Value(content));
     }
     if kind == NFTA_DATA_VERDICT
         && attributes.at_end()
@@ -301,11 +301,11 @@ fn read_in_any_order(payload: &[u8]) -> Option<KeptData<'_>> {
     }
     let mut attributes = Attributes::new(payload);
     let well_formed = !payload.is_empty() && attributes.all(|attribute| attribute.is_ok());
-    well_formed.then_some(KeptData::Opaque(payload))
+    well_formed.then_some(ParsedData::Opaque(payload))
 }
 
 /// Parses a verdict: `None` for a malformed one, `Some(None)` for an unknown form.
-fn read_verdict(payload: &[u8]) -> Option<Option<KeptData<'_>>> {
+fn read_verdict(payload: &[u8]) -> Option<Option<ParsedData<'_>>> {
     let mut attributes = Attributes::new(payload);
     let (mut code, mut chain, mut id) = (None, None, None);
     while !attributes.at_end() {
@@ -318,32 +318,32 @@ fn read_verdict(payload: &[u8]) -> Option<Option<KeptData<'_>>> {
     }
     Some(match (code, chain, id) {
         (Some(code @ (NFT_JUMP | NFT_GOTO)), Some(chain), None) => {
-            Some(KeptData::Chain(code, chain))
+            Some(ParsedData::Chain(code, chain))
         }
-        (Some(code @ (NFT_JUMP | NFT_GOTO)), None, Some(id)) => Some(KeptData::ChainId(code, id)),
+        (Some(code @ (NFT_JUMP | NFT_GOTO)), None, Some(id)) => Some(ParsedData::ChainId(code, id)),
         (None | Some(NFT_JUMP | NFT_GOTO), ..) | (_, Some(_), _) | (.., Some(_)) => None,
-        (Some(code), ..) => Some(KeptData::Verdict(code)),
+        (Some(code), ..) => Some(ParsedData::Verdict(code)),
     })
 }
 
 impl<'a> Field<'a> for Data<'a> {
-    type Kept = KeptData<'a>;
+    type Kept = ParsedData<'a>;
     type View = Self;
     type Static = Data<'static>;
 
     #[inline(always)]
-    fn keep(payload: &'a [u8]) -> Option<KeptData<'a>> {
+    fn keep(payload: &'a [u8]) -> Option<ParsedData<'a>> {
         read(payload)
     }
     #[inline]
-    fn view(kept: KeptData<'a>) -> Self {
+    fn view(kept: ParsedData<'a>) -> Self {
         <Self as Field<'a>>::value(kept)
     }
     #[inline]
-    fn value(kept: KeptData<'a>) -> Self {
+    fn value(kept: ParsedData<'a>) -> Self {
         match kept {
-            KeptData::Value(bytes) => Self::value(bytes),
-            KeptData::Opaque(attributes) => Self::Opaque(Bytes::borrowed(attributes)),
+            ParsedData::Value(bytes) => Self::value(bytes),
+            ParsedData::Opaque(attributes) => Self::Opaque(Bytes::borrowed(attributes)),
             verdict => Self::Verdict(<Verdict<'a> as Field<'a>>::value(verdict)),
         }
     }

@@ -483,7 +483,7 @@ mod tests {
 
     /// Attributes that the kernel does not list, as libnftnl 1.2.4 prints them.
     #[test]
-    fn bytecode_of_what_the_kernel_does_not_list() {
+    fn bytecode_of_unlisted_attributes() {
         for (expression, line) in [
             (
                 Dynset::add("s", Register::R1),

@@ -416,7 +416,7 @@ mod tests {
 
     /// Attributes that the kernel does not list, as libnftnl 1.2.4 prints them.
     #[test]
-    fn bytecode_of_what_the_kernel_does_not_list() {
+    fn bytecode_of_unlisted_attributes() {
         let load = Exthdr::load(ExthdrOp::IPV6, 3, 1, 2, Register::R1);
         for (expression, line) in [
             (

@@ -269,7 +269,7 @@ mod tests {
 
     /// Attributes that the kernel does not list, as libnftnl 1.2.4 prints them.
     #[test]
-    fn bytecode_of_what_the_kernel_does_not_list() {
+    fn bytecode_of_unlisted_attributes() {
         for (flags, result, line) in [
             (0x00, 1, "[ fib oif => reg 2 ]"),
             (0x20, 1, "[ fib oif present => reg 2 ]"),

@@ -113,7 +113,7 @@ impl<'a> ExpressionIter<'a> {
 
     /// Parses an element that doesn't have the kernel's usual form.
     #[cold]
-    fn next_odd(&mut self) -> Option<Result<ExpressionRef<'a>, Malformed>> {
+    fn next_uncommon(&mut self) -> Option<Result<ExpressionRef<'a>, Malformed>> {
         let mut attributes = Attributes::new(self.0.rest());
         let found = loop {
             match attributes.next()? {
@@ -150,7 +150,7 @@ impl<'a> Iterator for ExpressionIter<'a> {
         }
         self.0 = before;
         // Copied field by field, so that the values of the common case above can stay in registers.
-        Some(match self.next_odd()? {
+        Some(match self.next_uncommon()? {
             Ok(ExpressionRef {
                 name,
                 attributes,

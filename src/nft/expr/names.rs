@@ -29,7 +29,7 @@ impl Kind {
 
 /// The first bytes of an element with this name.
 #[derive(Clone, Copy)]
-struct Beginning {
+struct NamePrefix {
     name: &'static str,
     head: u64,
     /// The bytes of the second word that belong to the name.
@@ -41,7 +41,7 @@ struct Beginning {
 
 /// The beginnings of all names.
 pub(super) struct Names<const N: usize> {
-    beginnings: [Beginning; N],
+    prefixes: [NamePrefix; N],
     factor: u64,
     slots: [Kind; 256],
 }
@@ -52,18 +52,18 @@ impl<const N: usize> Names<N> {
     /// Builds the table for these names, in the order of the registry.
     pub(super) const fn new(names: [&'static str; N]) -> Self {
         assert!(N < u8::MAX as usize);
-        let mut beginnings = [Beginning::of(""); N];
+        let mut prefixes = [NamePrefix::of(""); N];
         let mut at = 0;
         while at < N {
-            beginnings[at] = Beginning::of(names[at]);
+            prefixes[at] = NamePrefix::of(names[at]);
             at += 1;
         }
         // The first multiplier without collisions of slots.
         let mut factor: u64 = 0x9e37_79b9_7f4a_7c15;
         loop {
-            if let Some(slots) = slots(&beginnings, factor) {
+            if let Some(slots) = slots(&prefixes, factor) {
                 return Self {
-                    beginnings,
+                    prefixes,
                     factor,
                     slots,
                 };
@@ -79,25 +79,25 @@ impl<const N: usize> Names<N> {
         let (first, _) = element.split_first_chunk::<LENGTH>()?;
         let (head, tail) = words(first);
         let kind = self.slots[slot(head, self.factor)];
-        let beginning = self.beginnings.get(kind.number())?;
-        if head != beginning.head || tail & beginning.mask != beginning.tail {
+        let prefix = self.prefixes.get(kind.number())?;
+        if head != prefix.head || tail & prefix.mask != prefix.tail {
             return None;
         }
-        let behind = element.get(beginning.whole..)?;
-        Some((kind, BStr::new(beginning.name.as_bytes()), behind))
+        let behind = element.get(prefix.whole..)?;
+        Some((kind, BStr::new(prefix.name.as_bytes()), behind))
     }
 
     /// Returns the kind of the expression with this name.
     pub(super) fn kind(&self, name: &[u8]) -> Kind {
-        let known = |beginning: &Beginning| beginning.name.as_bytes() == name;
-        match self.beginnings.iter().position(known) {
+        let known = |prefix: &NamePrefix| prefix.name.as_bytes() == name;
+        match self.prefixes.iter().position(known) {
             Some(number) => Kind(number as u8),
             None => Kind::UNKNOWN,
         }
     }
 }
 
-impl Beginning {
+impl NamePrefix {
     const fn of(name: &'static str) -> Self {
         let bytes = name.as_bytes();
         let length = 4 + bytes.len() + 1;
@@ -145,12 +145,12 @@ const fn slot(head: u64, factor: u64) -> usize {
 }
 
 /// Fills the slots; `None` if two names share one.
-const fn slots<const N: usize>(beginnings: &[Beginning; N], factor: u64) -> Option<[Kind; 256]> {
+const fn slots<const N: usize>(prefixes: &[NamePrefix; N], factor: u64) -> Option<[Kind; 256]> {
     let mut slots = [Kind::UNKNOWN; 256];
     let mut at = 0;
     while at < N {
-        let slot = slot(beginnings[at].head, factor);
-        if beginnings[at].head != 0 {
+        let slot = slot(prefixes[at].head, factor);
+        if prefixes[at].head != 0 {
             if slots[slot].0 != Kind::UNKNOWN.0 {
                 return None;
             }
@@ -188,13 +188,13 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_found_by_how_it_begins() {
+    fn every_name_is_found_by_its_prefix() {
         let data = [8, 0, 1, 0, 0, 0, 0, 1];
-        for (number, beginning) in KINDS.beginnings.iter().enumerate() {
-            let name = beginning.name.as_bytes();
+        for (number, prefix) in KINDS.prefixes.iter().enumerate() {
+            let name = prefix.name.as_bytes();
             let list = listed(name, &data);
             let found = KINDS.find(&list[4..]);
-            assert_eq!(found.is_some(), name.len() < 12, "{}", beginning.name);
+            assert_eq!(found.is_some(), name.len() < 12, "{}", prefix.name);
             assert!(found.is_none_or(|(kind, ..)| kind.number() == number));
             let expression = read(&list).unwrap();
             assert_eq!(
@@ -210,18 +210,18 @@ mod tests {
 
     /// An altered element yields its own name, and only known names are identified.
     #[test]
-    fn nothing_else_is_taken_for_a_name() {
-        for beginning in &KINDS.beginnings {
-            let list = listed(beginning.name.as_bytes(), &[0; 8]);
-            for bit in 8 * 4..8 * (8 + beginning.whole) {
+    fn only_known_names_are_identified() {
+        for prefix in &KINDS.prefixes {
+            let list = listed(prefix.name.as_bytes(), &[0; 8]);
+            for bit in 8 * 4..8 * (8 + prefix.whole) {
                 let mut other = list.clone();
                 other[bit / 8] ^= 1 << (bit % 8);
                 let Some(expression) = read(&other) else {
                     continue; // a length, or a type
                 };
                 assert_eq!(expression.kind, KINDS.kind(expression.name));
-                if bit >= 8 * 8 && bit < 8 * (8 + beginning.name.len()) {
-                    let there = &other[8..8 + beginning.name.len()];
+                if bit >= 8 * 8 && bit < 8 * (8 + prefix.name.len()) {
+                    let there = &other[8..8 + prefix.name.len()];
                     assert_eq!(expression.name, there.as_bstr());
                 }
             }

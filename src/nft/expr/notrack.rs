@@ -60,7 +60,7 @@ mod tests {
 
     /// Attributes of a newer kernel are preserved, and written as data. No kernel sends any yet.
     #[test]
-    fn what_it_may_know_one_day() {
+    fn unknown_attributes_are_preserved() {
         let sent = hex("
             1c000180 0c000100 6e6f7472 61636b00 0c000280 08000100 00000001
         ");

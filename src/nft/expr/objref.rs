@@ -55,11 +55,11 @@ expression! {
         /// Type of the named object.
         NFTA_OBJREF_IMM_TYPE => imm_type: ObjectType,
         /// The object's name.
-        NFTA_OBJREF_IMM_NAME => imm_name: Name<'a> [unended],
+        NFTA_OBJREF_IMM_NAME => imm_name: Name<'a> [without_nul],
         /// Register with the key for the map; if the map has no object for it, the rule doesn't match.
         NFTA_OBJREF_SET_SREG => set_sreg: Register,
         /// The map's name.
-        NFTA_OBJREF_SET_NAME => set_name: Name<'a> [unended],
+        NFTA_OBJREF_SET_NAME => set_name: Name<'a> [without_nul],
         /// ID of the map in the same batch, if it has no name yet.
         NFTA_OBJREF_SET_ID => set_id: u32,
     }
@@ -119,9 +119,9 @@ mod tests {
     fn layout() {
         let layout = [
             (1, "NFTA_OBJREF_IMM_TYPE", Wire::Be32),
-            (2, "NFTA_OBJREF_IMM_NAME", Wire::Unended),
+            (2, "NFTA_OBJREF_IMM_NAME", Wire::EndMissing),
             (3, "NFTA_OBJREF_SET_SREG", Wire::Be32),
-            (4, "NFTA_OBJREF_SET_NAME", Wire::Unended),
+            (4, "NFTA_OBJREF_SET_NAME", Wire::EndMissing),
             (5, "NFTA_OBJREF_SET_ID", Wire::Be32),
         ];
         assert_layout::<Objref<'_>>(Objref::ATTRIBUTES, &layout);

@@ -19,7 +19,8 @@ use crate::netlink::MessageErrorKind;
 use crate::nft::declare::Padded;
 use crate::nft::name::Bytes;
 use crate::nft::properties::{
-    Arbitrary, DEPTH, assert_serial, assert_serial_if_at_all, damage, damaged, run, soup,
+    Arbitrary, DEPTH, arbitrary_attributes, assert_serial, assert_serial_if_at_all, damage,
+    damaged, run,
 };
 use crate::nft::{Family, Rule, Transaction};
 
@@ -119,7 +120,7 @@ pub(super) mod captured {
     }
 
     /// Asserts that unknown attributes do not affect the result, and are written after all others.
-    fn assert_unknown_is_kept(expression: &ExpressionRef<'_>) {
+    fn assert_unknown_is_preserved(expression: &ExpressionRef<'_>) {
         let before = written(|writer| _ = writer.bytes(60, &[1, 2, 3]));
         let behind = written(|writer| {
             writer.nested(61, |writer| {
@@ -159,7 +160,7 @@ pub(super) mod captured {
         assert_eq!(expression.name, E::NAME);
         assert_eq!(expression.decode(), Ok(typed(expected)));
         assert_truncations(&sent);
-        assert_unknown_is_kept(&expression);
+        assert_unknown_is_preserved(&expression);
     }
 
     /// As [`assert_element`], for an expression whose `NFTA_EXPR_DATA` contains `sent`.
@@ -189,7 +190,7 @@ pub(super) mod captured {
         assert_eq!(expression.decode().as_ref(), Ok(&expected));
         assert_eq!(only(list.as_bytes()).decode(), Ok(expected));
         assert_truncations(&listed);
-        assert_unknown_is_kept(&expression);
+        assert_unknown_is_preserved(&expression);
     }
 
     /// The type of an attribute's payload.
@@ -206,7 +207,7 @@ pub(super) mod captured {
         /// A string that ends in a NUL.
         Text,
         /// A string that is written without a NUL, and accepted with one.
-        Unended,
+        EndMissing,
         /// Any bytes.
         Bytes,
         /// Nested: a value or a verdict.
@@ -257,7 +258,7 @@ pub(super) mod captured {
                     assert_eq!(copy(b"abc\0"), Ok(wrap(b"abc\0")));
                     assert_eq!(copy(b"abc"), Ok(wrap(b"abc\0")));
                 }
-                Wire::Unended => {
+                Wire::EndMissing => {
                     assert_eq!(copy(b""), Ok(wrap(b"\0")));
                     assert_eq!(copy(b"abc\0"), Ok(wrap(b"abc")));
                     assert_eq!(copy(b"abc"), Ok(wrap(b"abc")));
@@ -316,7 +317,7 @@ pub(super) mod captured {
 }
 
 #[test]
-fn what_has_no_typed_form_is_kept_byte_for_byte() {
+fn opaque_expressions_are_preserved() {
     // An expression of a newer kernel, between two known ones.
     let attributes = written(|writer| {
         writer.be32(1, 3).nested(2, |writer| {
@@ -602,54 +603,61 @@ fn any_attributes_are_read_or_refused() {
     for &name in NAMES.iter().chain(&["of tomorrow"]) {
         let known = expression(name, &[]).attribute_names();
         let kinds: Vec<u16> = known.iter().map(|(kind, _)| *kind).collect();
-        run(48, (soup(&kinds), damage()), |(bytes, damages)| {
-            // Half of them are unchanged outputs of the attributes' strategies.
-            let bytes = damaged(bytes, &damages[..damages.len() / 2]);
-            let bare = expression(name, &bytes);
-            let nested = written(|writer| {
-                writer.string(NFTA_EXPR_NAME, name.as_bytes());
-                writer.bytes(NFTA_EXPR_DATA, &bytes);
-            });
-            let nested = <NestedExpression<'_> as Field<'_>>::decode(&nested).unwrap();
-            // Missing padding changes the offset of malformed attributes.
-            let place = |malformed: Malformed| (malformed.what, malformed.reason);
-            assert_eq!(nested.decode().map_err(place), bare.decode().map_err(place));
-            let _ = format!("{bare:?} {nested:?}");
-            let Ok(decoded) = bare.decode() else { return };
-            let _ = format!("{decoded} {decoded:?} {decoded:#?}");
-            let mut list = Expressions::new();
-            list.push_decoded(&decoded);
-            let Some(again) = list.iter().next() else {
-                // An invalid name.
-                let misfit = list.error.as_deref().map(|error| &error.misfit);
-                assert!(matches!(
-                    misfit,
-                    Some(MessageErrorKind::Nul { .. } | MessageErrorKind::LongName { .. })
-                ));
-                return;
-            };
-            let again = again.unwrap();
-            assert_eq!(again.decode().as_ref(), Ok(&decoded));
-            if let Some(request) = again.to_request() {
+        run(
+            48,
+            (arbitrary_attributes(&kinds), damage()),
+            |(bytes, damages)| {
+                // Half of them are unchanged outputs of the attributes' strategies.
+                let bytes = damaged(bytes, &damages[..damages.len() / 2]);
+                let bare = expression(name, &bytes);
+                let nested = written(|writer| {
+                    writer.string(NFTA_EXPR_NAME, name.as_bytes());
+                    writer.bytes(NFTA_EXPR_DATA, &bytes);
+                });
+                let nested = <NestedExpression<'_> as Field<'_>>::decode(&nested).unwrap();
+                // Missing padding changes the offset of malformed attributes.
+                let place = |malformed: Malformed| (malformed.what, malformed.reason);
+                assert_eq!(nested.decode().map_err(place), bare.decode().map_err(place));
+                let _ = format!("{bare:?} {nested:?}");
+                let Ok(decoded) = bare.decode() else { return };
+                let _ = format!("{decoded} {decoded:?} {decoded:#?}");
                 let mut list = Expressions::new();
-                list.push_decoded(&request);
-                let again = list.iter().next().unwrap().unwrap();
-                assert_eq!(again.to_request(), None, "{request:?}");
-            }
-            assert_serial_if_at_all(&decoded);
-        });
+                list.push_decoded(&decoded);
+                let Some(again) = list.iter().next() else {
+                    // An invalid name.
+                    let misfit = list.error.as_deref().map(|error| &error.misfit);
+                    assert!(matches!(
+                        misfit,
+                        Some(MessageErrorKind::Nul { .. } | MessageErrorKind::LongName { .. })
+                    ));
+                    return;
+                };
+                let again = again.unwrap();
+                assert_eq!(again.decode().as_ref(), Ok(&decoded));
+                if let Some(request) = again.to_request() {
+                    let mut list = Expressions::new();
+                    list.push_decoded(&request);
+                    let again = list.iter().next().unwrap().unwrap();
+                    assert_eq!(again.to_request(), None, "{request:?}");
+                }
+                assert_serial_if_at_all(&decoded);
+            },
+        );
     }
 }
 
 /// Any bytes are a list whose iteration ends; parsed expressions can be formatted.
 #[test]
 fn any_list_ends() {
-    let expression = (prop::sample::select(NAMES), soup(&[1, 2, 3, 4]));
+    let expression = (
+        prop::sample::select(NAMES),
+        arbitrary_attributes(&[1, 2, 3, 4]),
+    );
     let elements = prop::collection::vec(expression, 0..4).prop_map(|expressions| {
         let elements = expressions.iter().map(|(name, bytes)| element(name, bytes));
         elements.collect::<Vec<_>>().concat()
     });
-    let bytes = prop_oneof![4 => elements, 1 => soup(&[NFTA_LIST_ELEM])];
+    let bytes = prop_oneof![4 => elements, 1 => arbitrary_attributes(&[NFTA_LIST_ELEM])];
     run(128, (bytes, damage()), |(bytes, damages)| {
         let bytes = damaged(bytes, &damages);
         let list = Expressions::decode(&bytes).unwrap();

@@ -11,7 +11,7 @@
 //!
 //! 1. discards everything until the queue is empty ([`drained`](CommitAssembler::drained)): later events come after the
 //!    gap;
-//! 2. requests the generation from the kernel, on the same socket ([`asks`](CommitAssembler::asks)): the answer is
+//! 2. requests the generation from the kernel, on the same socket ([`needs_generation`](CommitAssembler::asks)): the answer is
 //!    queued among the events;
 //! 3. reports the changes up to that generation as [`Lost`]. Events before the answer were committed before it was
 //!    sent. A transaction with a later generation after the answer is complete, because the generation moves before the
@@ -75,14 +75,14 @@ pub enum Cause {
         capacity: usize,
     },
     /// Nothing told of the generations in between.
-    #[error("the next one that was told is {told}")]
+    #[error("the next one that was told is {reported}")]
     Skipped {
         /// The generation that was received.
-        told: Generation,
+        reported: Generation,
     },
     /// Events of another transaction came before the end of this one.
     #[error("the end of a transaction is missing")]
-    Unended,
+    EndMissing,
     /// A message is malformed.
     #[error(transparent)]
     Malformed(Malformed),
@@ -127,7 +127,7 @@ impl Notice {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
     /// No event is missing since this generation.
-    Whole(Generation),
+    Complete(Generation),
     /// Events are missing, or no generation is known yet. All input is discarded.
     Missing {
         /// The last generation returned and the cause of the gap; `None` at the start.
@@ -142,17 +142,17 @@ enum Stage {
     /// Discarding the queued messages, which may precede the gap.
     Draining,
     /// The next step is to request the generation.
-    Asking,
+    Requesting,
     /// Waiting for the answer.
-    Asked,
+    Requested,
 }
 
 /// Groups the datagrams of the multicast group `NFNLGRP_NFTABLES` into [`Item`]s. A [`Monitor`](super::Monitor) is a
 /// `CommitAssembler` with a socket.
 ///
 /// The caller repeats these steps:
-/// 1. When [`asks`](Self::asks) returns true, send a request for the generation (`NFT_MSG_GETGEN`) on the same socket,
-///    and call [`asked`](Self::asked).
+/// 1. When [`needs_generation`](Self::asks) returns true, send a request for the generation (`NFT_MSG_GETGEN`) on the same socket,
+///    and call [`generation_requested`](Self::asked).
 /// 2. Call [`next`](Self::next) until it returns `None`.
 /// 3. Receive, and pass on the result: a [`datagram`](Self::datagram), a [loss](Self::lose), or an [empty
 ///    queue](Self::drained).
@@ -196,7 +196,7 @@ impl CommitAssembler {
             limit,
             state: State::Missing {
                 gap: None,
-                stage: Stage::Asking,
+                stage: Stage::Requesting,
             },
             bytes: Vec::new(),
             events: 0,
@@ -209,20 +209,20 @@ impl CommitAssembler {
     /// Returns the last generation that was returned or reported as lost; `None` until the first answer. The next
     /// change has the following generation.
     #[must_use]
-    pub fn told(&self) -> Option<Generation> {
+    pub fn reported(&self) -> Option<Generation> {
         match &self.state {
-            State::Whole(told) => Some(*told),
-            State::Missing { gap, .. } => gap.as_ref().map(|(told, _)| *told),
+            State::Complete(reported) => Some(*reported),
+            State::Missing { gap, .. } => gap.as_ref().map(|(reported, _)| *reported),
         }
     }
 
     /// Whether the caller has to request the generation now.
     #[must_use]
-    pub fn asks(&self) -> bool {
+    pub fn needs_generation(&self) -> bool {
         matches!(
             self.state,
             State::Missing {
-                stage: Stage::Asking,
+                stage: Stage::Requesting,
                 ..
             }
         )
@@ -230,20 +230,20 @@ impl CommitAssembler {
 
     /// Whether a requested generation has not arrived yet.
     #[must_use]
-    pub fn awaits(&self) -> bool {
+    pub fn awaits_generation(&self) -> bool {
         matches!(
             self.state,
             State::Missing {
-                stage: Stage::Asked,
+                stage: Stage::Requested,
                 ..
             }
         )
     }
 
     /// Records that the caller sent the request.
-    pub fn asked(&mut self) {
+    pub fn generation_requested(&mut self) {
         if let State::Missing { stage, .. } = &mut self.state {
-            *stage = Stage::Asked;
+            *stage = Stage::Requested;
         }
     }
 
@@ -251,9 +251,9 @@ impl CommitAssembler {
     pub fn lose(&mut self, cause: Cause) {
         self.forget();
         match &mut self.state {
-            State::Whole(told) => {
+            State::Complete(reported) => {
                 self.state = State::Missing {
-                    gap: Some((*told, cause)),
+                    gap: Some((*reported, cause)),
                     stage: Stage::Draining,
                 };
             }
@@ -266,7 +266,7 @@ impl CommitAssembler {
     pub fn drained(&mut self) {
         if let State::Missing { stage, .. } = &mut self.state {
             // The kernel queues the answer while the request is sent: an answer that isn't there was lost.
-            *stage = Stage::Asking;
+            *stage = Stage::Requesting;
         }
     }
 
@@ -313,7 +313,7 @@ impl CommitAssembler {
             let Some(answer) = Acknowledgement::parse(message)? else {
                 return Ok(Ok(()));
             };
-            if self.awaits() && answer.errno.is_some() {
+            if self.awaits_generation() && answer.errno.is_some() {
                 self.drained();
                 return Ok(answer.into_result("get the generation"));
             }
@@ -329,7 +329,7 @@ impl CommitAssembler {
         };
         match (&mut self.state, generation) {
             (State::Missing { gap, stage }, Some(answer)) => {
-                if *stage == Stage::Asked && message.port == self.port {
+                if *stage == Stage::Requested && message.port == self.port {
                     let through = Generation::new(answer.id(), self.origin);
                     if let Some((after, cause)) = gap.take() {
                         self.ready.push_back(Item::Lost(Lost {
@@ -338,21 +338,21 @@ impl CommitAssembler {
                             cause,
                         }));
                     }
-                    self.state = State::Whole(through);
+                    self.state = State::Complete(through);
                 }
             }
             (State::Missing { .. }, None) => {}
-            (State::Whole(_), Some(_)) if message.port == self.port => {} // an answer to an earlier request
-            (State::Whole(told), Some(end)) => {
-                let told = *told;
-                self.end(told, message, &end);
+            (State::Complete(_), Some(_)) if message.port == self.port => {} // an answer to an earlier request
+            (State::Complete(reported), Some(end)) => {
+                let reported = *reported;
+                self.end(reported, message, &end);
             }
-            (State::Whole(_), None) if message.port == 0 => {
+            (State::Complete(_), None) if message.port == 0 => {
                 self.ready.push_back(Item::Notice(Notice {
                     bytes: message.raw.to_vec(),
                 }));
             }
-            (State::Whole(_), None) => self.event(message, (message.port, header.resource)),
+            (State::Complete(_), None) => self.event(message, (message.port, header.resource)),
         }
         Ok(Ok(()))
     }
@@ -360,7 +360,7 @@ impl CommitAssembler {
     /// Processes an event of a transaction.
     fn event(&mut self, message: &Message<'_>, header: (u32, u16)) {
         if self.events > 0 && self.header != header {
-            self.lose(Cause::Unended);
+            self.lose(Cause::EndMissing);
             return;
         }
         self.header = header;
@@ -375,24 +375,26 @@ impl CommitAssembler {
     }
 
     /// Processes the end of a transaction.
-    fn end(&mut self, told: Generation, message: &Message<'_>, end: &GenerationRef<'_>) {
+    fn end(&mut self, reported: Generation, message: &Message<'_>, end: &GenerationRef<'_>) {
         let generation = Generation::new(end.id(), self.origin);
-        if !precedes(told, generation) {
+        if !precedes(reported, generation) {
             // The rest of a transaction that was reported as lost, or that precedes the start.
             self.forget();
             return;
         }
-        if generation != told.next() {
-            self.lose(Cause::Skipped { told: generation });
+        if generation != reported.next() {
+            self.lose(Cause::Skipped {
+                reported: generation,
+            });
             return;
         }
         if self.events > 0 && self.header.0 != message.port {
-            self.lose(Cause::Unended);
+            self.lose(Cause::EndMissing);
             return;
         }
         let item = if self.length > self.limit {
             Item::Lost(Lost {
-                after: told,
+                after: reported,
                 through: generation,
                 cause: Cause::TooLarge {
                     events: self.events,
@@ -409,7 +411,7 @@ impl CommitAssembler {
             Item::Change(Change::new(bytes, self.length, self.events, generation))
         };
         self.forget();
-        self.state = State::Whole(generation);
+        self.state = State::Complete(generation);
         self.ready.push_back(item);
     }
 

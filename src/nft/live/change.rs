@@ -353,7 +353,7 @@ impl<'a> Event<'a> {
 
 impl fmt::Display for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.operation().fmt_words(f)?;
+        self.operation().fmt_without_index(f)?;
         let Ok(EventObject::Elements(elements)) = self.object() else {
             return Ok(());
         };

@@ -10,17 +10,17 @@ use super::change::{Change, Event, EventObject};
 use super::monitor::{Monitor, MonitorOptions};
 use crate::netlink::{self, Loss, Malformed};
 use crate::nft::generation::Generation;
-use crate::nft::snapshot::{Applied, DesiredPlaces, TableKey, scope_of};
-use crate::nft::watch::{MemberKey, Touches};
+use crate::nft::snapshot::{Applied, DesiredPositions, TableKey, scope_of};
+use crate::nft::watch::{MemberKey, TouchedObjects};
 use crate::nft::{
     Connection, Name, Plan, PlanOptions, Scope, Snapshot, SnapshotError, SnapshotOptions,
 };
-use crate::retry::retrying;
+use crate::retry::impl_retry;
 
 /// Maximum number of items per update, so that an update ends even if writers never pause.
 const ITEMS: usize = 1024;
 /// Within how many items all tables and chains that were read separately must reach one generation.
-const SETTLING: usize = 64 * ITEMS;
+const CATCH_UP_ITEMS: usize = 64 * ITEMS;
 /// Maximum number of touched chains and sets before everything is compared again.
 const TOUCHED: usize = 4096;
 /// Maximum size in bytes of the keys of touched elements before all elements of their set are compared again.
@@ -35,7 +35,7 @@ pub enum Update {
     /// A transaction was committed. Its tables may be outside of the mirror's scope.
     Change(Change),
     /// Changes were lost, and the mirror read everything again: anything may have changed.
-    ReadAnew(Lost),
+    Reread(Lost),
 }
 
 /// Options of a [`Mirror`].
@@ -82,7 +82,7 @@ impl From<SnapshotOptions> for MirrorOptions {
 /// It reads the ruleset once; then each [`update`](Self::update) applies the changes committed since, in time
 /// proportional to the changes and not to the ruleset. Queries of [`snapshot`](Self::snapshot) between updates need no
 /// system call and see one generation. After a loss of events the mirror reads everything again and reports it
-/// ([`Update::ReadAnew`]).
+/// ([`Update::Reread`]).
 ///
 /// ```
 /// # fn main() -> Result<(), chainwright::Error> {
@@ -101,7 +101,7 @@ impl From<SnapshotOptions> for MirrorOptions {
 /// for update in mirror.update()? {
 ///     match update {
 ///         Update::Change(change) => println!("{} by {:?}", change.generation(), change.thread_name()),
-///         Update::ReadAnew(lost) => println!("{lost}"),
+///         Update::Reread(lost) => println!("{lost}"),
 ///         _ => {}
 ///     }
 /// }
@@ -151,7 +151,7 @@ impl From<SnapshotOptions> for MirrorOptions {
 /// - the handle of the preceding rule ([`RuleRef::position`](crate::nft::RuleRef::position)): the order of the rules is
 ///   right.
 ///
-/// To see them, call [`read_anew`](Self::read_anew).
+/// To see them, call [`reread`](Self::reread).
 ///
 /// # Cost
 ///
@@ -178,7 +178,7 @@ pub struct Mirror {
     planned: Option<Planned>,
 }
 
-retrying! {
+impl_retry! {
     /// Stored in its [`connection`](Self::connection); applies when the mirror reads tables again.
     Mirror, connection.retry
 }
@@ -189,9 +189,9 @@ struct Planned {
     desired: Arc<Snapshot>,
     options: PlanOptions,
     /// The touched objects; everything else is as desired.
-    touched: Touches,
+    touched: TouchedObjects,
     /// Positions of touched elements in the desired sets.
-    places: DesiredPlaces,
+    places: DesiredPositions,
 }
 
 impl Mirror {
@@ -228,7 +228,7 @@ impl Mirror {
             held_back: Vec::new(),
             planned: None,
         };
-        mirror.read_anew()?;
+        mirror.reread()?;
         Ok(mirror)
     }
 
@@ -304,33 +304,33 @@ impl Mirror {
         desired: &Arc<Snapshot>,
         options: PlanOptions,
     ) -> Result<Plan, crate::Error> {
-        self.mend()?;
+        self.repair_if_broken()?;
         if !self.scope.covers(&scope_of(desired, options)) {
             return self.connection.plan(desired, options);
         }
-        let closed = self.connection.closed_in(&self.snapshot);
+        let foreign = self.connection.tables_of_other_owners(&self.snapshot);
         let known = self.planned.take();
         let mut known = known.filter(|planned| Arc::ptr_eq(&planned.desired, desired));
         if let Some(planned) = &mut known
             && planned.options == options
             && !planned.touched.others
-            && closed.is_empty()
+            && foreign.is_empty()
         {
             let (touched, places) = (&planned.touched, &mut planned.places);
             let plan = (self.snapshot).plan_touched(desired, options, touched, places)?;
             if let Some(plan) = plan {
                 if plan.is_empty() {
-                    planned.touched = Touches::with_elements(ELEMENTS);
+                    planned.touched = TouchedObjects::with_elements(ELEMENTS);
                 }
                 self.planned = known;
                 return Ok(plan);
             }
         }
-        let is_simple = closed.is_empty() && self.snapshot.is_plain() && desired.is_plain();
-        let plan = (self.connection).plan_from(&self.snapshot, desired, options, closed)?;
+        let is_simple = foreign.is_empty() && self.snapshot.is_plain() && desired.is_plain();
+        let plan = (self.connection).plan_from(&self.snapshot, desired, options, foreign)?;
         if is_simple {
             // The plan may still be uncommitted at the next call.
-            let mut touched = Touches::with_elements(ELEMENTS);
+            let mut touched = TouchedObjects::with_elements(ELEMENTS);
             let mut messages = plan.transaction().messages();
             messages.try_for_each(|message| touched.note(&message))?;
             self.planned = Some(Planned {
@@ -371,14 +371,14 @@ impl Mirror {
     /// # Errors
     /// The errors of [`Monitor::try_receive`], and of reading tables again. The next call repairs the snapshot.
     pub fn update(&mut self) -> Result<Vec<Update>, SnapshotError> {
-        self.mend()?;
+        self.repair_if_broken()?;
         self.attempt(|mirror, updates| {
             while updates.len() < ITEMS
                 && let Some(item) = mirror.monitor.try_receive()?
             {
                 mirror.take(item, updates)?;
             }
-            mirror.settle(updates)
+            mirror.catch_up(updates)
         })?;
         Ok(std::mem::take(&mut self.held_back))
     }
@@ -388,14 +388,14 @@ impl Mirror {
     /// # Errors
     /// As [`update`](Self::update).
     pub fn wait(&mut self, time: Duration) -> Result<Vec<Update>, SnapshotError> {
-        self.mend()?;
+        self.repair_if_broken()?;
         self.attempt(|mirror, updates| {
             if updates.is_empty()
                 && let Some(item) = mirror.monitor.receive_within(time)?
             {
                 mirror.take(item, updates)?;
             }
-            mirror.settle(updates)
+            mirror.catch_up(updates)
         })?;
         match self.held_back.is_empty() {
             true => Ok(Vec::new()),
@@ -408,7 +408,7 @@ impl Mirror {
     ///
     /// # Errors
     /// The errors of a [snapshot](Connection::snapshot).
-    pub fn read_anew(&mut self) -> Result<Vec<Update>, SnapshotError> {
+    pub fn reread(&mut self) -> Result<Vec<Update>, SnapshotError> {
         self.read_whole()?;
         Ok(std::mem::take(&mut self.held_back))
     }
@@ -416,12 +416,12 @@ impl Mirror {
     fn read_whole(&mut self) -> Result<(), SnapshotError> {
         self.attempt(|mirror, updates| {
             mirror.read()?;
-            mirror.settle(updates)
+            mirror.catch_up(updates)
         })
     }
 
     /// Reads everything again after an earlier error.
-    fn mend(&mut self) -> Result<(), SnapshotError> {
+    fn repair_if_broken(&mut self) -> Result<(), SnapshotError> {
         match self.is_broken {
             true => self.read_whole(),
             false => Ok(()),
@@ -439,7 +439,7 @@ impl Mirror {
         let done = work(self, &mut updates);
         self.held_back = updates;
         done?;
-        self.snapshot.set_generation(Some(self.monitor.told()));
+        self.snapshot.set_generation(Some(self.monitor.reported()));
         self.is_broken = false;
         Ok(())
     }
@@ -460,7 +460,7 @@ impl Mirror {
             });
             match listed {
                 Err(netlink::Error::Interrupted) if attempts.again() => {}
-                Err(error) if error.ask_again() && attempts.again_after_loss() => {}
+                Err(error) if error.is_retryable() && attempts.retry_after_loss() => {}
                 listed => break listed?,
             }
         }
@@ -491,7 +491,7 @@ impl Mirror {
                 applied
             }
             Item::Lost(lost) => {
-                updates.push(Update::ReadAnew(lost));
+                updates.push(Update::Reread(lost));
                 self.read()
             }
             Item::Notice(notice) => {
@@ -517,7 +517,7 @@ impl Mirror {
             }
         }
         self.forget_ahead();
-        Ok(self.snapshot.tidy()?)
+        Ok(self.snapshot.compact()?)
     }
 
     /// Reads the rules of one chain, which are then ahead of the rest.
@@ -540,10 +540,11 @@ impl Mirror {
 
     /// Forgets tables and chains that are no longer ahead.
     fn forget_ahead(&mut self) {
-        let told = self.monitor.told();
-        self.ahead.retain(|_, &mut read_at| precedes(told, read_at));
+        let reported = self.monitor.reported();
+        self.ahead
+            .retain(|_, &mut read_at| precedes(reported, read_at));
         let chains = &mut self.chains_ahead;
-        chains.retain(|_, &mut read_at| precedes(told, read_at));
+        chains.retain(|_, &mut read_at| precedes(reported, read_at));
     }
 
     fn apply_event(
@@ -580,9 +581,9 @@ impl Mirror {
     }
 
     /// Applies events until no table or chain is ahead: then everything is of one generation.
-    fn settle(&mut self, updates: &mut Vec<Update>) -> Result<(), SnapshotError> {
+    fn catch_up(&mut self, updates: &mut Vec<Update>) -> Result<(), SnapshotError> {
         // Reads on the way are also ahead: with writers that never pause the loop might not end.
-        for _ in 0..SETTLING {
+        for _ in 0..CATCH_UP_ITEMS {
             self.forget_ahead();
             if self.ahead.is_empty() && self.chains_ahead.is_empty() {
                 return Ok(());

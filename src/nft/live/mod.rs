@@ -76,5 +76,5 @@ pub use mirror::{Mirror, MirrorOptions, Update};
 pub use monitor::{Monitor, MonitorOptions};
 #[cfg(feature = "tokio")]
 pub use stream::MonitorStream;
-pub use trace::{PacketWords, Trace, TraceKind, TraceRef};
+pub use trace::{PacketSummary, Trace, TraceKind, TraceRef};
 pub use tracer::{Traced, TracedItem, Tracer, TracerOptions};

@@ -6,13 +6,15 @@ use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 
 use super::assembler::{Cause, CommitAssembler, Item};
 use super::waiting::waiting;
-use crate::netlink::{Error, Intake, Loss, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket};
+use crate::netlink::{
+    DatagramReceiver, Error, Loss, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket,
+};
 use crate::nft::connection::message_type;
 use crate::nft::generation::Origin;
 use crate::nft::{Connection, Family, Generation};
 
 /// How many requests for the generation may remain unanswered.
-const ASKS: usize = 4;
+const MAX_UNANSWERED: usize = 4;
 
 /// Options of a [`Monitor`].
 ///
@@ -78,7 +80,7 @@ impl MonitorOptions {
         socket.join(NFNLGRP_NFTABLES)?;
         let mut monitor = Monitor {
             incoming: Incoming {
-                grouping: CommitAssembler::of(origin, socket.port()?, self.transaction),
+                assembler: CommitAssembler::of(origin, socket.port()?, self.transaction),
                 buffer: vec![0; RECEIVE_BUFFER],
                 unanswered: 0,
                 answered: false,
@@ -88,7 +90,7 @@ impl MonitorOptions {
             request: Vec::new(),
         };
         // Sending the request already queues the answer.
-        while monitor.incoming.grouping.told().is_none() {
+        while monitor.incoming.assembler.reported().is_none() {
             monitor.take_in()?;
         }
         Ok(monitor)
@@ -98,7 +100,7 @@ impl MonitorOptions {
     ///
     /// # Errors
     /// [`Error::NotLoaded`]; the errors of [`open`](Self::open).
-    pub fn open_to_look(self) -> Result<Monitor, Error> {
+    pub fn open_if_loaded(self) -> Result<Monitor, Error> {
         if !crate::nft::is_loaded() {
             return Err(Error::NotLoaded);
         }
@@ -140,7 +142,7 @@ pub struct Monitor {
 /// Receives events and answers to requests for the generation. A loss is not an error but becomes an [`Item`].
 #[derive(Debug)]
 struct Incoming {
-    grouping: CommitAssembler,
+    assembler: CommitAssembler,
     buffer: Vec<u8>,
     /// Number of consecutive requests without an answer.
     unanswered: usize,
@@ -150,9 +152,12 @@ struct Incoming {
     is_empty: bool,
 }
 
-impl Intake for Incoming {
+impl DatagramReceiver for Incoming {
     fn is_complete(&self) -> bool {
-        self.is_empty || self.answered || self.grouping.has_next() || self.grouping.asks()
+        self.is_empty
+            || self.answered
+            || self.assembler.has_next()
+            || self.assembler.needs_generation()
     }
 
     fn room(&mut self) -> Result<&mut [u8], Error> {
@@ -160,9 +165,9 @@ impl Intake for Incoming {
     }
 
     fn take(&mut self, length: usize) -> Result<(), Error> {
-        let awaited = self.grouping.awaits();
-        self.grouping.datagram(&self.buffer[..length])?;
-        if awaited && !self.grouping.awaits() {
+        let awaited = self.assembler.awaits_generation();
+        self.assembler.datagram(&self.buffer[..length])?;
+        if awaited && !self.assembler.awaits_generation() {
             self.unanswered = 0;
             self.answered = true;
         }
@@ -172,12 +177,12 @@ impl Intake for Incoming {
     fn lose(&mut self, error: Error) -> Result<(), Error> {
         match error {
             Error::Lost(Loss::Absent) => {
-                self.grouping.drained();
+                self.assembler.drained();
                 self.is_empty = true;
             }
-            Error::Lost(loss) => self.grouping.lose(Cause::Dropped(loss)),
+            Error::Lost(loss) => self.assembler.lose(Cause::Dropped(loss)),
             Error::Truncated { length, capacity } => {
-                self.grouping.lose(Cause::Cut { length, capacity });
+                self.assembler.lose(Cause::Cut { length, capacity });
             }
             error => return Err(error),
         }
@@ -201,16 +206,16 @@ impl Monitor {
     ///
     /// # Errors
     /// [`Error::NotLoaded`]; the errors of [`open`](Self::open).
-    pub fn open_to_look() -> Result<Self, Error> {
-        MonitorOptions::default().open_to_look()
+    pub fn open_if_loaded() -> Result<Self, Error> {
+        MonitorOptions::default().open_if_loaded()
     }
 
     /// Returns the generation of the last change that was returned or reported as lost, initially the generation at
     /// opening. The next change has the following generation.
     #[must_use]
-    pub fn told(&self) -> Generation {
-        let told = self.incoming.grouping.told();
-        told.expect("invariant: opening waits for the first answer, and it stays")
+    pub fn reported(&self) -> Generation {
+        let reported = self.incoming.assembler.reported();
+        reported.expect("invariant: opening waits for the first answer, and it stays")
     }
 
     /// Returns the next item without waiting; `None` if it has not arrived completely.
@@ -220,14 +225,16 @@ impl Monitor {
     /// [`Error::Lost`] when its answer was lost several times.
     pub fn try_receive(&mut self) -> Result<Option<Item>, Error> {
         loop {
-            if let Some(item) = self.incoming.grouping.next() {
+            if let Some(item) = self.incoming.assembler.next() {
                 return Ok(Some(item));
             }
             self.take_in()?;
             let Incoming {
-                grouping, is_empty, ..
+                assembler,
+                is_empty,
+                ..
             } = &self.incoming;
-            if *is_empty && !grouping.asks() {
+            if *is_empty && !assembler.needs_generation() {
                 return Ok(None);
             }
         }
@@ -235,17 +242,17 @@ impl Monitor {
 
     /// Receives until an item is ready or the generation has to be requested; sends a pending request first.
     fn take_in(&mut self) -> Result<(), Error> {
-        if self.incoming.grouping.asks() {
-            self.ask()?;
+        if self.incoming.assembler.needs_generation() {
+            self.request_generation()?;
         }
         (self.incoming.is_empty, self.incoming.answered) = (false, false);
         self.socket.take_in(&mut self.incoming)
     }
 
     /// Sends a request for the generation.
-    fn ask(&mut self) -> Result<(), Error> {
+    fn request_generation(&mut self) -> Result<(), Error> {
         let unanswered = &mut self.incoming.unanswered;
-        if *unanswered == ASKS {
+        if *unanswered == MAX_UNANSWERED {
             *unanswered = 0;
             return Err(Error::Lost(Loss::Absent));
         }
@@ -258,7 +265,7 @@ impl Monitor {
         let kind = message_type(NFT_MSG_GETGEN);
         MessageWriter::nfnetlink(&mut self.request, kind, NLM_F_REQUEST, 1, header).finish()?;
         self.socket.send(&self.request)?;
-        self.incoming.grouping.asked();
+        self.incoming.assembler.generation_requested();
         Ok(())
     }
 }

@@ -70,10 +70,10 @@ impl MonitorStream {
         std::future::poll_fn(|context| self.poll_item(context)).await
     }
 
-    /// As [`Monitor::told`].
+    /// As [`Monitor::reported`].
     #[must_use]
-    pub fn told(&self) -> Generation {
-        self.inner.get_ref().told()
+    pub fn reported(&self) -> Generation {
+        self.inner.get_ref().reported()
     }
 
     /// Returns the underlying monitor.

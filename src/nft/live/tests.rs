@@ -61,32 +61,32 @@ fn end(port: u32, generation: u32) -> Vec<u8> {
 
 /// Returns an assembler at this generation.
 fn since(generation: u32) -> CommitAssembler {
-    let mut grouping = CommitAssembler::new(OWN, LIMIT);
-    assert!(grouping.asks() && grouping.told().is_none());
-    grouping.asked();
-    assert!(grouping.awaits() && !grouping.asks());
-    take(&mut grouping, &end(OWN, generation));
-    assert_eq!(grouping.told(), Some(Generation::recorded(generation)));
-    assert!(!grouping.awaits() && grouping.next().is_none());
-    grouping
+    let mut assembler = CommitAssembler::new(OWN, LIMIT);
+    assert!(assembler.needs_generation() && assembler.reported().is_none());
+    assembler.generation_requested();
+    assert!(assembler.awaits_generation() && !assembler.needs_generation());
+    take(&mut assembler, &end(OWN, generation));
+    assert_eq!(assembler.reported(), Some(Generation::recorded(generation)));
+    assert!(!assembler.awaits_generation() && assembler.next().is_none());
+    assembler
 }
 
 #[track_caller]
-fn take(grouping: &mut CommitAssembler, datagram: &[u8]) {
-    grouping.datagram(datagram).unwrap();
+fn take(assembler: &mut CommitAssembler, datagram: &[u8]) {
+    assembler.datagram(datagram).unwrap();
 }
 
 #[track_caller]
-fn change(grouping: &mut CommitAssembler) -> Change {
-    match grouping.next() {
+fn change(assembler: &mut CommitAssembler) -> Change {
+    match assembler.next() {
         Some(Item::Change(change)) => change,
         other => panic!("{other:?}"),
     }
 }
 
 #[track_caller]
-fn lost(grouping: &mut CommitAssembler) -> Lost {
-    match grouping.next() {
+fn lost(assembler: &mut CommitAssembler) -> Lost {
+    match assembler.next() {
         Some(Item::Lost(lost)) => lost,
         other => panic!("{other:?}"),
     }
@@ -99,30 +99,33 @@ fn said(change: &Change) -> Vec<String> {
 /// Completes the recovery from a loss: the queue is empty, the assembler requests the generation, and the answer is
 /// `generation`.
 #[track_caller]
-fn settle(grouping: &mut CommitAssembler, generation: u32) -> Lost {
-    assert!(!grouping.asks(), "not before the queue is empty");
-    grouping.drained();
-    assert!(grouping.asks());
-    grouping.asked();
-    assert!(grouping.next().is_none(), "nothing before the answer");
-    take(grouping, &end(OWN, generation));
-    let lost = lost(grouping);
+fn complete_recovery(assembler: &mut CommitAssembler, generation: u32) -> Lost {
+    assert!(
+        !assembler.needs_generation(),
+        "not before the queue is empty"
+    );
+    assembler.drained();
+    assert!(assembler.needs_generation());
+    assembler.generation_requested();
+    assert!(assembler.next().is_none(), "nothing before the answer");
+    take(assembler, &end(OWN, generation));
+    let lost = lost(assembler);
     assert_eq!(lost.through, Generation::recorded(generation));
-    assert_eq!(grouping.told(), Some(lost.through));
+    assert_eq!(assembler.reported(), Some(lost.through));
     lost
 }
 
 #[test]
 fn transactions_end_with_their_generation() {
-    let mut grouping = since(7);
+    let mut assembler = since(7);
     take(
-        &mut grouping,
+        &mut assembler,
         &[chain(ONE, 8, 1), chain(ONE, 8, 2)].concat(),
     );
-    take(&mut grouping, &chain(ONE, 8, 3));
-    assert!(grouping.next().is_none());
-    take(&mut grouping, &end(ONE, 8));
-    let first = change(&mut grouping);
+    take(&mut assembler, &chain(ONE, 8, 3));
+    assert!(assembler.next().is_none());
+    take(&mut assembler, &end(ONE, 8));
+    let first = change(&mut assembler);
     assert_eq!(first.generation(), Generation::recorded(8));
     assert_eq!((first.port(), first.thread_id()), (ONE, Some(4321)));
     assert_eq!(first.thread_name().unwrap(), "agent");
@@ -137,47 +140,47 @@ fn transactions_end_with_their_generation() {
     );
     // Several transactions in one datagram.
     let datagram = [chain(OTHER, 9, 4), end(OTHER, 9), end(ONE, 10)].concat();
-    take(&mut grouping, &datagram);
-    let (second, third) = (change(&mut grouping), change(&mut grouping));
+    take(&mut assembler, &datagram);
+    let (second, third) = (change(&mut assembler), change(&mut assembler));
     assert_eq!(second.as_bytes(), &datagram[..second.as_bytes().len()]);
     assert_eq!((second.port(), second.events().len()), (OTHER, 1));
     assert_eq!((third.port(), third.events().len()), (ONE, 0));
-    assert!(grouping.next().is_none());
-    assert_eq!(grouping.told(), Some(Generation::recorded(10)));
+    assert!(assembler.next().is_none());
+    assert_eq!(assembler.reported(), Some(Generation::recorded(10)));
 }
 
 #[test]
-fn what_was_there_before_is_not_told() {
-    let mut grouping = CommitAssembler::new(OWN, LIMIT);
-    grouping.asked();
+fn earlier_transactions_are_ignored() {
+    let mut assembler = CommitAssembler::new(OWN, LIMIT);
+    assembler.generation_requested();
     // The end of one transaction, and the start of the next one.
     take(
-        &mut grouping,
+        &mut assembler,
         &[chain(ONE, 6, 1), end(ONE, 6), chain(ONE, 7, 2)].concat(),
     );
-    take(&mut grouping, &end(OWN, 7));
-    take(&mut grouping, &[chain(ONE, 7, 3), end(ONE, 7)].concat());
-    assert!(grouping.next().is_none());
-    take(&mut grouping, &[chain(ONE, 8, 4), end(ONE, 8)].concat());
-    assert_eq!(said(&change(&mut grouping)), ["add chain ip t c handle 4"]);
+    take(&mut assembler, &end(OWN, 7));
+    take(&mut assembler, &[chain(ONE, 7, 3), end(ONE, 7)].concat());
+    assert!(assembler.next().is_none());
+    take(&mut assembler, &[chain(ONE, 8, 4), end(ONE, 8)].concat());
+    assert_eq!(said(&change(&mut assembler)), ["add chain ip t c handle 4"]);
 }
 
 #[test]
 fn generations_wrap_around_and_pass_over_zero() {
-    let mut grouping = since(u32::MAX - 1);
+    let mut assembler = since(u32::MAX - 1);
     for generation in [u32::MAX, 1, 2] {
-        take(&mut grouping, &end(ONE, generation));
+        take(&mut assembler, &end(ONE, generation));
         assert_eq!(
-            change(&mut grouping).generation(),
+            change(&mut assembler).generation(),
             Generation::recorded(generation)
         );
     }
-    let mut grouping = since(u32::MAX);
-    take(&mut grouping, &end(ONE, 2));
+    let mut assembler = since(u32::MAX);
+    take(&mut assembler, &end(ONE, 2));
     assert_eq!(
-        settle(&mut grouping, 2).cause,
+        complete_recovery(&mut assembler, 2).cause,
         Cause::Skipped {
-            told: Generation::recorded(2)
+            reported: Generation::recorded(2)
         }
     );
 }
@@ -186,118 +189,122 @@ fn generations_wrap_around_and_pass_over_zero() {
 fn every_loss_is_told_once_and_exactly() {
     let mut whole = [chain(ONE, 8, 1), end(ONE, 8)].concat();
     whole.truncate(60);
-    let malformed = |grouping: &mut CommitAssembler| take(grouping, &whole);
+    let malformed = |assembler: &mut CommitAssembler| take(assembler, &whole);
     type Case<'c> = (&'static str, &'c dyn Fn(&mut CommitAssembler));
     let cases: &[Case<'_>] = &[
-        ("dropped", &|grouping| {
-            grouping.lose(Cause::Dropped(Loss::Overrun));
+        ("dropped", &|assembler| {
+            assembler.lose(Cause::Dropped(Loss::Overrun));
         }),
-        ("overrun", &|grouping| {
+        ("overrun", &|assembler| {
             let mut bytes = Vec::new();
             MessageWriter::new(&mut bytes, NLMSG_OVERRUN, 0, 0)
                 .finish()
                 .unwrap();
-            take(grouping, &bytes);
+            take(assembler, &bytes);
         }),
-        ("cut", &|grouping| {
-            grouping.lose(Cause::Cut {
+        ("cut", &|assembler| {
+            assembler.lose(Cause::Cut {
                 length: 9,
                 capacity: 5,
             });
         }),
-        ("skipped", &|grouping| {
-            take(grouping, &[chain(ONE, 9, 2), end(ONE, 9)].concat())
+        ("skipped", &|assembler| {
+            take(assembler, &[chain(ONE, 9, 2), end(ONE, 9)].concat())
         }),
-        ("unended", &|grouping| {
+        ("unended", &|assembler| {
             take(
-                grouping,
+                assembler,
                 &[chain(ONE, 8, 1), chain(OTHER, 9, 2), end(OTHER, 9)].concat(),
             );
         }),
-        ("unended, of one socket", &|grouping| {
+        ("unended, of one socket", &|assembler| {
             take(
-                grouping,
+                assembler,
                 &[chain(ONE, 8, 1), chain(ONE, 9, 2), end(ONE, 9)].concat(),
             );
         }),
-        ("ended by another", &|grouping| {
-            take(grouping, &[chain(ONE, 8, 1), end(OTHER, 8)].concat());
+        ("ended by another", &|assembler| {
+            take(assembler, &[chain(ONE, 8, 1), end(OTHER, 8)].concat());
         }),
         ("malformed", &malformed),
     ];
     for (name, lose) in cases {
         println!("{name}");
-        let mut grouping = since(7);
-        lose(&mut grouping);
-        assert!(grouping.next().is_none());
+        let mut assembler = since(7);
+        lose(&mut assembler);
+        assert!(assembler.next().is_none());
         // The queued messages may be incomplete.
-        take(&mut grouping, &[chain(ONE, 9, 5), end(ONE, 9)].concat());
-        let told = settle(&mut grouping, 11);
-        assert_eq!(told.after, Generation::recorded(7));
+        take(&mut assembler, &[chain(ONE, 9, 5), end(ONE, 9)].concat());
+        let reported = complete_recovery(&mut assembler, 11);
+        assert_eq!(reported.after, Generation::recorded(7));
         // The rest of a transaction whose start was discarded.
-        take(&mut grouping, &[chain(ONE, 11, 6), end(ONE, 11)].concat());
-        assert!(grouping.next().is_none());
-        take(&mut grouping, &[chain(ONE, 12, 7), end(ONE, 12)].concat());
-        assert_eq!(said(&change(&mut grouping)), ["add chain ip t c handle 7"]);
-        assert!(grouping.next().is_none());
+        take(&mut assembler, &[chain(ONE, 11, 6), end(ONE, 11)].concat());
+        assert!(assembler.next().is_none());
+        take(&mut assembler, &[chain(ONE, 12, 7), end(ONE, 12)].concat());
+        assert_eq!(said(&change(&mut assembler)), ["add chain ip t c handle 7"]);
+        assert!(assembler.next().is_none());
     }
 }
 
 #[test]
 fn a_lost_answer_is_asked_for_again() {
-    let mut grouping = since(7);
-    grouping.lose(Cause::Dropped(Loss::Overrun));
-    grouping.drained();
-    grouping.asked();
+    let mut assembler = since(7);
+    assembler.lose(Cause::Dropped(Loss::Overrun));
+    assembler.drained();
+    assembler.generation_requested();
     // No answer came.
-    grouping.drained();
-    assert!(grouping.asks());
-    grouping.asked();
+    assembler.drained();
+    assert!(assembler.needs_generation());
+    assembler.generation_requested();
     // Another loss before the answer, which is then ignored.
-    grouping.lose(Cause::Skipped {
-        told: Generation::recorded(1),
+    assembler.lose(Cause::Skipped {
+        reported: Generation::recorded(1),
     });
-    take(&mut grouping, &end(OWN, 8));
-    assert!(grouping.next().is_none());
-    let told = settle(&mut grouping, 9);
-    assert_eq!(told.cause, Cause::Dropped(Loss::Overrun), "the first one");
-    assert_eq!(told.after, Generation::recorded(7));
+    take(&mut assembler, &end(OWN, 8));
+    assert!(assembler.next().is_none());
+    let reported = complete_recovery(&mut assembler, 9);
+    assert_eq!(
+        reported.cause,
+        Cause::Dropped(Loss::Overrun),
+        "the first one"
+    );
+    assert_eq!(reported.after, Generation::recorded(7));
     // An unexpected answer.
-    take(&mut grouping, &end(OWN, 12));
-    assert!(grouping.next().is_none());
-    assert_eq!(grouping.told(), Some(Generation::recorded(9)));
+    take(&mut assembler, &end(OWN, 12));
+    assert!(assembler.next().is_none());
+    assert_eq!(assembler.reported(), Some(Generation::recorded(9)));
 }
 
 #[test]
 fn a_refused_question_is_an_error() {
-    let mut grouping = since(7);
-    grouping.lose(Cause::Dropped(Loss::Overrun));
-    grouping.drained();
-    grouping.asked();
+    let mut assembler = since(7);
+    assembler.lose(Cause::Dropped(Loss::Overrun));
+    assembler.drained();
+    assembler.generation_requested();
     let mut refusal = Vec::new();
     let mut writer = MessageWriter::new(&mut refusal, NLMSG_ERROR, 0, 1);
     let mut payload = (-libc::EPERM).to_ne_bytes().to_vec();
     payload.extend_from_slice(&[0; 16]);
     writer.encoded(&payload);
     writer.finish().unwrap();
-    let Err(Error::Refused { errno, .. }) = grouping.datagram(&refusal) else {
+    let Err(Error::Refused { errno, .. }) = assembler.datagram(&refusal) else {
         panic!("no error");
     };
     assert_eq!(errno.number(), libc::EPERM);
-    assert!(grouping.asks());
+    assert!(assembler.needs_generation());
 }
 
 #[test]
-fn what_is_too_large_is_not_kept() {
-    let mut grouping = since(7);
+fn too_large_transactions_are_lost() {
+    let mut assembler = since(7);
     for handle in 0..1000 {
-        take(&mut grouping, &chain(ONE, 8, handle));
-        assert!(grouping.memory() <= 2 * LIMIT);
+        take(&mut assembler, &chain(ONE, 8, handle));
+        assert!(assembler.memory() <= 2 * LIMIT);
     }
-    take(&mut grouping, &end(ONE, 8));
-    let told = lost(&mut grouping);
+    take(&mut assembler, &end(ONE, 8));
+    let reported = lost(&mut assembler);
     assert_eq!(
-        (told.after, told.through),
+        (reported.after, reported.through),
         (Generation::recorded(7), Generation::recorded(8))
     );
     let Cause::TooLarge {
@@ -307,17 +314,17 @@ fn what_is_too_large_is_not_kept() {
         port,
         thread_id,
         ref thread_name,
-    } = told.cause
+    } = reported.cause
     else {
-        panic!("{told:?}");
+        panic!("{reported:?}");
     };
     assert_eq!((events, bytes), (1000, 1000 * chain(ONE, 8, 1).len()));
     assert_eq!((limit, port, thread_id), (LIMIT, ONE, Some(4321)));
     assert_eq!(*thread_name.as_ref().unwrap(), "agent");
-    assert!(told.to_string().contains("1000 events"), "{told}");
+    assert!(reported.to_string().contains("1000 events"), "{reported}");
     // The next transaction is complete, and no request is sent.
-    take(&mut grouping, &[chain(ONE, 9, 1), end(ONE, 9)].concat());
-    assert_eq!(change(&mut grouping).events().len(), 1);
+    take(&mut assembler, &[chain(ONE, 9, 1), end(ONE, 9)].concat());
+    assert_eq!(change(&mut assembler).events().len(), 1);
 }
 
 /// `add table ip t`, `add chain ip t c`, `add rule ip t c drop`.
@@ -354,12 +361,12 @@ fn what_the_kernel_sent() {
     use crate::nft::expr::{ObjectType, QuotaFlags};
     use crate::nft::{Family, ObjectData};
 
-    let mut grouping = since(1);
-    take(&mut grouping, &hex(MADE));
-    assert!(grouping.next().is_none());
+    let mut assembler = since(1);
+    take(&mut assembler, &hex(MADE));
+    assert!(assembler.next().is_none());
     // A quota event between transactions.
-    take(&mut grouping, &hex(USED_UP));
-    let Some(Item::Notice(notice)) = grouping.next() else {
+    take(&mut assembler, &hex(USED_UP));
+    let Some(Item::Notice(notice)) = assembler.next() else {
         panic!("no notice");
     };
     assert_eq!(notice.event().to_string(), "add quota ip t q handle 3");
@@ -372,8 +379,8 @@ fn what_the_kernel_sent() {
     };
     assert!(quota.flags.unwrap().contains(QuotaFlags::DEPLETED));
 
-    take(&mut grouping, &hex(MADE_BY));
-    let made = change(&mut grouping);
+    take(&mut assembler, &hex(MADE_BY));
+    let made = change(&mut assembler);
     assert_eq!(
         said(&made),
         [
@@ -394,8 +401,8 @@ fn what_the_kernel_sent() {
     assert_eq!(view.expressions().unwrap().count(), 1);
     assert!(format!("{made:?}").contains("add rule ip t c"), "{made:?}");
 
-    take(&mut grouping, &hex(RENAMED));
-    let renamed = change(&mut grouping);
+    take(&mut assembler, &hex(RENAMED));
+    let renamed = change(&mut assembler);
     assert_eq!(said(&renamed), ["add chain ip t d handle 1"]);
     let event = renamed.events().next().unwrap();
     assert!(!event.is_deletion() && event.flags().is_empty());
@@ -403,20 +410,20 @@ fn what_the_kernel_sent() {
 
 /// An event on the socket.
 #[derive(Debug, Clone)]
-enum Brought {
+enum SocketEvent {
     Commit { port: u32, events: u8 },
     Drop,
     Empty,
     Notice,
 }
 
-fn brought() -> impl Strategy<Value = Brought> {
+fn socket_event() -> impl Strategy<Value = SocketEvent> {
     prop_oneof![
         4 => (prop_oneof![Just(ONE), Just(OTHER)], 0_u8..40)
-            .prop_map(|(port, events)| Brought::Commit { port, events }),
-        1 => Just(Brought::Drop),
-        2 => Just(Brought::Empty),
-        1 => Just(Brought::Notice),
+            .prop_map(|(port, events)| SocketEvent::Commit { port, events }),
+        1 => Just(SocketEvent::Drop),
+        2 => Just(SocketEvent::Empty),
+        1 => Just(SocketEvent::Notice),
     ]
 }
 
@@ -424,10 +431,10 @@ proptest! {
     /// Every generation is returned exactly once, as a complete change or as lost, whatever the kernel drops: a model
     /// of its queue, which after a drop accepts nothing until it is empty.
     #[test]
-    fn every_generation_is_told_once(script in prop::collection::vec(brought(), 1..80), cut in any::<u64>()) {
-        let mut grouping = since(1);
+    fn every_generation_is_reported_once(script in prop::collection::vec(socket_event(), 1..80), cut in any::<u64>()) {
+        let mut assembler = since(1);
         let mut generation = 1;
-        let mut told = 1;
+        let mut reported = 1;
         let mut queue: Vec<Vec<u8>> = Vec::new();
         let mut congested = false;
         let mut dice = cut;
@@ -436,9 +443,9 @@ proptest! {
             (dice >> 33) % sides
         };
         let mut counts: Vec<usize> = vec![0, 0];
-        for step in script.into_iter().chain([Brought::Empty]) {
+        for step in script.into_iter().chain([SocketEvent::Empty]) {
             match step {
-                Brought::Commit { port, events } => {
+                SocketEvent::Commit { port, events } => {
                     generation += 1;
                     counts.push(events.into());
                     for handle in 0..events {
@@ -446,7 +453,7 @@ proptest! {
                         if congested && roll(8) == 0 {
                             queue.clear();
                             congested = false;
-                            grouping.drained();
+                            assembler.drained();
                         }
                         if !congested {
                             queue.push(chain(port, generation, handle.into()));
@@ -456,46 +463,46 @@ proptest! {
                         queue.push(end(port, generation));
                     }
                 }
-                Brought::Drop => {
+                SocketEvent::Drop => {
                     if !congested {
                         congested = true;
-                        grouping.lose(Cause::Dropped(Loss::Overrun));
+                        assembler.lose(Cause::Dropped(Loss::Overrun));
                         // The end of the transaction is missing.
                         generation += 1;
                         counts.push(0);
                     }
                 }
-                Brought::Notice => if !congested {
+                SocketEvent::Notice => if !congested {
                     queue.push(message(NFT_MSG_NEWOBJ, 0, 0, |_| {}));
                 },
-                Brought::Empty => {
+                SocketEvent::Empty => {
                     for datagram in queue.drain(..) {
-                        take(&mut grouping, &datagram);
+                        take(&mut assembler, &datagram);
                     }
                     congested = false;
-                    grouping.drained();
-                    if grouping.asks() {
-                        grouping.asked();
-                        take(&mut grouping, &end(OWN, generation));
+                    assembler.drained();
+                    if assembler.needs_generation() {
+                        assembler.generation_requested();
+                        take(&mut assembler, &end(OWN, generation));
                     }
                 }
             }
-            while let Some(item) = grouping.next() {
+            while let Some(item) = assembler.next() {
                 match item {
                     Item::Change(change) => {
-                        prop_assert_eq!(change.generation().number(), told + 1);
-                        told += 1;
-                        prop_assert_eq!(change.events().len(), counts[told as usize]);
+                        prop_assert_eq!(change.generation().number(), reported + 1);
+                        reported += 1;
+                        prop_assert_eq!(change.events().len(), counts[reported as usize]);
                     }
                     Item::Lost(lost) => {
-                        prop_assert_eq!(lost.after.number(), told);
-                        prop_assert!(lost.through.number() >= told && lost.through.number() <= generation);
-                        told = lost.through.number();
+                        prop_assert_eq!(lost.after.number(), reported);
+                        prop_assert!(lost.through.number() >= reported && lost.through.number() <= generation);
+                        reported = lost.through.number();
                     }
                     Item::Notice(notice) => prop_assert!(notice.event().object().is_err()),
                 }
             }
         }
-        prop_assert_eq!(told, generation);
+        prop_assert_eq!(reported, generation);
     }
 }

@@ -92,10 +92,10 @@ impl<'a> TraceRef<'a> {
 
     /// Returns a description of the packet's headers; `None` if the step has none, as in all but the first step.
     #[must_use]
-    pub fn packet(&self) -> Option<PacketWords<'a>> {
+    pub fn packet(&self) -> Option<PacketSummary<'a>> {
         let network = self.network_header()?;
         let family = self.nfproto().and_then(|number| u8::try_from(number).ok());
-        Some(PacketWords {
+        Some(PacketSummary {
             // In the families bridge and netdev the header itself contains the IP version.
             family: match (family.map(Family), network.first().map(|first| first >> 4)) {
                 (Some(Family::BRIDGE | Family::NETDEV | Family::INET) | None, Some(4)) => {
@@ -138,7 +138,7 @@ impl fmt::Display for TraceRef<'_> {
 /// A description of a packet: `ip saddr 10.0.0.1 daddr 10.0.0.2 ttl 64 length 40 tcp sport 1024 dport 80`. For a packet
 /// that is neither IPv4 nor IPv6, the bytes of its network header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PacketWords<'a> {
+pub struct PacketSummary<'a> {
     family: Family,
     network: &'a [u8],
     transport: &'a [u8],
@@ -155,7 +155,7 @@ const PORTS: [(u8, &str); 5] = [
 /// Protocols whose header begins with a type and a code.
 const TYPES: [(u8, &str); 2] = [(1, "icmp"), (58, "icmpv6")];
 
-impl PacketWords<'_> {
+impl PacketSummary<'_> {
     /// Writes addresses, time to live and length; returns the transport protocol. `None` if the header is not of this
     /// family.
     fn network(&self, out: &mut String) -> Result<Option<u8>, fmt::Error> {
@@ -220,7 +220,7 @@ impl PacketWords<'_> {
     }
 }
 
-impl fmt::Display for PacketWords<'_> {
+impl fmt::Display for PacketSummary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut words = String::new();
         let Some(protocol) = self.network(&mut words)? else {
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn packets_in_words() {
         let said = |family, network: &[u8], transport: &[u8]| {
-            let words = PacketWords {
+            let words = PacketSummary {
                 family,
                 network,
                 transport,

@@ -8,7 +8,9 @@ use chainwright_sys::nfnetlink::NFNLGRP_NFTRACE;
 
 use super::trace::TraceRef;
 use super::waiting::waiting;
-use crate::netlink::{Error, Intake, Loss, Malformed, Message, Messages, RECEIVE_BUFFER, Socket};
+use crate::netlink::{
+    DatagramReceiver, Error, Loss, Malformed, Message, Messages, RECEIVE_BUFFER, Socket,
+};
 use crate::nft::connection::message_type;
 
 /// Options of a [`Tracer`].
@@ -54,7 +56,7 @@ impl TracerOptions {
     ///
     /// # Errors
     /// [`Error::NotLoaded`]; the errors of [`open`](Self::open).
-    pub fn open_to_look(self) -> Result<Tracer, Error> {
+    pub fn open_if_loaded(self) -> Result<Tracer, Error> {
         if !crate::nft::is_loaded() {
             return Err(Error::NotLoaded);
         }
@@ -117,7 +119,7 @@ struct Incoming {
     is_empty: bool,
 }
 
-impl Intake for Incoming {
+impl DatagramReceiver for Incoming {
     fn is_complete(&self) -> bool {
         self.is_empty || !self.ready.is_empty()
     }
@@ -154,8 +156,8 @@ impl Tracer {
     ///
     /// # Errors
     /// [`Error::NotLoaded`]; the errors of [`open`](Self::open).
-    pub fn open_to_look() -> Result<Self, Error> {
-        TracerOptions::default().open_to_look()
+    pub fn open_if_loaded() -> Result<Self, Error> {
+        TracerOptions::default().open_if_loaded()
     }
 
     /// Returns the next item without waiting; `None` if none is queued.

@@ -100,7 +100,7 @@ fn plain() {
 
 /// The kernel requires an id for every set: 0 if the builder has none.
 #[test]
-fn a_set_without_a_number_gets_one() {
+fn a_set_without_an_id_gets_one() {
     let set = Set::new(IP, "t", "s", DataType::NF_PROTO, 1);
     assert_sent(
         &set,

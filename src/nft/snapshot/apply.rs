@@ -50,16 +50,16 @@ pub(in crate::nft) struct Applied {
     /// Chains with an ambiguous order of rules.
     unclear_chains: BTreeSet<MemberKey>,
     /// Rules that wait for the preceding one.
-    waiting: Vec<Waiting>,
+    pending_rules: Vec<PendingRule>,
     /// Position of the last deleted rule: the handle of its chain and its index, and the number of cuts before.
     deleted: Option<(u64, usize, usize)>,
-    cuts: Vec<Cut>,
+    end_deletions: Vec<EndDeletion>,
 }
 
 /// A deletion of the first or last rule of a chain. A rule that the transaction added next to it is now the first or
 /// last, but its event looks like that of a rule at the other end.
 #[derive(Debug)]
-struct Cut {
+struct EndDeletion {
     /// The chain's handle.
     chain: u64,
     end: Place,
@@ -69,7 +69,7 @@ struct Cut {
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingRule {
     table: TableKey,
     chain: BString,
     before: u64,
@@ -77,7 +77,7 @@ struct Waiting {
     at: Position,
 }
 
-impl Waiting {
+impl PendingRule {
     fn is_in_chain_of(&self, rule: &RuleRef<'_>) -> bool {
         let (family, table) = &self.table;
         *family == rule.family() && *table == rule.table() && self.chain == rule.chain()
@@ -87,11 +87,11 @@ impl Waiting {
 impl Applied {
     /// Returns the chains that have to be read again.
     pub(in crate::nft) fn unclear_chains(&mut self) -> BTreeSet<MemberKey> {
-        let waiting = self.waiting.drain(..).map(|waiting| {
-            let (family, table) = waiting.table;
-            (family, table, waiting.chain)
+        let pending_rules = self.pending_rules.drain(..).map(|pending_rules| {
+            let (family, table) = pending_rules.table;
+            (family, table, pending_rules.chain)
         });
-        self.unclear_chains.extend(waiting);
+        self.unclear_chains.extend(pending_rules);
         std::mem::take(&mut self.unclear_chains)
     }
 
@@ -100,7 +100,7 @@ impl Applied {
         self.unclear
     }
 
-    fn doubt(&mut self, family: Family, table: &BStr) {
+    fn mark_ambiguous(&mut self, family: Family, table: &BStr) {
         self.unclear.insert((family, table.to_owned()));
     }
 }
@@ -157,14 +157,14 @@ impl Snapshot {
                 // The event contains only the changed devices; on kernels before 6.4 it may also contain all.
                 let tells_devices = flowtable.hook().is_some_and(|hook| hook.devices.is_some());
                 if known.is_some() && (is_new || tells_devices) {
-                    applied.doubt(family, name);
+                    applied.mark_ambiguous(family, name);
                     return Ok(());
                 }
                 self.apply_plain(message, table, known, is_new, |table| &mut table.flowtables)
             }
             // An unknown kind of event.
             _ => {
-                applied.doubt(family, name);
+                applied.mark_ambiguous(family, name);
                 Ok(())
             }
         }
@@ -177,7 +177,7 @@ impl Snapshot {
         }
         let number = self.index.table(&self.arena, family, name);
         if number.is_none() {
-            applied.doubt(family, name);
+            applied.mark_ambiguous(family, name);
         }
         number
     }
@@ -226,7 +226,7 @@ impl Snapshot {
         let Some(number) = known else {
             // An older chain was removed when it was read again with a later name.
             if !is_new {
-                applied.doubt(chain.family(), chain.table());
+                applied.mark_ambiguous(chain.family(), chain.table());
                 return Ok(());
             }
             // A chain with this name was bound to a rule and deleted without an event: names are unique.
@@ -241,7 +241,7 @@ impl Snapshot {
         let old = self.index.tables[table].chains[number].at;
         let is_renamed = chain_at(&self.arena, old)?.name() != name;
         if is_renamed || tells_devices(&chain) {
-            applied.doubt(chain.family(), chain.table());
+            applied.mark_ambiguous(chain.family(), chain.table());
             return Ok(());
         }
         let at = self.keep(message)?;
@@ -259,7 +259,7 @@ impl Snapshot {
         let chain = ChainRef::parse(message)?;
         // The event may delete only devices.
         if tells_devices(&chain) {
-            applied.doubt(chain.family(), chain.table());
+            applied.mark_ambiguous(chain.family(), chain.table());
             return Ok(());
         }
         let (name, handle) = (chain.name(), chain.handle());
@@ -282,7 +282,7 @@ impl Snapshot {
         let rule = RuleRef::parse(message)?;
         let (family, table_name, name) = (rule.family(), rule.table(), rule.chain());
         let Some(chain) = self.index.chain(&self.arena, table, name) else {
-            applied.doubt(family, table_name);
+            applied.mark_ambiguous(family, table_name);
             return Ok(());
         };
         let index = &self.index.tables[table].chains[chain];
@@ -294,10 +294,10 @@ impl Snapshot {
             (Some(before), _) => Some(Place::Behind(before)),
             _ if index.rules.is_empty() => Some(Place::Last),
             // The replacement of the rule that was just deleted.
-            (None, Some((chain, number, cuts)))
+            (None, Some((chain, number, end_deletions)))
                 if is_appended && !is_created && chain == chain_handle =>
             {
-                applied.cuts.truncate(cuts);
+                applied.end_deletions.truncate(end_deletions);
                 Some(Place::At(number))
             }
             _ if is_created && is_appended => Some(Place::Last),
@@ -310,20 +310,22 @@ impl Snapshot {
             Some(Place::Last) if !index.rules.is_empty() => Some(Place::First),
             _ => None,
         };
-        let is_cut = |cut: &Cut| cut.chain == chain_handle && Some(cut.end) == opposite;
-        if place.is_none() || applied.cuts.iter().any(is_cut) {
+        let is_cut = |end_deletion: &EndDeletion| {
+            end_deletion.chain == chain_handle && Some(end_deletion.end) == opposite
+        };
+        if place.is_none() || applied.end_deletions.iter().any(is_cut) {
             let key = (family, table_name.to_owned(), name.to_owned());
             applied.unclear_chains.insert(key);
         }
-        self.doubt_sizes(&rule, table, applied)?;
+        self.mark_ambiguous_sizes(&rule, table, applied)?;
         let place = place.unwrap_or(Place::Last);
         if let (Place::Behind(before), Some(&first)) = (place, index.rules.first())
             && RuleRef::parse(&self.arena.message(first)?)?.handle() == before
         {
             // The preceding rule isn't the last one: it is the first.
-            applied
-                .cuts
-                .retain(|cut| cut.chain != chain_handle || cut.witness.is_some());
+            applied.end_deletions.retain(|end_deletion| {
+                end_deletion.chain != chain_handle || end_deletion.witness.is_some()
+            });
         }
         // The rule already exists if the chain was read after this event.
         let known = match self.index.is_new(&self.arena, table, rule.handle())? {
@@ -341,10 +343,10 @@ impl Snapshot {
             .index
             .place_rule(&self.arena, table, chain, place, at)?;
         if is_placed {
-            return self.place_waiting(table, chain, &rule, applied);
+            return self.place_pending(table, chain, &rule, applied);
         }
         if let Place::Behind(before) = place {
-            applied.waiting.push(Waiting {
+            applied.pending_rules.push(PendingRule {
                 table: (family, table_name.to_owned()),
                 chain: name.to_owned(),
                 before,
@@ -357,7 +359,7 @@ impl Snapshot {
 
     /// Marks the tables of sets without a size as ambiguous: if a rule adds to such a set, the kernel sets its size
     /// without an event.
-    fn doubt_sizes(
+    fn mark_ambiguous_sizes(
         &self,
         rule: &RuleRef<'_>,
         table: usize,
@@ -378,14 +380,14 @@ impl Snapshot {
                 .and_then(|description| description.size)
                 .is_none()
             {
-                applied.doubt(rule.family(), rule.table());
+                applied.mark_ambiguous(rule.family(), rule.table());
             }
         }
         Ok(())
     }
 
     /// Inserts the rules that waited for this one, and those that waited for them.
-    fn place_waiting(
+    fn place_pending(
         &mut self,
         table: usize,
         chain: usize,
@@ -393,12 +395,10 @@ impl Snapshot {
         applied: &mut Applied,
     ) -> Result<(), Malformed> {
         let mut handle = rule.handle();
-        while let Some(number) = applied
-            .waiting
-            .iter()
-            .position(|waiting| waiting.before == handle && waiting.is_in_chain_of(rule))
-        {
-            let next = applied.waiting.swap_remove(number);
+        while let Some(number) = applied.pending_rules.iter().position(|pending_rules| {
+            pending_rules.before == handle && pending_rules.is_in_chain_of(rule)
+        }) {
+            let next = applied.pending_rules.swap_remove(number);
             let place = Place::Behind(handle);
             self.index
                 .place_rule(&self.arena, table, chain, place, next.at)?;
@@ -419,9 +419,9 @@ impl Snapshot {
         };
         let handle = rule.handle();
         // A rule that was added and deleted while it waited for its position.
-        applied
-            .waiting
-            .retain(|waiting| waiting.handle != handle || !waiting.is_in_chain_of(&rule));
+        applied.pending_rules.retain(|pending_rules| {
+            pending_rules.handle != handle || !pending_rules.is_in_chain_of(&rule)
+        });
         let known = self
             .index
             .rule_of_handle(&self.arena, table, chain, handle)?;
@@ -431,7 +431,7 @@ impl Snapshot {
         let at = self.index.remove_rule(table, chain, number);
         let index = &self.index.tables[table].chains[chain];
         let chain_handle = chain_at(&self.arena, index.at)?.handle();
-        applied.deleted = Some((chain_handle, number, applied.cuts.len()));
+        applied.deleted = Some((chain_handle, number, applied.end_deletions.len()));
         // The adjacent rules.
         let handle_at = |number: usize| match index.rules.get(number) {
             Some(&at) => {
@@ -442,10 +442,10 @@ impl Snapshot {
         let (next, last) = (handle_at(number)?, index.rules.len().checked_sub(1));
         let before = number.checked_sub(1).map_or(Ok(None), handle_at)?;
         let beside = |end| if end == Place::First { next } else { before };
-        applied.cuts.retain_mut(|cut| {
-            if cut.chain == chain_handle && cut.witness == Some(handle) {
-                cut.witness = beside(cut.end);
-                return cut.witness.is_some();
+        applied.end_deletions.retain_mut(|end_deletion| {
+            if end_deletion.chain == chain_handle && end_deletion.witness == Some(handle) {
+                end_deletion.witness = beside(end_deletion.end);
+                return end_deletion.witness.is_some();
             }
             true
         });
@@ -454,7 +454,7 @@ impl Snapshot {
             (Place::Last, last.is_none_or(|last| number > last)),
         ] {
             if is_there {
-                applied.cuts.push(Cut {
+                applied.end_deletions.push(EndDeletion {
                     chain: chain_handle,
                     end,
                     witness: beside(end),
@@ -506,7 +506,7 @@ impl Snapshot {
             let is_same = known.handle() == set.handle();
             // Elements contain their timeout only if it differs from the set's.
             if is_same && is_new && known.timeout() != set.timeout() {
-                applied.doubt(set.family(), set.table());
+                applied.mark_ambiguous(set.family(), set.table());
             }
             match is_same && is_new {
                 true => same = Some(number),
@@ -543,7 +543,7 @@ impl Snapshot {
         let Some(set) = self.index.set(&self.arena, table, elements.set()) else {
             // The elements of a deleted set are reported after it.
             if is_new {
-                applied.doubt(elements.family(), elements.table());
+                applied.mark_ambiguous(elements.family(), elements.table());
             }
             return Ok(());
         };

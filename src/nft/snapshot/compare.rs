@@ -69,7 +69,7 @@ impl Compare {
         for (kind, value) in noted.by_ref() {
             if !matches!(
                 kind,
-                userdata::TABLE_NFT_VERSION | userdata::TABLE_NFT_BUILD | userdata::TABLE_MAKER
+                userdata::TABLE_NFT_VERSION | userdata::TABLE_NFT_BUILD | userdata::TABLE_CREATOR
             ) {
                 key.extend([kind, value.len() as u8]); // as it was in one byte
                 key.extend(value);

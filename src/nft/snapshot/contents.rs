@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_there_is_said() {
+    fn zero_counts_are_omitted() {
         assert_eq!(Contents::default().to_string(), "0 tables");
         let some = Contents {
             tables: 1,

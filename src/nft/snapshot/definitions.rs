@@ -11,8 +11,8 @@ use bstr::BStr;
 use super::apply::Applied;
 use super::index::chain_at;
 use super::part::{Part, is_meter};
-use super::read::{Lane, Reader, is_bound};
-use super::within::{Mention, each_name, is_anonymous};
+use super::read::{Reader, ReplySocket, is_bound};
+use super::within::{ObjectReference, each_name, is_anonymous};
 use super::{ElementsOf, Snapshot, SnapshotError, SnapshotSet, SnapshotTable};
 use crate::netlink::{Attributes, Error, Malformed, Message};
 use crate::nft::connection::{Connection, message_type};
@@ -46,19 +46,19 @@ impl Connection {
 /// The subject of a request whose answer is a snapshot of the subject alone.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answered<'a> {
+pub enum SnapshotQuery<'a> {
     /// Resets the stateful objects of a type, in a scope.
     Objects(ObjectType, Scope<'a>),
     /// Resets one stateful object.
     Object(&'a StatefulObject<'a>),
     /// The elements of a set; resets them if the flag is true.
-    Elements(&'a SetId<'a>, &'a [Sought], bool),
+    Elements(&'a SetId<'a>, &'a [ElementQuery], bool),
 }
 
 /// A query for an element.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sought {
+pub enum ElementQuery {
     /// The element with this key.
     Key(Box<Element<'static>>),
     /// The range of the set that contains the range from the first to the second value.
@@ -96,13 +96,13 @@ impl Connection {
     pub fn answered(
         &mut self,
         mut snapshot: Snapshot,
-        asked: &Answered<'_>,
+        asked: &SnapshotQuery<'_>,
     ) -> Result<Option<Snapshot>, Error> {
         match asked {
-            Answered::Objects(object_type, scope) => {
+            SnapshotQuery::Objects(object_type, scope) => {
                 let mut reader = Reader::of(self, snapshot);
                 reader.dump(
-                    Lane::Long,
+                    ReplySocket::Long,
                     "reset objects",
                     NFT_MSG_GETOBJ_RESET,
                     scope.family,
@@ -116,7 +116,7 @@ impl Connection {
                 )?;
                 snapshot = reader.snapshot;
             }
-            Answered::Object(object) => {
+            SnapshotQuery::Object(object) => {
                 let reply = self.reply(
                     "reset an object",
                     NFT_MSG_GETOBJ_RESET,
@@ -128,10 +128,10 @@ impl Connection {
                     None => return Ok(None),
                 }
             }
-            Answered::Elements(set, elements, is_reset) => {
+            SnapshotQuery::Elements(set, elements, is_reset) => {
                 // Resets nothing if one of them doesn't exist.
                 if *is_reset {
-                    let only_read = Answered::Elements(set, elements, false);
+                    let only_read = SnapshotQuery::Elements(set, elements, false);
                     if self.answered(snapshot.clone(), &only_read)?.is_none() {
                         return Ok(None);
                     }
@@ -140,7 +140,7 @@ impl Connection {
                 snapshot.elements = ElementsOf::all();
                 for element in *elements {
                     let found = match element {
-                        Sought::Key(element) => {
+                        ElementQuery::Key(element) => {
                             // The kernel looks up only the first value of a range.
                             let last = match &element.key_end {
                                 Some(last) => {
@@ -161,12 +161,14 @@ impl Connection {
                             };
                             found.filter(is_same).map(|raw| vec![raw])
                         }
-                        Sought::Range(from, to) => self.range_around(set, from, to, &mut open)?,
+                        ElementQuery::Range(from, to) => {
+                            self.containing_range(set, from, to, &mut open)?
+                        }
                     };
                     let Some(mut found) = found else {
                         return Ok(None);
                     };
-                    if let ([(first, key), ..], true, Sought::Range(..)) =
+                    if let ([(first, key), ..], true, ElementQuery::Range(..)) =
                         (&mut found[..], *is_reset, element)
                     {
                         let message = element_message(*is_reset);
@@ -196,8 +198,8 @@ impl Connection {
     ) -> Result<Snapshot, Error> {
         let mut reader = Reader::of(self, Snapshot::of(scope.clone().into_owned(), elements));
         match part {
-            Part::Set(_) | Part::Map(_) => reader.elements_by = NFT_MSG_GETSETELEM_RESET,
-            _ => reader.rules_by = NFT_MSG_GETRULE_RESET,
+            Part::Set(_) | Part::Map(_) => reader.elements_request = NFT_MSG_GETSETELEM_RESET,
+            _ => reader.rules_request = NFT_MSG_GETRULE_RESET,
         }
         match part {
             Part::All => reader.read(scope)?,
@@ -241,14 +243,15 @@ impl Connection {
         let rule = RuleRef::parse(&reader.snapshot.arena.message(at)?)?;
         let mut has_chains = false;
         each_name(&rule, &mut |name| {
-            has_chains |= matches!(name, Mention::Chain(name) if name.starts_with(b"__chain"));
+            has_chains |=
+                matches!(name, ObjectReference::Chain(name) if name.starts_with(b"__chain"));
         });
         if has_chains {
             reader.chains(table, &is_bound)?;
             for index in 0..reader.snapshot.index.tables[0].chains.len() {
                 let at = reader.snapshot.index.tables[0].chains[index].at;
                 if is_bound(&chain_at(&reader.snapshot.arena, at)?) {
-                    reader.rules_of(0, index, Some(Lane::Long))?;
+                    reader.rules_of(0, index, Some(ReplySocket::Long))?;
                 }
             }
         }
@@ -279,7 +282,7 @@ impl Connection {
 
     /// Returns the elements that begin and end the range that contains these values. `open` caches the start of the
     /// range without an end, if there is one.
-    fn range_around(
+    fn containing_range(
         &mut self,
         set: &SetId<'_>,
         from: &[u8],
@@ -323,7 +326,7 @@ impl Connection {
 impl Snapshot {
     /// Creates an empty snapshot of all tables.
     #[doc(hidden)]
-    pub fn of_nothing() -> Self {
+    pub fn empty() -> Self {
         Self::of(Scope::all(), ElementsOf::ANONYMOUS)
     }
 

@@ -15,8 +15,8 @@ use similar::DiffOp;
 use super::compare::{Compare, element_name};
 use super::order::{Moved, moved};
 use super::pairs::by_name;
-use super::within::{Within, is_anonymous, is_bound};
-use super::{LeftOut, Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
+use super::within::{RuleObjects, is_anonymous, is_bound};
+use super::{MissingElements, Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
 use crate::nft::{
     ChainRef, ElementRef, FlowtableRef, RuleRef, SetRef, StatefulObjectRef, TableRef, hook_name,
 };
@@ -34,7 +34,7 @@ pub struct DiffOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-pub enum Fate {
+pub enum ChangeType {
     /// It is only in the second snapshot.
     Added,
     /// It is only in the first snapshot.
@@ -48,7 +48,7 @@ pub enum Fate {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Change {
     /// How the object changed.
-    pub fate: Fate,
+    pub fate: ChangeType,
     /// The kind of the object: `table`, `chain`, `rule`, `set`, `element`, `object`, `flowtable`; `order` for the order
     /// in which a table's base chains of one priority run at a hook.
     pub kind: &'static str,
@@ -62,7 +62,7 @@ pub struct Change {
     pub new: Option<String>,
 }
 
-/// Formats objects for [`Snapshot::diff_in_words`], in one line each. An object without a text is shown as bytecode.
+/// Formats objects for [`Snapshot::diff_with`], in one line each. An object without a text is shown as bytecode.
 pub trait Words {
     /// Formats a rule.
     fn rule(&self, rule: &RuleRef<'_>) -> Option<String> {
@@ -72,7 +72,7 @@ pub trait Words {
 
     /// Formats a rule including the contents of its anonymous sets and bound chains, which are then not appended. Takes
     /// precedence over [`rule`](Self::rule).
-    fn whole_rule(&self, table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Option<String> {
+    fn rule_with_contents(&self, table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Option<String> {
         let _ = (table, rule);
         None
     }
@@ -165,25 +165,25 @@ impl Snapshot {
     /// kernel assigns their names, which differ after a rollback.
     ///
     /// # Errors
-    /// [`LeftOut`] if one of them [lacks elements](Self::lacks_elements).
-    pub fn diff(&self, new: &Self, options: DiffOptions) -> Result<Diff, LeftOut> {
+    /// [`MissingElements`] if one of them [lacks elements](Self::lacks_elements).
+    pub fn diff(&self, new: &Self, options: DiffOptions) -> Result<Diff, MissingElements> {
         struct Bytecode;
         impl Words for Bytecode {}
-        self.diff_in_words(new, options, &Bytecode)
+        self.diff_with(new, options, &Bytecode)
     }
 
     /// As [`diff`](Self::diff), with texts for the differences. The comparison is the same.
     ///
     /// # Errors
     /// As [`diff`](Self::diff).
-    pub fn diff_in_words(
+    pub fn diff_with(
         &self,
         new: &Self,
         options: DiffOptions,
         words: &dyn Words,
-    ) -> Result<Diff, LeftOut> {
-        self.insist_whole("compared")?;
-        new.insist_whole("compared")?;
+    ) -> Result<Diff, MissingElements> {
+        self.ensure_complete("compared")?;
+        new.ensure_complete("compared")?;
         let mut diff = Differ {
             options,
             words,
@@ -200,10 +200,10 @@ impl Snapshot {
 struct Item<'s> {
     name: BString,
     key: Vec<u8>,
-    shown: Shown<'s>,
+    shown: Displayed<'s>,
 }
 
-enum Shown<'s> {
+enum Displayed<'s> {
     Table(TableRef<'s>),
     Chain(ChainRef<'s>),
     Set(SnapshotSet<'s>),
@@ -226,7 +226,7 @@ impl DiffOptions {
             Item {
                 name: format!("{} {}", table.family(), table.name()).into(),
                 key: self.compare().table(&table),
-                shown: Shown::Table(table),
+                shown: Displayed::Table(table),
             }
         };
         snapshot.tables().map(item).collect()
@@ -238,7 +238,7 @@ impl DiffOptions {
             Item {
                 name: chain.name().to_owned(),
                 key: self.compare().chain(&chain),
-                shown: Shown::Chain(chain),
+                shown: Displayed::Chain(chain),
             }
         };
         let named = table.chains().filter(|chain| !is_bound(chain));
@@ -251,7 +251,7 @@ impl DiffOptions {
             Item {
                 name: view.name().to_owned(),
                 key: self.compare().set(&view),
-                shown: Shown::Set(set),
+                shown: Displayed::Set(set),
             }
         };
         let named = table.sets().filter(|set| !is_anonymous(&set.set()));
@@ -263,7 +263,7 @@ impl DiffOptions {
         let item = |element: ElementRef<'s>| Item {
             name: element_name(&element),
             key: self.compare().element(&element),
-            shown: Shown::Element(of, element),
+            shown: Displayed::Element(of, element),
         };
         set.elements().map(item).collect()
     }
@@ -272,7 +272,7 @@ impl DiffOptions {
         let item = |object: StatefulObjectRef<'s>| Item {
             name: format!("{} {}", object.object_type(), object.name()).into(),
             key: self.compare().object(&object),
-            shown: Shown::Object(object),
+            shown: Displayed::Object(object),
         };
         table.objects().map(item).collect()
     }
@@ -281,7 +281,7 @@ impl DiffOptions {
         let item = |flowtable: FlowtableRef<'s>| Item {
             name: flowtable.name().to_owned(),
             key: self.compare().flowtable(&flowtable),
-            shown: Shown::Flowtable(flowtable),
+            shown: Displayed::Flowtable(flowtable),
         };
         table.flowtables().map(item).collect()
     }
@@ -294,7 +294,7 @@ struct Differ<'w> {
 }
 
 /// Appends the comparison keys to the texts of a changed object, if the texts are equal.
-fn tell_apart(old: &mut Option<String>, new: &mut Option<String>, compared: [Option<&[u8]>; 2]) {
+fn append_keys(old: &mut Option<String>, new: &mut Option<String>, compared: [Option<&[u8]>; 2]) {
     if let (Some(old), Some(new), [Some(before), Some(after)]) = (old, new, compared)
         && old == new
     {
@@ -362,7 +362,7 @@ impl Differ<'_> {
         if let (Some(old), Some(new)) = (old, new) {
             for Moved { place, old, new } in moved(old.chains(), new.chains()) {
                 self.changes.push(Change {
-                    fate: Fate::Changed,
+                    fate: ChangeType::Changed,
                     kind: "order",
                     path: format!("{path} {place}"),
                     old: Some(old),
@@ -370,7 +370,7 @@ impl Differ<'_> {
                 });
             }
         }
-        let within = (old.map(Within::of), new.map(Within::of));
+        let within = (old.map(RuleObjects::of), new.map(RuleObjects::of));
         let (before, after) = (
             all(old, |t| options.chains(t)),
             all(new, |t| options.chains(t)),
@@ -414,29 +414,29 @@ impl Differ<'_> {
     ) {
         let fate = match (&old, &new) {
             (Some(old), Some(new)) if old.key == new.key => return,
-            (Some(_), Some(_)) => Fate::Changed,
-            (Some(_), None) => Fate::Removed,
-            (None, Some(_)) => Fate::Added,
+            (Some(_), Some(_)) => ChangeType::Changed,
+            (Some(_), None) => ChangeType::Removed,
+            (None, Some(_)) => ChangeType::Added,
             (None, None) => return,
         };
         let words = self.words;
         let text = |item: &Option<Item<'_>>| {
             let item = item.as_ref()?;
             let words = match &item.shown {
-                Shown::Table(table) => words.table(table),
-                Shown::Chain(chain) => words.chain(chain),
-                Shown::Set(set) => words.set(set),
-                Shown::Element(set, element) => words.element(&set.set(), element),
-                Shown::Object(object) => words.object(object),
-                Shown::Flowtable(flowtable) => words.flowtable(flowtable),
-                Shown::Rule(_) => None,
+                Displayed::Table(table) => words.table(table),
+                Displayed::Chain(chain) => words.chain(chain),
+                Displayed::Set(set) => words.set(set),
+                Displayed::Element(set, element) => words.element(&set.set(), element),
+                Displayed::Object(object) => words.object(object),
+                Displayed::Flowtable(flowtable) => words.flowtable(flowtable),
+                Displayed::Rule(_) => None,
             };
             Some(words.unwrap_or_else(|| item.shown.to_string()))
         };
         let key = |item: Option<Item<'_>>| item.map(|item| item.key);
         let (mut before, mut after) = (text(&old), text(&new));
         let (old_key, new_key) = (key(old), key(new));
-        tell_apart(
+        append_keys(
             &mut before,
             &mut after,
             [old_key.as_deref(), new_key.as_deref()],
@@ -457,12 +457,12 @@ impl Differ<'_> {
         let (old, new) = (&old_side.rules, &new_side.rules);
         let words = self.words;
         let text = |side: &Side<'_>, rule: &RuleRef<'_>| {
-            let whole = |table| words.whole_rule(table, rule);
+            let whole = |table| words.rule_with_contents(table, rule);
             if let Some(whole) = side.table.as_ref().and_then(whole) {
                 return whole;
             }
             let said = words.rule(rule);
-            let mut text = said.unwrap_or_else(|| Shown::Rule(*rule).to_string());
+            let mut text = said.unwrap_or_else(|| Displayed::Rule(*rule).to_string());
             side.append_parts(rule, words, &mut text);
             text
         };
@@ -480,12 +480,12 @@ impl Differ<'_> {
                 let mut was = old.map(|rule| text(old_side, rule));
                 let mut is = new.map(|rule| text(new_side, rule));
                 let keys = [compared.0.get(number), compared.1.get(number)];
-                tell_apart(&mut was, &mut is, keys.map(|key| key.map(Vec::as_slice)));
+                append_keys(&mut was, &mut is, keys.map(|key| key.map(Vec::as_slice)));
                 self.changes.push(Change {
                     fate: match (old, new) {
-                        (Some(_), Some(_)) => Fate::Changed,
-                        (Some(_), None) => Fate::Removed,
-                        _ => Fate::Added,
+                        (Some(_), Some(_)) => ChangeType::Changed,
+                        (Some(_), None) => ChangeType::Removed,
+                        _ => ChangeType::Added,
                     },
                     kind: "rule",
                     path: path.to_owned(),
@@ -516,7 +516,7 @@ struct Side<'s> {
     rules: Vec<RuleRef<'s>>,
     table: Option<SnapshotTable<'s>>,
     /// `None` if the table doesn't exist.
-    within: Option<&'s Within<'s>>,
+    within: Option<&'s RuleObjects<'s>>,
 }
 
 impl Side<'_> {
@@ -541,7 +541,7 @@ impl Side<'_> {
                 .elements()
                 .map(|element| {
                     let words = words.element(&view, &element);
-                    words.unwrap_or_else(|| Shown::Element(set, element).to_string())
+                    words.unwrap_or_else(|| Displayed::Element(set, element).to_string())
                 })
                 .collect();
             elements.sort_unstable();
@@ -552,7 +552,7 @@ impl Side<'_> {
                 .rules()
                 .map(|rule| {
                     let words = words.rule(&rule);
-                    words.unwrap_or_else(|| Shown::Rule(rule).to_string())
+                    words.unwrap_or_else(|| Displayed::Rule(rule).to_string())
                 })
                 .collect();
             let _ = write!(text, " {} {{ {} }}", chain.chain().name(), rules.join("; "));
@@ -561,7 +561,7 @@ impl Side<'_> {
 }
 
 /// Formats an object in one line, without what its path contains.
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for Displayed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Table(table) => {

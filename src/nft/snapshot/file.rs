@@ -42,7 +42,7 @@ use nix::unistd::linkat;
 use sha2::{Digest, Sha256};
 
 use super::outside::LONGEST;
-use super::{LeftOut, Snapshot};
+use super::{MissingElements, Snapshot};
 use crate::netlink::Malformed;
 use crate::nft::generation::Generation;
 use crate::nft::scope::Scope;
@@ -60,7 +60,7 @@ const CHECKSUM: usize = 32;
 pub enum FileError {
     /// The snapshot lacks elements.
     #[error(transparent)]
-    LeftOut(#[from] LeftOut),
+    MissingElements(#[from] MissingElements),
     /// Reading or writing failed. An existing file is unchanged, except if `action` is `write the directory of`: then
     /// the new file is in place, but may be lost after a power failure.
     #[error("cannot {action} {}", path.display())]
@@ -198,12 +198,12 @@ pub struct Provenance {
 }
 
 /// A writer that computes a checksum.
-struct Summing<W> {
+struct ChecksumWriter<W> {
     inner: W,
     sum: Sha256,
 }
 
-impl<W: Write> Write for Summing<W> {
+impl<W: Write> Write for ChecksumWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
         self.sum.update(&bytes[..written]);
@@ -215,14 +215,14 @@ impl<W: Write> Write for Summing<W> {
 }
 
 /// A file that has not yet replaced its destination.
-enum Unsaved {
+enum TemporaryFile {
     /// Has no name, and disappears with the process. The path is its temporary name while it replaces an existing file.
     Unnamed(File, PathBuf),
     /// For file systems without `O_TMPFILE`.
     Named(tempfile::NamedTempFile),
 }
 
-impl Unsaved {
+impl TemporaryFile {
     /// Creates the file in this directory, readable only by its owner.
     fn beside(path: &Path, directory: &Path) -> io::Result<Self> {
         let unnamed = OpenOptions::new()
@@ -306,10 +306,10 @@ impl Snapshot {
     /// `.chainwright-` and six letters or digits.
     ///
     /// # Errors
-    /// [`FileError::LeftOut`] for a snapshot that [lacks elements](Self::lacks_elements); [`FileError::NotRegular`];
+    /// [`FileError::MissingElements`] for a snapshot that [lacks elements](Self::lacks_elements); [`FileError::NotRegular`];
     /// [`FileError::Io`]: then an existing file is unchanged, except in the case documented there.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
-        self.insist_whole("saved")?;
+        self.ensure_complete("saved")?;
         let path = path.as_ref();
         let fail = |action| {
             move |source| FileError::Io {
@@ -336,7 +336,8 @@ impl Snapshot {
         }
         // Opened first, so that a failure leaves everything unchanged.
         let parent = File::open(directory).map_err(fail("open the directory of"))?;
-        let mut file = Unsaved::beside(path, directory).map_err(fail("create a file next to"))?;
+        let mut file =
+            TemporaryFile::beside(path, directory).map_err(fail("create a file next to"))?;
         self.write(BufWriter::with_capacity(1 << 20, file.as_file()))
             .map_err(fail("write"))?;
         file.as_file().sync_all().map_err(fail("write"))?;
@@ -353,10 +354,10 @@ impl Snapshot {
     ///
     /// # Errors
     /// The errors of the writer; [`InvalidInput`](io::ErrorKind::InvalidInput) for a snapshot of a table with an empty
-    /// name or one of more than 65,535 bytes, which no kernel has, and, with [`LeftOut`] as its source, for one that
+    /// name or one of more than 65,535 bytes, which no kernel has, and, with [`MissingElements`] as its source, for one that
     /// [lacks elements](Self::lacks_elements).
     pub fn write(&self, writer: impl Write) -> io::Result<()> {
-        self.insist_whole("saved")
+        self.ensure_complete("saved")
             .map_err(|left_out| io::Error::new(io::ErrorKind::InvalidInput, left_out))?;
         let table = self.scope.table.as_deref().map_or(&[][..], |name| name);
         // An empty name would mean all tables, and the length of a longer one doesn't fit.
@@ -366,7 +367,7 @@ impl Snapshot {
                 "the snapshot is of a table whose name is empty or longer than 65,535 bytes",
             ));
         }
-        let mut out = Summing {
+        let mut out = ChecksumWriter {
             inner: writer,
             sum: Sha256::new(),
         };
@@ -408,7 +409,7 @@ impl Snapshot {
             out.write_all(message.raw)?;
             out.write_all(&[0; 3][..message.padded_length() - message.raw.len()])
         })?;
-        let Summing { mut inner, sum } = out;
+        let ChecksumWriter { mut inner, sum } = out;
         inner.write_all(&sum.finalize())?;
         inner.flush()
     }

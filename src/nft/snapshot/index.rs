@@ -184,7 +184,7 @@ pub(super) enum Inserted {
     /// The message is indexed.
     Placed,
     /// The parent doesn't exist.
-    Stray,
+    ParentMissing,
     /// The message isn't an object of a ruleset.
     Unrelated,
 }
@@ -297,7 +297,7 @@ impl Index {
             NFT_MSG_NEWSET => {
                 let set = SetRef::parse(&message)?;
                 let Some(table) = self.table(arena, set.family(), set.table()) else {
-                    return Ok(Inserted::Stray);
+                    return Ok(Inserted::ParentMissing);
                 };
                 let number = self.tables[table].sets.len();
                 self.name(Kind::Set(table as u32), set.name(), number);
@@ -314,7 +314,7 @@ impl Index {
             NFT_MSG_NEWOBJ => {
                 let object = StatefulObjectRef::parse(&message)?;
                 let Some(table) = self.table(arena, object.family(), object.table()) else {
-                    return Ok(Inserted::Stray);
+                    return Ok(Inserted::ParentMissing);
                 };
                 self.tables[table].objects.push(at);
                 Ok(Inserted::Placed)
@@ -322,7 +322,7 @@ impl Index {
             NFT_MSG_NEWFLOWTABLE => {
                 let flowtable = FlowtableRef::parse(&message)?;
                 let Some(table) = self.table(arena, flowtable.family(), flowtable.table()) else {
-                    return Ok(Inserted::Stray);
+                    return Ok(Inserted::ParentMissing);
                 };
                 self.tables[table].flowtables.push(at);
                 Ok(Inserted::Placed)
@@ -343,10 +343,10 @@ impl Index {
             Some(_) if self.last.is_in(chain.family(), chain.table()) => self.last.table,
             _ => match self.table(arena, chain.family(), chain.table()) {
                 Some(table) => table,
-                None => return Ok(Inserted::Stray),
+                None => return Ok(Inserted::ParentMissing),
             },
         };
-        self.last.go(chain.family(), chain.table(), table);
+        self.last.enter_table(chain.family(), chain.table(), table);
         let number = self.tables[table].chains.len();
         self.name(Kind::Chain(table as u32), chain.name(), number);
         self.tables[table].chains.push(ChainIndex {
@@ -372,12 +372,12 @@ impl Index {
                 false => self.table(arena, family, table_name),
             };
             let Some(table) = table else {
-                return Ok(Inserted::Stray);
+                return Ok(Inserted::ParentMissing);
             };
             let Some(chain) = self.chain_of_rule(arena, table, chain_name) else {
-                return Ok(Inserted::Stray);
+                return Ok(Inserted::ParentMissing);
             };
-            self.last.go(family, table_name, table);
+            self.last.enter_table(family, table_name, table);
             self.last.enter(chain_name, chain);
             let rules = &self.tables[table].chains[chain].rules;
             self.last.handle = match rules.last() {
@@ -398,7 +398,7 @@ impl Index {
     /// Sets the chain of the next rules, to avoid a look-up.
     pub(super) fn expect_rules(&mut self, view: &ChainRef<'_>, table: usize, chain: usize) {
         if self.tables[table].chains[chain].rules.is_empty() {
-            self.last.go(view.family(), view.table(), table);
+            self.last.enter_table(view.family(), view.table(), table);
             self.last.enter(view.name(), chain);
             self.last.handle = 0;
         }
@@ -473,7 +473,7 @@ impl Index {
     ) -> Result<Inserted, Malformed> {
         let message = ElementsRef::parse(message)?;
         let Some(table) = self.table(arena, message.family(), message.table()) else {
-            return Ok(Inserted::Stray);
+            return Ok(Inserted::ParentMissing);
         };
         let name = message.set();
         let sets = &self.tables[table].sets;
@@ -485,7 +485,7 @@ impl Index {
             false => self.set(arena, table, name),
         };
         let Some(set) = set else {
-            return Ok(Inserted::Stray);
+            return Ok(Inserted::ParentMissing);
         };
         self.last.set = set;
         let index = &mut self.tables[table].sets[set];
@@ -508,19 +508,23 @@ impl Index {
         for table in &self.tables {
             let mut members = table.chains.len() + table.objects.len() + table.flowtables.len();
             // The kernel lists them in the order of creation.
-            let (mut sets, mut objects, mut flowtables) = (Rising(0), Rising(0), Rising(0));
+            let (mut sets, mut objects, mut flowtables) = (
+                AscendingHandles(0),
+                AscendingHandles(0),
+                AscendingHandles(0),
+            );
             let mut in_order = true;
             for &object in &table.objects {
                 let object = StatefulObjectRef::parse(&arena.message(object)?)?;
-                in_order &= objects.goes_on(object.handle());
+                in_order &= objects.is_ascending(object.handle());
             }
             for &flowtable in &table.flowtables {
                 let flowtable = FlowtableRef::parse(&arena.message(flowtable)?)?;
-                in_order &= flowtables.goes_on(flowtable.handle());
+                in_order &= flowtables.is_ascending(flowtable.handle());
             }
             for index in &table.sets {
                 let set = set_at(arena, index.at)?;
-                in_order &= sets.goes_on(set.handle());
+                in_order &= sets.is_ascending(set.handle());
                 let flags = set.flags().unwrap_or_default();
                 // The kernel doesn't count anonymous sets.
                 members += usize::from(!flags.contains(SetFlags::ANONYMOUS));
@@ -715,11 +719,11 @@ impl Index {
 }
 
 /// Checks that handles are ascending.
-struct Rising(u64);
+struct AscendingHandles(u64);
 
-impl Rising {
+impl AscendingHandles {
     /// Whether the next handle is higher than the previous one.
-    fn goes_on(&mut self, handle: u64) -> bool {
+    fn is_ascending(&mut self, handle: u64) -> bool {
         let rises = handle > self.0;
         self.0 = handle;
         rises
@@ -739,7 +743,7 @@ impl Last {
     }
 
     /// Moves to another table, without a chain yet.
-    fn go(&mut self, family: Family, table_name: &BStr, table: usize) {
+    fn enter_table(&mut self, family: Family, table_name: &BStr, table: usize) {
         if !self.is_in(family, table_name) || self.table != table {
             self.family = family;
             self.table_name.clear();

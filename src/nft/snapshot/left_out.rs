@@ -2,7 +2,7 @@
 
 use bitflags::bitflags;
 
-use super::{NotOwn, Snapshot, SnapshotSet, SnapshotTable};
+use super::{NotOwned, Snapshot, SnapshotSet, SnapshotTable};
 use crate::netlink::MessageError;
 use crate::nft::{SetFlags, SetRef};
 
@@ -64,7 +64,7 @@ pub struct SnapshotOptions {
 #[error(
     "the elements of set {set} were left out when the snapshot was read, so they cannot be {purpose}"
 )]
-pub struct LeftOut {
+pub struct MissingElements {
     /// Family, table and name of the first such set.
     pub set: String,
     purpose: &'static str,
@@ -76,10 +76,10 @@ pub struct LeftOut {
 pub enum WriteError {
     /// The snapshot lacks elements that are required.
     #[error(transparent)]
-    LeftOut(#[from] LeftOut),
+    MissingElements(#[from] MissingElements),
     /// A table desired as one's own exists and belongs to someone else.
     #[error(transparent)]
-    NotOwn(#[from] NotOwn),
+    NotOwned(#[from] NotOwned),
     /// An attribute was too long for a message; impossible for data from a kernel.
     #[error(transparent)]
     MessageError(#[from] MessageError),
@@ -96,13 +96,13 @@ impl Snapshot {
     /// if these elements aren't needed, but neither restored nor saved.
     #[must_use]
     pub fn lacks_elements(&self) -> bool {
-        self.insist_whole("told").is_err()
+        self.ensure_complete("told").is_err()
     }
 
     /// Returns an error if elements were left out.
-    pub(super) fn insist_whole(&self, purpose: &'static str) -> Result<(), LeftOut> {
+    pub(super) fn ensure_complete(&self, purpose: &'static str) -> Result<(), MissingElements> {
         let mut tables = self.tables();
-        tables.try_for_each(|table| table.insist_whole(purpose))
+        tables.try_for_each(|table| table.ensure_complete(purpose))
     }
 
     /// Whether the elements of a set were left out.
@@ -113,10 +113,12 @@ impl Snapshot {
 
 impl SnapshotTable<'_> {
     /// Returns an error if elements of the table were left out.
-    pub(super) fn insist_whole(&self, purpose: &'static str) -> Result<(), LeftOut> {
+    pub(super) fn ensure_complete(&self, purpose: &'static str) -> Result<(), MissingElements> {
         match self.snapshot.elements.is_all() {
             true => Ok(()),
-            false => self.sets().try_for_each(|set| set.insist_read(purpose)),
+            false => self
+                .sets()
+                .try_for_each(|set| set.ensure_elements_read(purpose)),
         }
     }
 }
@@ -130,11 +132,14 @@ impl SnapshotSet<'_> {
     }
 
     /// Returns an error if the elements were left out.
-    pub(super) fn insist_read(&self, purpose: &'static str) -> Result<(), LeftOut> {
+    pub(super) fn ensure_elements_read(
+        &self,
+        purpose: &'static str,
+    ) -> Result<(), MissingElements> {
         let set = self.set();
         match self.snapshot.leaves_out(&set) {
             false => Ok(()),
-            true => Err(LeftOut {
+            true => Err(MissingElements {
                 set: format!("{} {} {}", set.family(), set.table(), set.name()),
                 purpose,
             }),

@@ -76,21 +76,21 @@ pub(super) use reconcile::scope_of;
 pub use compare::is_same_rule;
 pub use contents::Contents;
 #[doc(hidden)]
-pub use definitions::{Answered, Sought};
+pub use definitions::{ElementQuery, SnapshotQuery};
 #[cfg(feature = "diff")]
-pub use diff::{Change, Diff, DiffOptions, Fate, Words};
+pub use diff::{Change, ChangeType, Diff, DiffOptions, Words};
 #[cfg(feature = "backup")]
 pub use file::{FileError, NotRegular, Provenance};
-pub use left_out::{ElementsOf, LeftOut, SnapshotOptions, WriteError};
+pub use left_out::{ElementsOf, MissingElements, SnapshotOptions, WriteError};
 #[doc(hidden)]
 pub use needed::Needed;
 pub use part::{Part, PartialSnapshot};
 #[doc(hidden)]
 pub use part::{is_map, is_meter};
-pub(in crate::nft) use plan::DesiredPlaces;
+pub(in crate::nft) use plan::DesiredPositions;
 #[doc(hidden)]
 pub use plan::Stage;
-pub use plan::{NotOwn, Plan, PlanOptions, Replaced};
+pub use plan::{NotOwned, Plan, PlanOptions, Replaced};
 pub use read::MissingRules;
 
 pub use restore::Restored;
@@ -236,7 +236,7 @@ impl Snapshot {
     }
 
     /// Returns a digest of the snapshot if it is inconsistent.
-    fn doubt(&self) -> Result<Option<u64>, Error> {
+    fn inconsistency_digest(&self) -> Result<Option<u64>, Error> {
         Ok(match self.index.adds_up(&self.arena, self.elements)? {
             true => None,
             false => Some(self.index.digest(&self.arena)?),

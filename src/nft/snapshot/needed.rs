@@ -8,7 +8,7 @@ use bstr::BString;
 use chainwright_sys::nf_tables::{NFT_MSG_GETSETELEM, NFTA_LIST_ELEM, NFTA_SET_ELEM_LIST_ELEMENTS};
 
 use super::index::set_at;
-use super::read::{Lane, Reader};
+use super::read::{Reader, ReplySocket};
 use super::{ElementsOf, Snapshot, SnapshotError};
 use crate::netlink::Error;
 use crate::nft::connection::Connection;
@@ -38,12 +38,12 @@ impl Needed {
 impl Connection {
     /// Looks for ranges up to the last key, and requests the elements of sets that have one.
     #[doc(hidden)]
-    pub fn look_for_open_ranges(&mut self, needed: &mut Needed) -> Result<(), Error> {
+    pub fn find_open_ranges(&mut self, needed: &mut Needed) -> Result<(), Error> {
         for ((family, table, name), length) in mem::take(&mut needed.open_ranges) {
             let set = SetId::new(family, table.as_slice(), name.as_slice());
             let last = Element::new(vec![0xff; length]);
             let request = "look up an element";
-            let found = self.look_once(request, NFT_MSG_GETSETELEM, family, |writer| {
+            let found = self.request_once(request, NFT_MSG_GETSETELEM, family, |writer| {
                 set.write(writer);
                 writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |writer| {
                     writer.nested(NFTA_LIST_ELEM, |writer| last.write_named(writer));
@@ -104,7 +104,7 @@ impl Reader<'_> {
             };
             let chain = self.one_chain(number, name.as_ref())?;
             if let Some(chain) = chain.filter(|_| *with_rules) {
-                self.rules_of(number, chain, Some(Lane::Long))?;
+                self.rules_of(number, chain, Some(ReplySocket::Long))?;
                 // Each rule has the handle of the preceding one.
                 let index = &self.snapshot.index.tables[number].chains[chain];
                 self.consistent &= !index.broken;

@@ -107,7 +107,7 @@ impl fmt::Display for Reason {
 }
 
 /// Formats as `hook output, priority -100`.
-fn in_words(chain: &ChainRef<'_>) -> String {
+fn describe_hook(chain: &ChainRef<'_>) -> String {
     let hook = chain.hook().unwrap_or_default();
     let number = hook.number.unwrap_or_default();
     let priority = hook.priority.unwrap_or_default();
@@ -152,7 +152,7 @@ impl Order {
                 })?;
                 Some(Reason {
                     before: before.clone(),
-                    place: in_words(&chain),
+                    place: describe_hook(&chain),
                 })
             });
             match (now, &reason) {
@@ -219,7 +219,7 @@ pub(super) fn moved<'s>(
         let (was, is) = (names(before, after), names(after, before));
         if was != is {
             let change = Moved {
-                place: in_words(&before[0]),
+                place: describe_hook(&before[0]),
                 old: was.join(", "),
                 new: is.join(", "),
             };

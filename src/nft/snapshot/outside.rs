@@ -37,7 +37,7 @@ impl Snapshot {
         }
         match self.index.insert(&self.arena, at)? {
             Inserted::Placed => Ok(()),
-            Inserted::Stray => Err(refused("its parent does not come before it")),
+            Inserted::ParentMissing => Err(refused("its parent does not come before it")),
             Inserted::Unrelated => Err(refused("it is not an object of a ruleset")),
         }
     }

@@ -30,8 +30,8 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::index::{Inserted, chain_at, set_at, table_at};
-use super::read::{Lane, MissingRules, Reader, uses};
-use super::within::{DEPTH, Mention, each_name};
+use super::read::{MissingRules, Reader, ReplySocket, uses};
+use super::within::{DEPTH, ObjectReference, each_name};
 use super::{ElementsOf, Snapshot, SnapshotError, SnapshotOptions, SnapshotTable};
 use crate::netlink::{Error, MessageWriter};
 use crate::nft::connection::Connection;
@@ -382,24 +382,24 @@ impl Connection {
             match done {
                 Ok(()) => {}
                 Err(Error::Interrupted) if attempts.again() => continue,
-                Err(error) if error.ask_again() && attempts.again_after_loss() => continue,
+                Err(error) if error.is_retryable() && attempts.retry_after_loss() => continue,
                 Err(error) => return Err(error.into()),
             }
             snapshot.close();
             if consistent {
                 let now = self.generation()?;
-                let stood_still = now == generation
+                let unchanged_until = now == generation
                     || watch.is_some_and(|mut watch| {
-                        watch.stood_still(std::slice::from_ref(scope), now)
+                        watch.unchanged_until(std::slice::from_ref(scope), now)
                     });
-                if stood_still {
+                if unchanged_until {
                     snapshot.generation = Some(now);
                     return Ok(snapshot);
                 }
                 watch = None;
             }
             if !attempts.again() {
-                return Err(SnapshotError::unsettled(snapshot, missing, &attempts));
+                return Err(SnapshotError::not_consistent(snapshot, missing, &attempts));
             }
         }
     }
@@ -603,7 +603,7 @@ impl Reader<'_> {
             let mut bound = BTreeSet::new();
             for chain in chains {
                 // Even if the use count is 0: an uncommitted transaction of another process changes the count.
-                self.rules_of(table, chain, Some(Lane::Long))?;
+                self.rules_of(table, chain, Some(ReplySocket::Long))?;
                 // Each rule has the handle of the preceding one.
                 let index = &self.snapshot.index.tables[table].chains[chain];
                 self.consistent &= !index.broken;
@@ -620,9 +620,9 @@ impl Reader<'_> {
                 for &rule in &index.rules {
                     let rule = RuleRef::parse(&self.snapshot.arena.message(rule)?)?;
                     each_name(&rule, &mut |name| match name {
-                        Mention::Set(name) => _ = sets.insert(name.to_owned()),
+                        ObjectReference::Set(name) => _ = sets.insert(name.to_owned()),
                         // The kernel's names of bound chains.
-                        Mention::Chain(name) if name.starts_with(b"__chain") => {
+                        ObjectReference::Chain(name) if name.starts_with(b"__chain") => {
                             bound.insert(name.to_owned());
                         }
                         _ => {}

@@ -9,13 +9,13 @@ use crate::nft::element::ElementKey;
 
 /// The positions of the elements of an unchanging set. It takes 8 bytes per element.
 #[derive(Debug)]
-pub(in crate::nft) struct Places {
+pub(in crate::nft) struct ElementPositions {
     /// The hash of each key and the position of the element, sorted by hash.
     places: Vec<(u32, Position)>,
     hash: RandomState,
 }
 
-impl Places {
+impl ElementPositions {
     /// Indexes a set; `None` if a key appears twice, which only files can contain.
     pub(super) fn of(set: &SnapshotSet<'_>) -> Option<Self> {
         let arena = &set.snapshot.arena;

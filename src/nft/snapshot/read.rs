@@ -51,8 +51,8 @@ use super::{ElementsOf, Snapshot, SnapshotError, SnapshotOptions};
 use crate::Retry;
 use crate::arena::{Arena, Position};
 use crate::netlink::{
-    Attributes, Dump, DumpItem, Error, Intake, Malformed, Message, MessageWriter, NfGenMsg,
-    RECEIVE_BUFFER, Socket,
+    Attributes, DatagramReceiver, Dump, DumpItem, Error, Malformed, Message, MessageWriter,
+    NfGenMsg, RECEIVE_BUFFER, Socket,
 };
 use crate::nft::connection::Connection;
 use crate::nft::declare::Field;
@@ -60,7 +60,7 @@ use crate::nft::expr::ObjectType;
 use crate::nft::generation::Refreshed;
 use crate::nft::name::Name;
 use crate::nft::scope::Scope;
-use crate::nft::watch::{Touches, Watch};
+use crate::nft::watch::{TouchedObjects, Watch};
 use crate::nft::{ChainFlags, ChainRef, Family, SetRef};
 use crate::retry::Attempts;
 
@@ -121,7 +121,7 @@ pub(super) struct Reader<'c> {
     /// Whether everything so far belongs to that generation.
     pub(super) consistent: bool,
     /// Whether to continue if it doesn't.
-    to_the_end: bool,
+    reads_to_end: bool,
     /// Whether to continue after a change because it may affect only tables outside of the scope.
     watched: bool,
     /// Whether there was such a change.
@@ -129,8 +129,8 @@ pub(super) struct Reader<'c> {
     /// The first separately read base chain with missing rules.
     pub(super) missing: Option<MissingRules>,
     /// The requests that list rules and elements, possibly those that reset them.
-    pub(super) rules_by: u8,
-    pub(super) elements_by: u8,
+    pub(super) rules_request: u8,
+    pub(super) elements_request: u8,
 }
 
 /// The result of an attempt.
@@ -145,7 +145,7 @@ struct Read {
 
 /// The socket of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lane {
+pub(super) enum ReplySocket {
     /// Long receives.
     Long,
     /// Receives of one page.
@@ -154,7 +154,7 @@ pub(super) enum Lane {
 
 impl SnapshotError {
     /// Returns the error for a last attempt that was inconsistent or lacks rules.
-    pub(super) fn unsettled(
+    pub(super) fn not_consistent(
         snapshot: Snapshot,
         missing: Option<MissingRules>,
         attempts: &Attempts,
@@ -252,7 +252,7 @@ impl Connection {
         retry: Retry,
     ) -> Result<Snapshot, SnapshotError> {
         let mut attempts = retry.begin();
-        let mut doubted = None;
+        let mut last_digest = None;
         let mut watch = None;
         loop {
             let last = attempts.is_last();
@@ -269,21 +269,22 @@ impl Connection {
             } = match read {
                 Ok(read) => read,
                 Err(Error::Interrupted) if attempts.again() => continue,
-                Err(error) if error.ask_again() && attempts.again_after_loss() => continue,
+                Err(error) if error.is_retryable() && attempts.retry_after_loss() => continue,
                 Err(error) => return Err(error.into()),
             };
             if snapshot.generation.is_some() && missing.is_none() {
                 // A mismatch is accepted when a second read confirms it.
-                let doubt = snapshot.doubt()?;
-                if doubt.is_none() || (doubt == doubted && quiet) {
+                let inconsistency_digest = snapshot.inconsistency_digest()?;
+                if inconsistency_digest.is_none() || (inconsistency_digest == last_digest && quiet)
+                {
                     tracing::Span::current().record("bytes", snapshot.byte_length());
                     return Ok(snapshot);
                 }
-                doubted = doubt;
+                last_digest = inconsistency_digest;
             }
             // An uncommitted transaction of another process may cause a mismatch.
             if !attempts.again() {
-                return Err(SnapshotError::unsettled(snapshot, missing, &attempts));
+                return Err(SnapshotError::not_consistent(snapshot, missing, &attempts));
             }
             arena = snapshot.arena;
         }
@@ -308,7 +309,7 @@ impl Connection {
     fn read(
         &mut self,
         mut snapshot: Snapshot,
-        to_the_end: bool,
+        reads_to_end: bool,
         mut watch: Option<&mut Watch>,
     ) -> Result<Read, Error> {
         snapshot.arena.clear();
@@ -323,12 +324,12 @@ impl Connection {
             snapshot,
             resource: generation.number() as u16,
             consistent: true,
-            to_the_end: to_the_end || watch.is_some(),
+            reads_to_end: reads_to_end || watch.is_some(),
             watched: watch.is_some(),
             moved: false,
             missing: None,
-            rules_by: NFT_MSG_GETRULE,
-            elements_by: NFT_MSG_GETSETELEM,
+            rules_request: NFT_MSG_GETRULE,
+            elements_request: NFT_MSG_GETSETELEM,
         };
         reader.read(scope)?;
         let mut missing = match reader.consistent {
@@ -339,7 +340,7 @@ impl Connection {
         let quiet = now == generation && !reader.moved;
         let mut whole = (reader.consistent && quiet).then_some(now);
         let touched = |watch: &mut Watch| match now == generation {
-            true => Ok(Touches::default()),
+            true => Ok(TouchedObjects::default()),
             false => watch.touches(std::slice::from_ref(scope), now),
         };
         if let Some(watch) = watch
@@ -378,15 +379,15 @@ impl Snapshot {
         if self.generation.is_some() && self.generation == Some(connection.generation()?) {
             return Ok(Refreshed::SameGeneration);
         }
-        self.read_anew(connection)?;
-        Ok(Refreshed::ReadAnew)
+        self.reread(connection)?;
+        Ok(Refreshed::Reread)
     }
 
     /// Reads it again into the same memory, whether or not the generation moved.
     ///
     /// # Errors
     /// As [`Connection::snapshot`]. The snapshot is then empty, without a generation.
-    pub fn read_anew(&mut self, connection: &mut Connection) -> Result<(), SnapshotError> {
+    pub fn reread(&mut self, connection: &mut Connection) -> Result<(), SnapshotError> {
         let old = std::mem::take(self);
         (self.scope, self.elements) = (old.scope, old.elements);
         *self = connection.snapshot_in(
@@ -419,12 +420,12 @@ impl<'c> Reader<'c> {
             snapshot,
             resource: 0,
             consistent: true,
-            to_the_end: true,
+            reads_to_end: true,
             watched: true,
             moved: false,
             missing: None,
-            rules_by: NFT_MSG_GETRULE,
-            elements_by: NFT_MSG_GETSETELEM,
+            rules_request: NFT_MSG_GETRULE,
+            elements_request: NFT_MSG_GETSETELEM,
         }
     }
 }
@@ -454,7 +455,7 @@ impl Reader<'_> {
         }
         let request = "list tables";
         self.dump(
-            Lane::Long,
+            ReplySocket::Long,
             request,
             NFT_MSG_GETTABLE,
             family,
@@ -470,7 +471,7 @@ impl Reader<'_> {
         admits: &dyn Fn(&ChainRef<'_>) -> bool,
     ) -> Result<(), Error> {
         self.dump(
-            Lane::Long,
+            ReplySocket::Long,
             "list chains",
             NFT_MSG_GETCHAIN,
             scope.family,
@@ -499,7 +500,7 @@ impl Reader<'_> {
         object_type: Option<ObjectType>,
     ) -> Result<(), Error> {
         self.dump(
-            Lane::Long,
+            ReplySocket::Long,
             "list objects",
             NFT_MSG_GETOBJ,
             scope.family,
@@ -518,7 +519,7 @@ impl Reader<'_> {
     /// Reads flowtables.
     pub(super) fn flowtables(&mut self, scope: &Scope<'_>) -> Result<(), Error> {
         self.dump(
-            Lane::Long,
+            ReplySocket::Long,
             "list flowtables",
             NFT_MSG_GETFLOWTABLE,
             scope.family,
@@ -542,7 +543,7 @@ impl Reader<'_> {
             .as_ref()
             .filter(|_| scope.family != Family::UNSPEC);
         let listed = self.dump(
-            Lane::Long,
+            ReplySocket::Long,
             "list sets",
             NFT_MSG_GETSET,
             scope.family,
@@ -564,7 +565,7 @@ impl Reader<'_> {
         match listed {
             Err(Error::Refused { errno, .. }) if errno.number() == libc::ENOENT => {
                 self.consistent = false;
-                match self.to_the_end {
+                match self.reads_to_end {
                     true => Ok(()),
                     false => Err(Error::Interrupted),
                 }
@@ -607,7 +608,7 @@ impl Reader<'_> {
                 return Ok(());
             }
             // A dump that resets the elements cannot be repeated.
-            if self.elements_by != NFT_MSG_GETSETELEM || !attempts.again() {
+            if self.elements_request != NFT_MSG_GETSETELEM || !attempts.again() {
                 self.consistent = false;
                 return Ok(());
             }
@@ -628,9 +629,9 @@ impl Reader<'_> {
                 .string(NFTA_SET_ELEM_LIST_SET, name(NFTA_SET_NAME));
         };
         self.snapshot.index.expect_elements(set);
-        let message = self.elements_by;
+        let message = self.elements_request;
         let listed = self.dump(
-            Lane::Long,
+            ReplySocket::Long,
             "list elements",
             message,
             family,
@@ -655,9 +656,9 @@ impl Reader<'_> {
             let apart: u64 = plans.iter().map(|plan| cost::of_dump(plan.1)).sum();
             if cost::of_dump(rules) <= apart {
                 return self.dump(
-                    Lane::Long,
+                    ReplySocket::Long,
                     "list rules",
-                    self.rules_by,
+                    self.rules_request,
                     scope.family,
                     |_| {},
                     |_| true,
@@ -677,9 +678,9 @@ impl Reader<'_> {
                         writer.string(NFTA_RULE_TABLE, &name);
                     };
                     self.dump(
-                        Lane::Long,
+                        ReplySocket::Long,
                         "list rules",
-                        self.rules_by,
+                        self.rules_request,
                         family,
                         content,
                         |_| true,
@@ -689,10 +690,10 @@ impl Reader<'_> {
                     let Snapshot { index, arena, .. } = &self.snapshot;
                     let lacks_jumps = index.lacks_jumps(arena, table, self.snapshot.elements)?;
                     // A truncated reply would lose what it resets.
-                    let is_reset = self.rules_by != NFT_MSG_GETRULE;
-                    let lane = (lacks_jumps || is_reset).then_some(Lane::Long);
+                    let is_reset = self.rules_request != NFT_MSG_GETRULE;
+                    let reply_socket = (lacks_jumps || is_reset).then_some(ReplySocket::Long);
                     for chain in 0..self.snapshot.index.tables[table].chains.len() {
-                        self.rules_of(table, chain, lane)?;
+                        self.rules_of(table, chain, reply_socket)?;
                     }
                 }
             }
@@ -726,34 +727,34 @@ impl Reader<'_> {
         Ok(plans)
     }
 
-    /// Reads the rules of one chain; without a `lane` its length determines the socket.
+    /// Reads the rules of one chain; without a `reply_socket` its length determines the socket.
     pub(super) fn rules_of(
         &mut self,
         table: usize,
         chain: usize,
-        lane: Option<Lane>,
+        reply_socket: Option<ReplySocket>,
     ) -> Result<(), Error> {
         let Self {
             connection,
             snapshot,
             short,
-            rules_by,
+            rules_request,
             ..
         } = self;
         let at = snapshot.index.tables[table].chains[chain].at;
         let view = chain_at(&snapshot.arena, at)?;
         let count = uses(&view);
         snapshot.index.expect_rules(&view, table, chain);
-        let lane = lane.unwrap_or(match short {
-            Some(_) if count <= SHORT => Lane::Short,
-            _ => Lane::Long,
+        let reply_socket = reply_socket.unwrap_or(match short {
+            Some(_) if count <= SHORT => ReplySocket::Short,
+            _ => ReplySocket::Long,
         });
-        let sequence = connection.build(*rules_by, NLM_F_DUMP, view.family(), |writer| {
+        let sequence = connection.build(*rules_request, NLM_F_DUMP, view.family(), |writer| {
             writer
                 .string(NFTA_RULE_TABLE, view.table())
                 .string(NFTA_RULE_CHAIN, view.name());
         })?;
-        self.receive(lane, Dump::new("list rules", sequence), |_| true)
+        self.receive(reply_socket, Dump::new("list rules", sequence), |_| true)
     }
 
     /// Checks that every chain has all its rules; returns the first that lacks some. Requests chains of the socket with
@@ -780,7 +781,7 @@ impl Reader<'_> {
                 for (chain, _) in self.incomplete(table)? {
                     let index = &mut self.snapshot.index;
                     index.forget_rules(&self.snapshot.arena, table, chain)?;
-                    self.rules_of(table, chain, Some(Lane::Long))?;
+                    self.rules_of(table, chain, Some(ReplySocket::Long))?;
                 }
             }
             let incomplete = self.incomplete(table)?;
@@ -829,7 +830,7 @@ impl Reader<'_> {
     /// Requests and receives a dump; keeps the messages that `admits` accepts.
     pub(super) fn dump(
         &mut self,
-        lane: Lane,
+        reply_socket: ReplySocket,
         request: &'static str,
         message: u8,
         family: Family,
@@ -839,18 +840,18 @@ impl Reader<'_> {
         let sequence = self
             .connection
             .build(message, NLM_F_DUMP, family, content)?;
-        self.receive(lane, Dump::new(request, sequence), admits)
+        self.receive(reply_socket, Dump::new(request, sequence), admits)
     }
 
     /// Sends the prepared request, and receives the dump that answers it.
     fn receive(
         &mut self,
-        lane: Lane,
+        reply_socket: ReplySocket,
         dump: Dump,
         admits: impl Fn(&Message<'_>) -> bool,
     ) -> Result<(), Error> {
-        let (socket, length) = match (lane, &self.short) {
-            (Lane::Short, Some(short)) => (short, *SHORT_BUFFER),
+        let (socket, length) = match (reply_socket, &self.short) {
+            (ReplySocket::Short, Some(short)) => (short, *SHORT_BUFFER),
             _ => (&self.connection.socket, RECEIVE_BUFFER),
         };
         socket.send(self.connection.request())?;
@@ -867,15 +868,15 @@ impl Reader<'_> {
         let taken = socket.take_in(&mut objects);
         let (dump, failed) = (objects.dump, objects.failed);
         if !dump.ended() {
-            match lane {
-                Lane::Short => self.short = None,
-                Lane::Long => self.connection.give_up(&dump),
+            match reply_socket {
+                ReplySocket::Short => self.short = None,
+                ReplySocket::Long => self.connection.abandon_dump(&dump),
             }
         }
         taken?;
         match failed {
             Some(error) => Err(error),
-            None if self.consistent || self.to_the_end => Ok(()),
+            None if self.consistent || self.reads_to_end => Ok(()),
             None => Err(Error::Interrupted),
         }
     }
@@ -899,7 +900,7 @@ struct Objects<'r, A> {
     failed: Option<Error>,
 }
 
-impl<A: Fn(&Message<'_>) -> bool> Intake for Objects<'_, A> {
+impl<A: Fn(&Message<'_>) -> bool> DatagramReceiver for Objects<'_, A> {
     fn is_complete(&self) -> bool {
         self.dump.ended()
     }
@@ -925,7 +926,7 @@ impl<A: Fn(&Message<'_>) -> bool> Intake for Objects<'_, A> {
                 }
             };
             offset += message.padded_length();
-            if !dump.is_usual(&message) {
+            if !dump.is_expected(&message) {
                 match dump.accept(message) {
                     Ok(DumpItem::Object(_)) => {}
                     Ok(DumpItem::Unrelated | DumpItem::End) => continue,
@@ -946,13 +947,13 @@ impl<A: Fn(&Message<'_>) -> bool> Intake for Objects<'_, A> {
             }
             match snapshot.index.insert(&snapshot.arena, at) {
                 Ok(Inserted::Placed) => kept = offset,
-                Ok(Inserted::Stray) => *self.consistent = false,
+                Ok(Inserted::ParentMissing) => *self.consistent = false,
                 Ok(Inserted::Unrelated) => {}
                 Err(malformed) => self.failed = Some(malformed.into()),
             }
         }
         // Discards the messages after the last object, usually the end of the dump.
-        snapshot.arena.give_back(start.plus(kept));
+        snapshot.arena.return_room(start.plus(kept));
         Ok(())
     }
 }

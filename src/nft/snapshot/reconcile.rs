@@ -22,8 +22,8 @@ impl Connection {
     /// The errors of a [snapshot](Connection::snapshot).
     pub fn plan(&mut self, desired: &Snapshot, options: PlanOptions) -> Result<Plan, Error> {
         let now = self.snapshot(scope_of(desired, options))?;
-        let closed = self.closed_in(&now);
-        self.plan_from(&now, desired, options, closed)
+        let foreign = self.tables_of_other_owners(&now);
+        self.plan_from(&now, desired, options, foreign)
     }
 
     /// Makes the kernel's tables match a snapshot with the fewest operations, in one transaction. It does not touch
@@ -71,19 +71,22 @@ impl Connection {
     #[tracing::instrument(level = "debug", skip_all, fields(bytes = desired.byte_length()))]
     pub fn reconcile(&mut self, desired: &Snapshot, options: PlanOptions) -> Result<Plan, Error> {
         let scope = scope_of(desired, options);
-        insist(self, |connection, attempts| {
-            let mut guard = connection.guard_of_attempt(attempts, std::slice::from_ref(&scope))?;
+        retry_commit(self, |connection, attempts| {
+            let mut guard = connection.guard_for_attempt(attempts, std::slice::from_ref(&scope))?;
             // The outer retry policy covers both: an attempt is a read and a commit.
             let now = connection.snapshot_as(&scope, Retry::ONCE)?;
-            let closed = connection.closed_in(&now);
-            let mut plan = connection.plan_from(&now, desired, options, closed)?;
+            let foreign = connection.tables_of_other_owners(&now);
+            let mut plan = connection.plan_from(&now, desired, options, foreign)?;
             guard.commit(connection, plan.transaction_mut())?;
             Ok(plan)
         })
     }
 
     /// Returns the tables that another process owns.
-    pub(in crate::nft) fn closed_in(&self, now: &Snapshot) -> HashSet<(Family, BString)> {
+    pub(in crate::nft) fn tables_of_other_owners(
+        &self,
+        now: &Snapshot,
+    ) -> HashSet<(Family, BString)> {
         now.owned_by_others(self.port())
     }
 
@@ -93,10 +96,10 @@ impl Connection {
         now: &Snapshot,
         desired: &Snapshot,
         options: PlanOptions,
-        closed: HashSet<(Family, BString)>,
+        foreign: HashSet<(Family, BString)>,
     ) -> Result<Plan, Error> {
-        let mut plan = now.plan_without(desired, options, &closed, &mut Restored::default())?;
-        plan.owned_by_others.extend(closed);
+        let mut plan = now.plan_without(desired, options, &foreign, &mut Restored::default())?;
+        plan.owned_by_others.extend(foreign);
         plan.owned_by_others.sort();
         Ok(plan)
     }
@@ -106,21 +109,21 @@ impl Snapshot {
     /// Returns the tables that have another owner than this port.
     pub(super) fn owned_by_others(&self, port: u32) -> HashSet<(Family, BString)> {
         let tables = self.tables().map(|table| table.table());
-        let closed = tables.filter(|table| is_closed(table, port));
-        closed
+        let foreign = tables.filter(|table| has_other_owner(table, port));
+        foreign
             .map(|table| (table.family(), table.name().to_owned()))
             .collect()
     }
 }
 
 /// Whether a table has another owner than this port.
-pub(super) fn is_closed(table: &TableRef<'_>, port: u32) -> bool {
+pub(super) fn has_other_owner(table: &TableRef<'_>, port: u32) -> bool {
     table.owner().is_some_and(|owner| owner != port)
 }
 
 /// Repeats an operation that reads a ruleset and then commits, while others commit first or replies are lost, as often
 /// as the connection's policy allows.
-pub(super) fn insist<R>(
+pub(super) fn retry_commit<R>(
     connection: &mut Connection,
     mut attempt: impl FnMut(&mut Connection, &Attempts) -> Result<R, Error>,
 ) -> Result<R, Error> {
@@ -134,12 +137,12 @@ pub(super) fn insist<R>(
                 SnapshotError::Interrupted { .. } | SnapshotError::Incomplete { .. },
             )) if attempts.again() => {}
             Err(Error::Netlink(error) | Error::Snapshot(SnapshotError::Netlink(error)))
-                if error.ask_again() && attempts.again_after_loss() => {}
-            Err(Error::Commit(error)) if is_late(&error) && attempts.again() => {}
+                if error.is_retryable() && attempts.retry_after_loss() => {}
+            Err(Error::Commit(error)) if is_outdated(&error) && attempts.again() => {}
             Err(Error::Commit(error))
                 if error.outcome == Outcome::Unknown
                     && unknown.is_none()
-                    && attempts.again_after_loss() =>
+                    && attempts.retry_after_loss() =>
             {
                 unknown = Some(Error::Commit(error));
             }
@@ -150,7 +153,7 @@ pub(super) fn insist<R>(
 
 /// Whether the ruleset that was read is outdated: another process changed it, an element timed out, or a rule added
 /// one. An interval tree also returns these errors for a tick after a change by another process.
-pub(super) fn is_late(error: &CommitError) -> bool {
+pub(super) fn is_outdated(error: &CommitError) -> bool {
     error.generation_moved()
         || error.failures.iter().any(|failure| {
             let operation = failure.operation.as_ref();

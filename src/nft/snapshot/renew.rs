@@ -133,7 +133,7 @@ impl Snapshot {
 
     /// Reclaims the memory of unused messages, if it is a third of the total.
     #[doc(hidden)]
-    pub fn tidy(&mut self) -> Result<(), Malformed> {
+    pub fn compact(&mut self) -> Result<(), Malformed> {
         if self.dead < WORTHWHILE || self.dead < self.arena.len() / 3 {
             return Ok(());
         }

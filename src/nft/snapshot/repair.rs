@@ -14,13 +14,13 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::index::{chain_at, set_at, table_at};
-use super::read::{Lane, Reader};
+use super::read::{Reader, ReplySocket};
 use crate::arena::Position;
 use crate::netlink::{Error, Malformed, Message, MessageWriter};
 use crate::nft::Family;
 use crate::nft::generation::Generation;
 use crate::nft::scope::Scope;
-use crate::nft::watch::{MemberKey, Touches, Watch};
+use crate::nft::watch::{MemberKey, TouchedObjects, Watch};
 
 /// How often touched objects are read again. If writers change these tables without a pause, it takes some hundred
 /// rounds until they leave a gap. All rounds are one attempt of [`Retry`](crate::Retry): after them everything is read
@@ -35,10 +35,10 @@ impl Reader<'_> {
         &mut self,
         watch: &mut Watch,
         scope: &Scope<'_>,
-        mut touched: Touches,
+        mut touched: TouchedObjects,
         mut reached: Generation,
     ) -> Result<Option<Generation>, Error> {
-        touched.chains.append(&mut self.doubtful()?);
+        touched.chains.append(&mut self.inconsistent_chains()?);
         let mut mismatches = 0;
         for _ in 0..ROUNDS {
             if touched.others {
@@ -58,7 +58,7 @@ impl Reader<'_> {
             self.read_tables_anew()?;
             let now = self.connection.generation()?;
             let more = match now == reached {
-                true => Touches::default(),
+                true => TouchedObjects::default(),
                 false => match watch.touches(std::slice::from_ref(scope), now) {
                     Ok(more) => more,
                     Err(_) => return Ok(None),
@@ -78,19 +78,19 @@ impl Reader<'_> {
                     false => return Ok(None),
                 }
             }
-            let doubtful = self.doubtful()?;
+            let inconsistent_chains = self.inconsistent_chains()?;
             // A mismatch is accepted when a second read confirms it.
-            if doubtful.is_subset(&before.chains) {
+            if inconsistent_chains.is_subset(&before.chains) {
                 return Ok(Some(now));
             }
-            touched.chains = doubtful;
+            touched.chains = inconsistent_chains;
         }
         Ok(None)
     }
 
     /// Returns the chains with missing or surplus rules.
-    fn doubtful(&self) -> Result<BTreeSet<MemberKey>, Error> {
-        let mut doubtful = BTreeSet::new();
+    fn inconsistent_chains(&self) -> Result<BTreeSet<MemberKey>, Error> {
+        let mut inconsistent_chains = BTreeSet::new();
         for table in 0..self.snapshot.index.tables.len() {
             let at = self.snapshot.index.tables[table].at;
             let of = table_at(&self.snapshot.arena, at)?;
@@ -98,16 +98,16 @@ impl Reader<'_> {
             for (number, _) in self.incomplete(table)? {
                 let chain = self.snapshot.index.tables[table].chains[number].at;
                 let chain = chain_at(&self.snapshot.arena, chain)?.name().to_owned();
-                doubtful.insert((family, name.clone(), chain));
+                inconsistent_chains.insert((family, name.clone(), chain));
             }
             for chain in &self.snapshot.index.tables[table].chains {
                 if chain.broken {
                     let chain = chain_at(&self.snapshot.arena, chain.at)?.name().to_owned();
-                    doubtful.insert((family, name.clone(), chain));
+                    inconsistent_chains.insert((family, name.clone(), chain));
                 }
             }
         }
-        Ok(doubtful)
+        Ok(inconsistent_chains)
     }
 
     /// Whether every table has as many objects as its use count, without duplicates.
@@ -137,7 +137,7 @@ impl Reader<'_> {
     ) -> Result<Option<Position>, Error> {
         let found = self
             .connection
-            .look_once(request, message, family, content)?;
+            .request_once(request, message, family, content)?;
         let Some((start, end)) = found else {
             return Ok(None);
         };
@@ -207,7 +207,7 @@ impl Reader<'_> {
             }
         }
         match snapshot.index.chain(&snapshot.arena, number, name.as_ref()) {
-            Some(chain) => self.rules_of(number, chain, Some(Lane::Long))?,
+            Some(chain) => self.rules_of(number, chain, Some(ReplySocket::Long))?,
             None => return Ok(false),
         }
         Ok(true)

@@ -21,9 +21,9 @@ use chainwright_sys::nf_tables::{
 
 use super::index::{TableIndex, chain_at, table_at};
 use super::plan::{PlanOptions, wanted_flags};
-use super::reconcile::{insist, is_closed, is_late};
+use super::reconcile::{has_other_owner, is_outdated, retry_commit};
 use super::request::{copy_attributes, copy_object, copy_set, without_padding};
-use super::write::{Numbers, Place, write_rule};
+use super::write::{BatchIds, Place, write_rule};
 use super::{READ, Snapshot, SnapshotError, WriteError};
 use crate::Error;
 use crate::arena::Position;
@@ -75,7 +75,7 @@ impl Snapshot {
     /// The transaction is conditional on the generation: if another process changes the ruleset meanwhile, the
     /// transaction is prepared again ([`Connection::with_retry`]).
     /// # Errors
-    /// [`Error::LeftOut`] for a snapshot that [lacks elements](Self::lacks_elements); [`Error::Commit`],
+    /// [`Error::MissingElements`] for a snapshot that [lacks elements](Self::lacks_elements); [`Error::Commit`],
     /// [`Error::MessageError`] and the errors of a listing. After an error nothing has changed, unless a
     /// [`CommitError`](crate::nft::CommitError) reports an unknown outcome.
     #[tracing::instrument(level = "debug", skip_all, fields(bytes = self.byte_length()))]
@@ -101,10 +101,10 @@ impl Snapshot {
         connection: &mut Connection,
         send: impl Fn(&mut Connection, &Transaction) -> Result<(), CommitError>,
     ) -> Result<Restored, Error> {
-        self.insist_whole("restored")?;
+        self.ensure_complete("restored")?;
         let mut tx = Transaction::with_capacity(self.byte_length());
         let mut readable = true;
-        insist(connection, |connection, _| {
+        retry_commit(connection, |connection, _| {
             self.attempt(connection, &mut tx, &mut readable, &send)
         })
     }
@@ -122,7 +122,7 @@ impl Snapshot {
                 Ok(now) => match self.change(&now, connection, &send) {
                     // Kernels without the corrections of 6.4 refuse to delete a chain together with the map that refers
                     // to it; each of these kernels refuses other such combinations.
-                    Err(Error::Commit(error)) if error.is_refusal() && !is_late(&error) => {}
+                    Err(Error::Commit(error)) if error.is_refusal() && !is_outdated(&error) => {}
                     done => return done,
                 },
                 Err(SnapshotError::Netlink(error)) => return Err(error.into()),
@@ -142,7 +142,7 @@ impl Snapshot {
         connection: &mut Connection,
         send: impl Fn(&mut Connection, &Transaction) -> Result<(), CommitError>,
     ) -> Result<Restored, Error> {
-        let closed = now.owned_by_others(connection.port());
+        let foreign = now.owned_by_others(connection.port());
         let options = PlanOptions {
             remove_other_tables: true,
             remove_dynamic_elements: true,
@@ -151,10 +151,10 @@ impl Snapshot {
             ..PlanOptions::default()
         };
         let mut restored = Restored::default();
-        let plan = now.plan_without(self, options, &closed, &mut restored)?;
+        let plan = now.plan_without(self, options, &foreign, &mut restored)?;
         let present = now.tables().map(|table| table.table());
         let present = present.map(|table| (table.family(), table.name().to_owned()));
-        self.tell(present.collect(), closed, &mut restored);
+        self.record_results(present.collect(), foreign, &mut restored);
         send(connection, plan.transaction())?;
         Ok(restored)
     }
@@ -169,39 +169,39 @@ impl Snapshot {
         tx.clear();
         let generation = connection.generation()?;
         let port = connection.port();
-        let (mut present, mut closed) = (Vec::new(), HashSet::new());
+        let (mut present, mut foreign) = (Vec::new(), HashSet::new());
         let listing = connection.list::<Table<'_>>(self.scope().clone())?;
         listing.for_each(|table| {
             let key = (table.family(), table.name().to_owned());
-            if is_closed(&table, port) {
-                closed.insert(key.clone());
+            if has_other_owner(&table, port) {
+                foreign.insert(key.clone());
             }
             present.push(key);
         })?;
-        for (family, name) in present.iter().filter(|key| !closed.contains(key)) {
+        for (family, name) in present.iter().filter(|key| !foreign.contains(key)) {
             tx.delete(&Table::new(*family, name.as_bytes()))?;
         }
         let mut restored = Restored::default();
-        self.append(tx, &closed, &mut restored)?;
-        self.tell(present, closed, &mut restored);
+        self.append(tx, &foreign, &mut restored)?;
+        self.record_results(present, foreign, &mut restored);
         tx.expect_generation(generation);
         send(connection, tx)?;
         Ok(restored)
     }
 
     /// Records the results for the existing tables and those of the snapshot.
-    fn tell(
+    fn record_results(
         &self,
         mut present: Vec<(Family, BString)>,
-        closed: HashSet<(Family, BString)>,
+        foreign: HashSet<(Family, BString)>,
         restored: &mut Restored,
     ) {
         let own = self.tables().map(|table| table.table());
         let mut added: BTreeSet<_> = own
             .map(|table| (table.family(), table.name().to_owned()))
-            .filter(|key| !closed.contains(key))
+            .filter(|key| !foreign.contains(key))
             .collect();
-        present.retain(|key| !closed.contains(key));
+        present.retain(|key| !foreign.contains(key));
         present.sort();
         for key in present {
             match added.remove(&key) {
@@ -210,7 +210,7 @@ impl Snapshot {
             }
         }
         restored.added = added.into_iter().collect();
-        restored.owned_by_others = closed.into_iter().collect();
+        restored.owned_by_others = foreign.into_iter().collect();
         restored.owned_by_others.sort();
     }
 
@@ -218,9 +218,9 @@ impl Snapshot {
     /// [`restore`](Self::restore) that a caller can combine with other operations.
     ///
     /// # Errors
-    /// [`WriteError::LeftOut`] for a snapshot that [lacks elements](Self::lacks_elements).
+    /// [`WriteError::MissingElements`] for a snapshot that [lacks elements](Self::lacks_elements).
     pub fn write_to(&self, tx: &mut Transaction) -> Result<(), WriteError> {
-        self.insist_whole("written")?;
+        self.ensure_complete("written")?;
         Ok(self.append(tx, &HashSet::new(), &mut Restored::default())?)
     }
 
@@ -298,9 +298,9 @@ impl Snapshot {
         for set in &table.sets {
             self.write_elements(tx, set)?;
         }
-        let numbers = Numbers {
+        let numbers = BatchIds {
             chains: bound,
-            ..Numbers::default()
+            ..BatchIds::default()
         };
         // A bound chain accepts no more rules after the rule that jumps to it.
         for first in [true, false] {

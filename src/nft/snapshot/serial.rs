@@ -58,7 +58,7 @@ struct Scope<'a> {
 /// [lacks elements](Snapshot::lacks_elements).
 impl Serialize for Snapshot {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.insist_whole("written").map_err(S::Error::custom)?;
+        self.ensure_complete("written").map_err(S::Error::custom)?;
         let mut out = serializer.serialize_struct("Snapshot", 3)?;
         out.serialize_field(
             "generation",

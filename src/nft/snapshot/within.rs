@@ -15,7 +15,7 @@ pub(super) const DEPTH: usize = 16;
 
 /// A reference of a rule or an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Mention<'m> {
+pub(super) enum ObjectReference<'m> {
     Chain(&'m BStr),
     Set(&'m BStr),
     Object(ObjectType, &'m BStr),
@@ -24,14 +24,14 @@ pub(super) enum Mention<'m> {
 
 /// The objects of a table that belong to its rules.
 #[derive(Default)]
-pub(super) struct Within<'s> {
+pub(super) struct RuleObjects<'s> {
     sets: HashMap<&'s BStr, SnapshotSet<'s>>,
     chains: HashMap<&'s BStr, SnapshotChain<'s>>,
 }
 
 /// The objects that belong to one rule.
 #[derive(Default)]
-pub(super) struct Parts<'s> {
+pub(super) struct RuleParts<'s> {
     pub(super) sets: Vec<SnapshotSet<'s>>,
     /// Each precedes the chains that are bound to its rules.
     pub(super) chains: Vec<SnapshotChain<'s>>,
@@ -56,22 +56,24 @@ pub(super) fn is_bound(chain: &SnapshotChain<'_>) -> bool {
 }
 
 /// Returns the reference of an expression, if it has one.
-fn name_in<'d>(expression: &'d Decoded<'_>) -> Option<Mention<'d>> {
+fn name_in<'d>(expression: &'d Decoded<'_>) -> Option<ObjectReference<'d>> {
     Some(match expression {
         Decoded::Immediate(Immediate {
             data: Some(Data::Verdict(Verdict::Jump(chain) | Verdict::Goto(chain))),
             ..
-        }) => Mention::Chain(BStr::new(&**chain)),
-        Decoded::Lookup(lookup) => Mention::Set(BStr::new(&**lookup.set.as_ref()?)),
-        Decoded::Dynset(dynset) => Mention::Set(BStr::new(&**dynset.set_name.as_ref()?)),
+        }) => ObjectReference::Chain(BStr::new(&**chain)),
+        Decoded::Lookup(lookup) => ObjectReference::Set(BStr::new(&**lookup.set.as_ref()?)),
+        Decoded::Dynset(dynset) => ObjectReference::Set(BStr::new(&**dynset.set_name.as_ref()?)),
         Decoded::Objref(objref) => match (&objref.set_name, &objref.imm_name) {
-            (Some(set), _) => Mention::Set(BStr::new(&**set)),
+            (Some(set), _) => ObjectReference::Set(BStr::new(&**set)),
             (None, Some(name)) => {
-                Mention::Object(objref.imm_type.unwrap_or_default(), BStr::new(&**name))
+                ObjectReference::Object(objref.imm_type.unwrap_or_default(), BStr::new(&**name))
             }
             (None, None) => return None,
         },
-        Decoded::FlowOffload(flow) => Mention::Flowtable(BStr::new(&**flow.table_name.as_ref()?)),
+        Decoded::FlowOffload(flow) => {
+            ObjectReference::Flowtable(BStr::new(&**flow.table_name.as_ref()?))
+        }
         _ => return None,
     })
 }
@@ -111,7 +113,7 @@ fn looked_at<'r>(
 }
 
 /// Visits the references of a rule itself.
-pub(super) fn each_name(rule: &RuleRef<'_>, visit: &mut dyn FnMut(Mention<'_>)) {
+pub(super) fn each_name(rule: &RuleRef<'_>, visit: &mut dyn FnMut(ObjectReference<'_>)) {
     for (_, decoded) in looked_at(rule) {
         if let Some(name) = decoded.as_ref().and_then(name_in) {
             visit(name);
@@ -123,13 +125,16 @@ pub(super) fn each_name(rule: &RuleRef<'_>, visit: &mut dyn FnMut(Mention<'_>)) 
 pub(super) fn each_mention_of(
     set: &SetRef<'_>,
     element: &ElementRef<'_>,
-    visit: &mut dyn FnMut(Mention<'_>),
+    visit: &mut dyn FnMut(ObjectReference<'_>),
 ) {
     if let Some(name) = element.object() {
-        visit(Mention::Object(set.object_type().unwrap_or_default(), name));
+        visit(ObjectReference::Object(
+            set.object_type().unwrap_or_default(),
+            name,
+        ));
     }
     if let Some(Data::Verdict(Verdict::Jump(chain) | Verdict::Goto(chain))) = element.data() {
-        visit(Mention::Chain(BStr::new(&*chain)));
+        visit(ObjectReference::Chain(BStr::new(&*chain)));
     }
 }
 
@@ -138,7 +143,7 @@ fn append_part(key: &mut Vec<u8>, part: &[u8]) {
     key.extend_from_slice(part);
 }
 
-impl<'s> Within<'s> {
+impl<'s> RuleObjects<'s> {
     pub(super) fn of(table: &SnapshotTable<'s>) -> Self {
         let sets = table.sets().map(|set| (set.set(), set));
         let sets = sets.filter(|(view, _)| is_anonymous(view));
@@ -171,10 +176,10 @@ impl<'s> Within<'s> {
             };
             let decoded = compare.without_state(decoded);
             let inside = match name_in(&decoded) {
-                Some(Mention::Set(name)) => self.sets.get(name).map(|set| {
+                Some(ObjectReference::Set(name)) => self.sets.get(name).map(|set| {
                     write_set_key(compare, set, &mut contents);
                 }),
-                Some(Mention::Chain(name)) => self.chains.get(name).map(|chain| {
+                Some(ObjectReference::Chain(name)) => self.chains.get(name).map(|chain| {
                     let rules = chain.rules().take_while(|_| depth < DEPTH);
                     rules.for_each(|rule| self.write_key(compare, &rule, &mut contents, depth + 1));
                     append_part(&mut contents, b"end");
@@ -191,24 +196,33 @@ impl<'s> Within<'s> {
     }
 
     /// Visits the references of a rule, and those of the objects that belong to it.
-    pub(super) fn each_mention(&self, rule: &RuleRef<'_>, visit: &mut dyn FnMut(Mention<'_>)) {
+    pub(super) fn each_mention(
+        &self,
+        rule: &RuleRef<'_>,
+        visit: &mut dyn FnMut(ObjectReference<'_>),
+    ) {
         self.mentions(rule, visit, 0);
     }
 
-    fn mentions(&self, rule: &RuleRef<'_>, visit: &mut dyn FnMut(Mention<'_>), depth: usize) {
+    fn mentions(
+        &self,
+        rule: &RuleRef<'_>,
+        visit: &mut dyn FnMut(ObjectReference<'_>),
+        depth: usize,
+    ) {
         for (_, decoded) in looked_at(rule) {
             let Some(mention) = decoded.as_ref().and_then(name_in) else {
                 continue;
             };
             match mention {
-                Mention::Set(name) if self.sets.contains_key(name) => {
+                ObjectReference::Set(name) if self.sets.contains_key(name) => {
                     let set = self.sets[name];
                     let view = set.set();
                     for element in set.elements() {
                         each_mention_of(&view, &element, visit);
                     }
                 }
-                Mention::Chain(name) if self.chains.contains_key(name) => {
+                ObjectReference::Chain(name) if self.chains.contains_key(name) => {
                     let rules = self.chains[name].rules().take_while(|_| depth < DEPTH);
                     rules.for_each(|rule| self.mentions(&rule, visit, depth + 1));
                 }
@@ -218,19 +232,19 @@ impl<'s> Within<'s> {
     }
 
     /// Returns the objects that belong to a rule.
-    pub(super) fn parts(&self, rule: &RuleRef<'_>) -> Parts<'s> {
-        let mut parts = Parts::default();
+    pub(super) fn parts(&self, rule: &RuleRef<'_>) -> RuleParts<'s> {
+        let mut parts = RuleParts::default();
         if !self.is_empty() {
             self.collect(rule, &mut parts, 0);
         }
         parts
     }
 
-    fn collect(&self, rule: &RuleRef<'_>, parts: &mut Parts<'s>, depth: usize) {
+    fn collect(&self, rule: &RuleRef<'_>, parts: &mut RuleParts<'s>, depth: usize) {
         for (_, decoded) in looked_at(rule) {
             match decoded.as_ref().and_then(name_in) {
-                Some(Mention::Set(name)) => parts.sets.extend(self.sets.get(name)),
-                Some(Mention::Chain(name)) if depth < DEPTH => {
+                Some(ObjectReference::Set(name)) => parts.sets.extend(self.sets.get(name)),
+                Some(ObjectReference::Chain(name)) if depth < DEPTH => {
                     if let Some(chain) = self.chains.get(name) {
                         parts.chains.push(*chain);
                         chain

@@ -20,7 +20,7 @@ use crate::nft::{Compat, Rule, RuleRef};
 /// Anonymous objects that are created in the same transaction as the rules that use them: maps the listed name to the
 /// ID in the transaction.
 #[derive(Debug, Default)]
-pub(super) struct Numbers<'s> {
+pub(super) struct BatchIds<'s> {
     /// Chains that are bound to a rule.
     pub(super) chains: HashMap<&'s BStr, u32>,
     /// Anonymous sets, with the name pattern for the kernel.
@@ -40,7 +40,7 @@ pub(super) enum Place {
 pub(super) fn write_rule(
     tx: &mut Transaction,
     rule: &RuleRef<'_>,
-    numbers: &Numbers<'_>,
+    numbers: &BatchIds<'_>,
     place: Place,
 ) -> Result<(), MessageError> {
     let compat = Compat::of(rule);
@@ -79,7 +79,7 @@ pub(super) fn write_rule(
     Ok(())
 }
 
-impl Numbers<'_> {
+impl BatchIds<'_> {
     /// Replaces names that have an ID in expressions.
     fn put_into(&self, expressions: Option<Expressions<'_>>) -> Expressions<'static> {
         let mut numbered = Expressions::new();

@@ -19,7 +19,7 @@ attributes! {
     /// A conntrack helper (`enum nft_ct_helper_attributes`).
     pub struct CtHelper<'a> {
         /// Name of the kernel's helper: `ftp`, `sip`, …
-        NFTA_CT_HELPER_NAME => helper: Name<'a> [unended],
+        NFTA_CT_HELPER_NAME => helper: Name<'a> [without_nul],
         /// `NFPROTO_*` of the connections; by default that of the table.
         NFTA_CT_HELPER_L3PROTO => l3proto: u16,
         /// `IPPROTO_*` of the connections.

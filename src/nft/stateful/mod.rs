@@ -138,9 +138,9 @@ macro_rules! registry {
             pub(in crate::nft) fn strategies(
                 depth: u32,
             ) -> Vec<proptest::strategy::BoxedStrategy<ObjectData<'static>>> {
-                use crate::nft::properties::{Arbitrary, soup};
+                use crate::nft::properties::{Arbitrary, arbitrary_attributes};
                 use proptest::strategy::Strategy;
-                let opaque = soup(&[]).prop_filter_map("attributes", |bytes| {
+                let opaque = arbitrary_attributes(&[]).prop_filter_map("attributes", |bytes| {
                     ObjectData::decode(&bytes).map(Field::into_static)
                 });
                 vec![

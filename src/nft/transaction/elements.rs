@@ -82,11 +82,16 @@ impl Transaction {
         elements: impl IntoIterator<Item = E>,
     ) -> Result<&mut Self, MessageError> {
         let kind = (Elements::MESSAGES.delete, 0);
-        let as_nft = self.as_nft;
-        self.elements(kind, set, elements, |element, writer| match as_nft {
-            true => Element::write_attributes(element.borrow(), writer),
-            false => Element::write_named(element.borrow(), writer),
-        })
+        let nft_compatible = self.nft_compatible;
+        self.elements(
+            kind,
+            set,
+            elements,
+            |element, writer| match nft_compatible {
+                true => Element::write_attributes(element.borrow(), writer),
+                false => Element::write_named(element.borrow(), writer),
+            },
+        )
     }
 
     /// Deletes the elements that exist (Linux 6.3; before, the commit fails with `EINVAL`), like
@@ -205,7 +210,7 @@ impl Transaction {
             self.carry_over(kind, set, open, start)?;
             *number = NFTA_LIST_ELEM;
         }
-        if self.as_nft {
+        if self.nft_compatible {
             *number += 1; // a message has room for less than 2^14
         }
         Ok(())

@@ -7,27 +7,27 @@
 use std::collections::HashMap;
 
 use super::{FLAGS, Transaction};
-use crate::nft::mentions::{Found, each_mention};
+use crate::nft::mentions::{MessageItem, each_mention};
 
 /// Position of the sequence number in a message's header.
 const SEQUENCE: std::ops::Range<usize> = 8..12;
 /// An id that no object has.
-const NOBODY: u32 = u32::MAX;
+const UNASSIGNED: u32 = u32::MAX;
 
 /// The ids assigned in a batch.
 #[derive(Debug, Default)]
-pub(in crate::nft) struct Numbers {
+pub(in crate::nft) struct IdAllocator {
     last: u32,
 }
 
 impl Transaction {
     /// Appends the operations of another transaction and assigns new ids to its objects. The ids are unique as long
     /// as all operations of `self` were added this way.
-    pub(in crate::nft) fn join(&mut self, other: &Self, numbers: &mut Numbers) {
+    pub(in crate::nft) fn join(&mut self, other: &Self, numbers: &mut IdAllocator) {
         let mut given = HashMap::new();
         for message in other.messages() {
             each_mention(&message, &mut |_, found| {
-                if let Found::Made(sort, number) = found {
+                if let MessageItem::Definition(sort, number) = found {
                     given.entry((sort, number)).or_insert_with(|| {
                         numbers.last += 1;
                         numbers.last
@@ -46,9 +46,11 @@ impl Transaction {
             written[SEQUENCE].copy_from_slice(&self.operations.to_ne_bytes());
             written[FLAGS].copy_from_slice(&message.flags.to_ne_bytes());
             each_mention(&message, &mut |at, found| {
-                if let Found::Made(sort, number) | Found::Meant(sort, number) = found {
+                if let MessageItem::Definition(sort, number)
+                | MessageItem::Reference(sort, number) = found
+                {
                     // An id that the other transaction does not create must not refer to objects of this one.
-                    let number = given.get(&(sort, number)).copied().unwrap_or(NOBODY);
+                    let number = given.get(&(sort, number)).copied().unwrap_or(UNASSIGNED);
                     written[at..at + 4].copy_from_slice(&number.to_be_bytes());
                 }
             });
@@ -64,7 +66,7 @@ mod tests {
 
     use super::*;
     use crate::nft::expr::{Immediate, Lookup, Register, Verdict};
-    use crate::nft::mentions::Sort;
+    use crate::nft::mentions::IdKind;
     use crate::nft::{Chain, DataType, Element, Family, Rule, Set, Table};
 
     /// Ids of each kind, and references to them.
@@ -96,13 +98,13 @@ mod tests {
         tx
     }
 
-    fn numbers(tx: &Transaction) -> Vec<(bool, Sort, u32)> {
+    fn numbers(tx: &Transaction) -> Vec<(bool, IdKind, u32)> {
         let mut numbers = Vec::new();
         for message in tx.messages() {
             each_mention(&message, &mut |_, found| match found {
-                Found::Made(sort, number) => numbers.push((true, sort, number)),
-                Found::Meant(sort, number) => numbers.push((false, sort, number)),
-                Found::Name(..) | Found::Expression(_) => {}
+                MessageItem::Definition(sort, number) => numbers.push((true, sort, number)),
+                MessageItem::Reference(sort, number) => numbers.push((false, sort, number)),
+                MessageItem::Name(..) | MessageItem::Expression(_) => {}
             });
         }
         numbers
@@ -112,24 +114,24 @@ mod tests {
     fn each_has_its_own_numbers() {
         let one = numbered();
         let mut joined = Transaction::new();
-        let mut given = Numbers::default();
+        let mut given = IdAllocator::default();
         joined.join(&one, &mut given);
         joined.join(&one, &mut given);
         assert_eq!(joined.len(), 2 * one.len());
         assert_eq!(joined.byte_length(), 2 * one.byte_length());
         let of = |set, chain, rule| {
             [
-                (true, Sort::Set, set),
-                (false, Sort::Set, set),
-                (true, Sort::Chain, chain),
-                (false, Sort::Set, set),
-                (false, Sort::Chain, chain),
-                (true, Sort::Rule, rule),
-                (false, Sort::Rule, rule),
-                (false, Sort::Chain, NOBODY),
+                (true, IdKind::Set, set),
+                (false, IdKind::Set, set),
+                (true, IdKind::Chain, chain),
+                (false, IdKind::Set, set),
+                (false, IdKind::Chain, chain),
+                (true, IdKind::Rule, rule),
+                (false, IdKind::Rule, rule),
+                (false, IdKind::Chain, UNASSIGNED),
             ]
         };
-        let sorted = |numbers: &[(bool, Sort, u32)]| {
+        let sorted = |numbers: &[(bool, IdKind, u32)]| {
             let mut numbers = numbers.to_vec();
             numbers.sort_by_key(|&(made, sort, number)| (number, sort as u8, made));
             numbers
@@ -163,7 +165,7 @@ mod tests {
             let mut tx = Transaction::new();
             if tx.append(&bytes).is_ok() {
                 let mut joined = Transaction::new();
-                joined.join(&tx, &mut Numbers::default());
+                joined.join(&tx, &mut IdAllocator::default());
                 prop_assert_eq!(joined.len(), tx.len());
                 prop_assert_eq!(joined.byte_length(), tx.byte_length());
             }

@@ -5,7 +5,7 @@ use crate::nft::Element;
 use crate::nft::{Chain, ElementsRef, Table};
 
 #[test]
-fn operations_are_said_in_words() {
+fn operations_are_described() {
     let mut tx = Transaction::new();
     tx.add(&Table::new(Family::IP, "t")).unwrap();
     tx.insert(&Rule::new(Family::IP, "t", "c")).unwrap();
@@ -62,7 +62,7 @@ fn chunks(tx: &Transaction) -> Vec<Vec<u32>> {
 }
 
 #[test]
-fn elements_are_cut_where_an_attribute_is_full() {
+fn elements_are_split_at_full_attributes() {
     let set = SetId::new(Family::IP, "t", "s");
     // An element takes 16 bytes: 4,095 of them and the list's header fit into 65,535 bytes.
     for (count, expected) in [
@@ -128,7 +128,7 @@ fn pairs_are_the_same_elements() {
 }
 
 #[test]
-fn an_element_that_fits_nowhere_leaves_the_transaction_as_it_was() {
+fn an_oversized_element_leaves_the_transaction_unchanged() {
     let set = SetId::new(Family::IP, "t", "s");
     let long = vec![1; 65_512];
     let keys = [&[1; 4][..], &long];

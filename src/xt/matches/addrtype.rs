@@ -12,7 +12,7 @@ use crate::xt::Compared;
 use crate::xt::fit;
 use crate::xt::value::any_start_of;
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -157,13 +157,13 @@ impl Extension for Addrtype {
         }))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut all = Self {
             source: None,
             destination: None,
             interface: None,
         };
-        let types = |one: &Given<'_>| {
+        let types = |one: &GivenOption<'_>| {
             let names = TYPES.map(|(name, kind)| (name, kind.bits()));
             let bits = one.parse(|value| any_start_of(value, &names))?;
             let with = AddressTypes::from_bits_truncate(bits);
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-m addrtype ! --src-type UNICAST,LOCAL --limit-iface-in` by iptables-legacy 1.8.9.
         let info = [6, 0, 0, 0, 5, 0, 0, 0];
         let types = AddressTypes::UNICAST | AddressTypes::LOCAL;
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn refusals() {
-        let said = |family, options: &str| {
+        let message = |family, options: &str| {
             let options = format!("-m addrtype {options}");
             Rule::parse(family, options).unwrap_err().to_string()
         };
@@ -300,9 +300,9 @@ mod tests {
                 "--limit-iface-out cannot be used with --limit-iface-in",
             ),
         ] {
-            let said = said(Family::Ipv4, options);
-            assert!(said.contains(fault), "{options}: {said}");
+            let message = message(Family::Ipv4, options);
+            assert!(message.contains(fault), "{options}: {message}");
         }
-        assert!(said(Family::Ipv6, "--src-type BROADCAST").contains("for IPv6"));
+        assert!(message(Family::Ipv6, "--src-type BROADCAST").contains("for IPv6"));
     }
 }

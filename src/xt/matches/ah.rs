@@ -11,7 +11,7 @@ use crate::xt::Compared;
 use crate::xt::fit;
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -77,8 +77,8 @@ impl Extension for Ah {
         Ok(match family {
             Family::Ipv4 => {
                 let why = "only the IPv6 header has it";
-                fit::only_if(self.length.is_none(), "ahlen", why)?;
-                fit::only_if(!self.reserved, "ahres", why)?;
+                fit::require(self.length.is_none(), "ahlen", why)?;
+                fit::require(!self.reserved, "ahres", why)?;
                 write_struct(&ipt_ah {
                     spis: self.spis.ends(),
                     invflags: self.spis.flags(IPT_AH_INV_SPI),
@@ -99,7 +99,7 @@ impl Extension for Ah {
         })
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         if context.family == Family::Ipv4 {
             context.needs_protocol(51, "ah")?;
         }
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let spis = SpiRange {
             first: 5,
             last: 9,
@@ -194,12 +194,12 @@ mod tests {
     }
 
     #[test]
-    fn refusals_and_what_iptables_widens() {
-        let said = |options| Rule::parse(Family::Ipv4, options).unwrap_err().to_string();
-        assert!(said("-m ah --ahspi 5").contains("the rule needs `-p ah`"));
-        assert!(said("-p ah --ahres").contains("--ahres: it is only supported for IPv6"));
-        assert!(said("-p ah --ahspi 1:2:3").contains("`2:3` is not a number"));
-        assert!(said("-p ah --ahspi 4294967296").contains("from 0 to 4294967295"));
+    fn refusals_and_rules_that_iptables_widens() {
+        let message = |options| Rule::parse(Family::Ipv4, options).unwrap_err().to_string();
+        assert!(message("-m ah --ahspi 5").contains("the rule needs `-p ah`"));
+        assert!(message("-p ah --ahres").contains("--ahres: it is only supported for IPv6"));
+        assert!(message("-p ah --ahspi 1:2:3").contains("`2:3` is not a number"));
+        assert!(message("-p ah --ahspi 4294967296").contains("from 0 to 4294967295"));
         // iptables-save 1.8.9 prints no option, so the printed rule matches every packet.
         let never = "-p ah -m ah ! --ahspi 0:4294967295";
         let rule = Rule::parse(Family::Ipv4, never).unwrap();

@@ -15,12 +15,12 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use crate::xt::fit;
 use crate::xt::value::{Parsed, line, number, number_within, string};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, OptionError, OptionGroup, OptionSpec, Text,
+    Context, Difference, Extension, Family, GivenOption, OptionError, OptionGroup, OptionSpec, Text,
     read_struct, write_struct,
 };
 
 /// Maximum length of a path, in bytes.
-const LONGEST: usize = XT_BPF_PATH_MAX - 1;
+const MAX_LENGTH: usize = XT_BPF_PATH_MAX - 1;
 
 /// A classic BPF instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -170,11 +170,11 @@ impl Extension for Bpf {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let one = Self::GROUPS[0].find(given)?;
         Ok(match one.option {
             "bytecode" => Self::Bytecode(one.parse(program)?),
-            _ => Self::Pinned(one.parse(|value| string(value, 1..=LONGEST))?.to_owned()),
+            _ => Self::Pinned(one.parse(|value| string(value, 1..=MAX_LENGTH))?.to_owned()),
         })
     }
 
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let info = captured(&BYTECODE);
         assert_eq!(Bpf::read(Family::Ipv4, 1, &info), Some(bytecode()));
         let bpf = Match::Bpf(bytecode());
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn what_no_option_says_stays_opaque() {
+    fn inexpressible_data_stays_opaque() {
         let read = |info: &[u8]| Bpf::read(Family::Ipv4, 1, info);
         assert_eq!(read(&captured(&BYTECODE)[..527]), None);
         assert_eq!(Bpf::read(Family::Ipv4, 2, &captured(&BYTECODE)), None);
@@ -319,7 +319,7 @@ mod tests {
         ] {
             assert_eq!(read(text), Err(reason.to_owned()), "{text}");
         }
-        for (options, said) in [
+        for (options, expected) in [
             ("-m bpf", "--bytecode or --object-pinned is required"),
             (
                 "-m bpf --bytecode \"1,6 0 0 1\" --object-pinned /x",
@@ -327,7 +327,7 @@ mod tests {
             ),
         ] {
             let error = Rule::parse(Family::Ipv4, options).unwrap_err();
-            assert_eq!(error.message, format!("-m bpf: {said}"));
+            assert_eq!(error.message, format!("-m bpf: {expected}"));
         }
     }
 }

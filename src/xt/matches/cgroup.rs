@@ -12,12 +12,12 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{line, number, string};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec,
+    Compared, Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
     Text, read_struct, write_struct,
 };
 
 /// Maximum length of a path, in bytes.
-const LONGEST: usize = XT_CGROUP_PATH_MAX - 1;
+const MAX_LENGTH: usize = XT_CGROUP_PATH_MAX - 1;
 
 /// `-m cgroup`: compares the control group of the sending process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -34,7 +34,7 @@ fn read(flags: [u8; 4], path: &[u8], class: u32) -> Option<Cgroup> {
     let [has_path, has_class, invert_path, invert_class] = flags.map(|flag| flag != 0);
     match (has_path, has_class) {
         (true, false) => {
-            let path = line(path).filter(|path| path.len() <= LONGEST)?;
+            let path = line(path).filter(|path| path.len() <= MAX_LENGTH)?;
             Some(Cgroup::Path(Compared {
                 value: path.to_owned(),
                 invert: invert_path,
@@ -98,11 +98,11 @@ impl Extension for Cgroup {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let one = Self::GROUPS[0].find(given)?;
         Ok(match one.option {
             "path" => {
-                let path = one.parse(|value| string(value, 0..=LONGEST))?;
+                let path = one.parse(|value| string(value, 0..=MAX_LENGTH))?;
                 Self::Path(Compared::given(one, path.to_owned()))
             }
             _ => Self::Class(Compared::given(one, one.parse(number)?)),
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let class = Cgroup::Class(Compared {
             value: 0x10001,
             invert: true,
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_option_says_stays_opaque() {
+    fn inexpressible_data_stays_opaque() {
         for start in [[0; 4], [1, 1, 0, 0]] {
             assert_eq!(Cgroup::read(Family::Ipv4, 2, &captured(&start)), None);
         }
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn refusals() {
-        for (options, said) in [
+        for (options, expected) in [
             ("-m cgroup", "--path or --cgroup is required"),
             (
                 "-m cgroup --path / --cgroup 1",
@@ -206,7 +206,7 @@ mod tests {
             ),
         ] {
             let error = Rule::parse(Family::Ipv4, options).unwrap_err();
-            assert_eq!(error.message, format!("-m cgroup: {said}"));
+            assert_eq!(error.message, format!("-m cgroup: {expected}"));
         }
     }
 }

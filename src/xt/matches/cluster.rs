@@ -7,7 +7,7 @@ use chainwright_sys::xt_cluster::{XT_CLUSTER_F_INV, XT_CLUSTER_NODES_MAX, xt_clu
 
 use crate::xt::value::{number, number_within};
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -51,10 +51,10 @@ impl Extension for Cluster {
             return None;
         }
         let info: xt_cluster_match_info = read_struct(info)?;
-        let sayable = (1..=XT_CLUSTER_NODES_MAX).contains(&info.total_nodes)
+        let expressible = (1..=XT_CLUSTER_NODES_MAX).contains(&info.total_nodes)
             && has_nodes(info.total_nodes, info.node_mask)
             && info.flags & !XT_CLUSTER_F_INV == 0;
-        sayable.then_some(Self {
+        expressible.then_some(Self {
             total_nodes: info.total_nodes,
             nodes: info.node_mask,
             hash_seed: info.hash_seed,
@@ -72,7 +72,7 @@ impl Extension for Cluster {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let (mut total_nodes, mut hash_seed, mut nodes) = (0, 0, 0);
         for one in given {
             let count = || one.parse(|value| number_within(value, 1..=XT_CLUSTER_NODES_MAX));
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let cluster = Cluster {
             total_nodes: 4,
             nodes: 4,

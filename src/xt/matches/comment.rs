@@ -4,7 +4,7 @@
 
 use bstr::{BString, ByteSlice};
 
-use crate::xt::{Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text};
+use crate::xt::{Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text};
 
 /// Length of the data; the comment itself is at least one byte shorter.
 const LENGTH: usize = 256;
@@ -58,13 +58,13 @@ impl Extension for Comment {
         Ok(())
     }
 
-    fn says_all(&self, _: Family, _: u8, _: &[u8]) -> bool {
+    fn is_lossless(&self, _: Family, _: u8, _: &[u8]) -> bool {
         true // bytes after the NUL have no meaning
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let comment = Given::need(given, "comment")?;
-        let text = context.shorten(comment, LENGTH - 1)?;
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let comment = GivenOption::need(given, "comment")?;
+        let text = context.truncate_value(comment, LENGTH - 1)?;
         Self::new(text).ok_or_else(|| comment.error("it contains a NUL byte"))
     }
 

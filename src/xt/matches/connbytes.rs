@@ -11,7 +11,7 @@ use chainwright_sys::xt_connbytes::{
 
 use crate::xt::value::{Parsed, one_of, range};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -76,7 +76,7 @@ fn said<T: Copy + PartialEq>(table: &[(&'static str, (u8, T))], meaning: T) -> (
 }
 
 /// Looks up the value of a number.
-fn meant<T: Copy>(table: &[(&str, (u8, T))], number: u8) -> Option<T> {
+fn value_of<T: Copy>(table: &[(&str, (u8, T))], number: u8) -> Option<T> {
     let found = table.iter().find(|(_, (known, _))| *known == number);
     found.map(|(_, (_, meaning))| *meaning)
 }
@@ -111,8 +111,8 @@ impl Extension for Connbytes {
         Some(Self {
             from: info.from,
             to: info.to,
-            mode: meant(&MODES, info.what)?,
-            direction: meant(&DIRECTIONS, info.direction)?,
+            mode: value_of(&MODES, info.what)?,
+            direction: value_of(&DIRECTIONS, info.direction)?,
         })
     }
 
@@ -127,8 +127,8 @@ impl Extension for Connbytes {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let need = |option| Given::need(given, option);
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let need = |option| GivenOption::need(given, option);
         let (amount, mode, direction) = (
             need("connbytes")?,
             need("connbytes-mode")?,
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `! --connbytes 10:256 --connbytes-dir both --connbytes-mode avgpkt` by iptables-legacy 1.8.9.
         let mut info = vec![0; 24];
         (info[1], info[8], info[16], info[17]) = (1, 10, 2, 2);

@@ -10,7 +10,7 @@ use chainwright_sys::xt_connlabel::{
 
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// `-m connlabel`: checks or sets a label of the connection.
@@ -61,9 +61,9 @@ impl Extension for Connlabel {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let find = |option| Given::find(given, option);
-        let label = Given::need(given, "label")?;
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let find = |option| GivenOption::find(given, option);
+        let label = GivenOption::need(given, "label")?;
         Ok(Self {
             label: label.parse(|value| parse_label(value, context.names.labels()))?,
             set: find("set").is_some(),
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `! --label 40 --set` by iptables-legacy 1.8.9.
         let info = [40, 0, 3, 0];
         let label = Connlabel {

@@ -8,7 +8,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{network, number, width};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, ListStyle, Mask, OptionError, OptionGroup,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, Mask, OptionError, OptionGroup,
     OptionSpec, Text, read_struct, write_struct,
 };
 
@@ -75,8 +75,8 @@ impl Extension for Connlimit {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let find = |option| Given::find(given, option);
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let find = |option| GivenOption::find(given, option);
         let how = Self::GROUPS[0].find(given)?;
         let upto = how.invert != (how.option == "connlimit-upto");
         let family = context.family;
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     #[cfg(all(target_endian = "little", target_pointer_width = "64"))]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `--connlimit-upto 5 --connlimit-mask 24 --connlimit-daddr` by iptables-legacy 1.8.9.
         let mut info = vec![0; 32];
         info[..3].fill(0xff);

@@ -4,7 +4,7 @@
 //! layout of the match `mark`.
 
 use crate::xt::matches::mark::Mark;
-use crate::xt::{Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text};
+use crate::xt::{Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text};
 
 /// `-m connmark`: compares the connection's mark.
 ///
@@ -61,7 +61,7 @@ impl Extension for Connmark {
         self.mark().write(family)
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         Mark::parse(context, given).map(Self::of)
     }
 
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `! --mark 0x10/0xff` by iptables-legacy 1.8.9.
         let info = [0x10, 0, 0, 0, 0xff, 0, 0, 0, 1, 0, 0, 0];
         let mark = Connmark {

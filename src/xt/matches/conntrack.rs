@@ -25,7 +25,7 @@ use crate::xt::Compared;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, any_start_of, ends_of, number, word_of};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, ListStyle, Names, OptionError, OptionSpec, Text,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, Names, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -149,7 +149,7 @@ const COMPARED: u16 = TUPLES
     | XT_CONNTRACK_DIRECTION;
 
 /// Converts an older revision's struct to revision 3, given the masks of state and status.
-macro_rules! with_ranges {
+macro_rules! to_revision_3 {
     ($old:ident, $masks:ident) => {{
         let port = u16::from_be_bytes;
         let (state_mask, status_mask) = $masks;
@@ -225,14 +225,14 @@ impl Extension for Conntrack {
             1 => {
                 let info: xt_conntrack_mtinfo1 = read_struct(info)?;
                 let masks = (info.state_mask.into(), info.status_mask.into());
-                of_ranges(family, &with_ranges!(info, masks))
+                from_revision_3(family, &to_revision_3!(info, masks))
             }
             2 => {
                 let info: xt_conntrack_mtinfo2 = read_struct(info)?;
                 let masks = (info.state_mask, info.status_mask);
-                of_ranges(family, &with_ranges!(info, masks))
+                from_revision_3(family, &to_revision_3!(info, masks))
             }
-            3 => of_ranges(family, &read_struct(info)?),
+            3 => from_revision_3(family, &read_struct(info)?),
             _ => None,
         }
     }
@@ -276,7 +276,7 @@ impl Extension for Conntrack {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut conntrack = Self {
             alias: context.name == "state",
             ..Self::default()
@@ -362,7 +362,7 @@ impl Extension for Conntrack {
         Ok(conntrack)
     }
 
-    fn shown_name(&self) -> &'static str {
+    fn printed_name(&self) -> &'static str {
         if self.is_alias() { "state" } else { Self::NAME }
     }
 
@@ -419,7 +419,7 @@ impl Extension for Conntrack {
 }
 
 /// Decodes data of revision 3.
-fn of_ranges(family: Family, info: &xt_conntrack_mtinfo3) -> Option<Conntrack> {
+fn from_revision_3(family: Family, info: &xt_conntrack_mtinfo3) -> Option<Conntrack> {
     let has = |flag| info.match_flags & flag != 0;
     let known = info.match_flags & !(COMPARED | XT_CONNTRACK_STATE_ALIAS) == 0;
     if !known || !has(COMPARED) {

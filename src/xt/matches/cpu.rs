@@ -6,7 +6,7 @@ use chainwright_sys::xt_cpu::xt_cpu_info;
 
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -44,8 +44,8 @@ impl Extension for Cpu {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let cpu = Given::need(given, "cpu")?;
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let cpu = GivenOption::need(given, "cpu")?;
         Ok(Self {
             cpu: cpu.parse(number)?,
             invert: cpu.invert,
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-m cpu ! --cpu 3` by iptables-legacy 1.8.9 (from `strace -xx`).
         let info = [3, 0, 0, 0, 1, 0, 0, 0];
         let cpu = Cpu {

@@ -13,7 +13,7 @@ use crate::xt::Compared;
 use crate::xt::fit;
 use crate::xt::value::{any_word_of, number_within};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -141,7 +141,7 @@ impl Extension for Dccp {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(33, "dccp")?;
         let mut dccp = Self::default();
         for one in given {
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-p dccp -m dccp --sport 5:9 ! --dccp-types DATA,SYNC --dccp-option 7` by iptables-legacy
         // 1.8.9.
         let info = [0, 0, 0, 0, 5, 0, 9, 0, 0x0d, 0, 0x04, 0, 0x04, 0x01, 7, 0];
@@ -263,10 +263,10 @@ mod tests {
 
     #[test]
     fn refusals() {
-        let said = |options| Rule::parse(Family::Ipv4, options).unwrap_err().to_string();
-        assert!(said("-m dccp --dport 1").contains("the rule needs `-p dccp`"));
-        assert!(said("-p dccp --dccp-types REQ").contains("`REQ` is not one of REQUEST, RESPONSE"));
-        assert!(said("-p dccp --dccp-types \"\"").contains("`` is not one of"));
-        assert!(said("-p dccp --dccp-option 0").contains("a number from 1 to 255"));
+        let message = |options| Rule::parse(Family::Ipv4, options).unwrap_err().to_string();
+        assert!(message("-m dccp --dport 1").contains("the rule needs `-p dccp`"));
+        assert!(message("-p dccp --dccp-types REQ").contains("`REQ` is not one of REQUEST, RESPONSE"));
+        assert!(message("-p dccp --dccp-types \"\"").contains("`` is not one of"));
+        assert!(message("-p dccp --dccp-option 0").contains("a number from 1 to 255"));
     }
 }

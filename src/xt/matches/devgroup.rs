@@ -11,7 +11,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::Parsed;
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, ListStyle, Names, OptionError, OptionGroup,
+    Compared, Context, Extension, Family, GivenOption, ListStyle, Names, OptionError, OptionGroup,
     OptionSpec, Text, read_struct, write_struct,
 };
 
@@ -97,7 +97,7 @@ impl Extension for Devgroup {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut devgroup = Self::default();
         for one in given {
             let compared = Some(Compared::given(
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let devgroup = Devgroup {
             source: Some(Compared {
                 value: DeviceGroup {

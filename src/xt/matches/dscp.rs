@@ -8,7 +8,7 @@ use chainwright_sys::xt_dscp::{XT_DSCP_MAX, xt_dscp_info};
 
 use crate::xt::value::{Parsed, number_within, one_of};
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -39,7 +39,7 @@ const CLASSES: &[(&str, u8)] = &[
 ];
 
 /// Parses a code point: a name if the option ends in `-class`, otherwise a number.
-pub(in crate::xt) fn code_point(given: &Given<'_>) -> Result<u8, OptionError> {
+pub(in crate::xt) fn code_point(given: &GivenOption<'_>) -> Result<u8, OptionError> {
     if given.option.ends_with("-class") {
         given.parse(class)
     } else {
@@ -86,7 +86,7 @@ impl Extension for Dscp {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let how = Self::GROUPS[0].find(given)?;
         Ok(Self {
             code_point: code_point(how)?,
@@ -116,7 +116,7 @@ mod tests {
     use crate::xt::Match;
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-m dscp ! --dscp 6` by iptables-legacy 1.8.9 (`strace -xx`).
         let info = [6, 1, 0, 0, 0, 0, 0, 0];
         let dscp = Dscp {
@@ -136,14 +136,14 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (options, said) in [
+        for (options, message) in [
             ("", "--dscp or --dscp-class is required"),
             ("--dscp 1 --dscp-class EF", "cannot be used with"),
             ("--dscp 64", "`64` is not a number from 0 to 63"),
             ("--dscp-class LE", "`LE` is not one of CS0, CS1, "),
         ] {
             let fault = Rule::parse(Family::Ipv4, format!("-m dscp {options}")).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

@@ -12,7 +12,7 @@ use zerocopy::FromZeros;
 use crate::xt::Compared;
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -82,7 +82,7 @@ impl Extension for Ecn {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut ecn = Self::default();
         for one in given {
             if one.option == "ecn-ip-ect" {
@@ -137,7 +137,7 @@ mod tests {
     use crate::xt::Match;
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-m ecn ! --ecn-tcp-cwr ! --ecn-ip-ect 2` by iptables-legacy 1.8.9 (`strace -xx`).
         let info = [0x21, 0x21, 2, 0, 0, 0, 0, 0];
         let ecn = Ecn {
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (rule, said) in [
+        for (rule, message) in [
             (
                 "-m ecn",
                 "--ecn-tcp-cwr, --ecn-tcp-ece or --ecn-ip-ect is required",
@@ -176,7 +176,7 @@ mod tests {
             ("-m ecn --ecn-ip-ect 4", "`4` is not a number from 0 to 3"),
         ] {
             let fault = Rule::parse(Family::Ipv4, rule).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

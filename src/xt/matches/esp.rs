@@ -6,7 +6,7 @@ use chainwright_sys::xt_esp::{XT_ESP_INV_SPI, xt_esp};
 
 use super::spi::SpiRange;
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -43,7 +43,7 @@ impl Extension for Esp {
         }))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(50, "esp")?;
         let spis = given.first().map(SpiRange::parse).transpose()?;
         Ok(Self {
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-p esp -m esp ! --espspi 5` by iptables-legacy 1.8.9.
         let info = [5, 0, 0, 0, 5, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
         let esp = Esp::read(Family::Ipv4, 0, &info).unwrap();
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_and_what_iptables_widens() {
+    fn refusals_and_rules_that_iptables_widens() {
         let rule = Rule::parse(Family::Ipv6, "-m esp --espspi 5");
         assert!(rule.unwrap_err().to_string().contains("needs `-p esp`"));
         // iptables-save 1.8.9 prints no option, so the printed rule matches every packet.

@@ -2,7 +2,7 @@
 //!
 //! Data of revision 0: a zero `int`, which the kernel ignores.
 
-use crate::xt::{Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text};
+use crate::xt::{Context, Extension, Families, Family, GivenOption, OptionError, OptionSpec, Text};
 
 /// Length of the data.
 const LENGTH: usize = size_of::<i32>();
@@ -27,7 +27,7 @@ impl Extension for Eui64 {
         Ok(vec![0; LENGTH])
     }
 
-    fn parse(_: &Context<'_>, _: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, _: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         Ok(Self)
     }
 
@@ -41,7 +41,7 @@ mod tests {
     use crate::xt::Match;
 
     #[test]
-    fn has_nothing_to_say() {
+    fn has_no_options() {
         // `-m eui64` by ip6tables-legacy 1.8.9 (`strace -xx`).
         let info = [0; 8];
         assert_eq!(Eui64::read(Family::Ipv6, 0, &info), Some(Eui64));

@@ -11,7 +11,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::Compared;
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, Given, OptionError, OptionGroup, OptionSpec,
+    Context, Difference, Extension, Families, Family, GivenOption, OptionError, OptionGroup, OptionSpec,
     Text, read_struct, write_struct,
 };
 
@@ -64,7 +64,7 @@ impl Extension for Frag {
             return None;
         }
         Some(Self {
-            ids: Compared::unless_all(info.ids.into(), info.invflags & IP6T_FRAG_INV_IDS != 0),
+            ids: Compared::from_range(info.ids.into(), info.invflags & IP6T_FRAG_INV_IDS != 0),
             length: has(IP6T_FRAG_LEN).then_some(Compared {
                 value: info.hdrlen,
                 invert: info.invflags & IP6T_FRAG_INV_LEN != 0,
@@ -99,7 +99,7 @@ impl Extension for Frag {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut frag = Self::default();
         for one in given {
             match one.option {
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let frag = Frag {
             ids: Some(Compared {
                 value: (4, 7),
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (options, said) in [
+        for (options, message) in [
             (
                 "--fragmore --fraglast",
                 "--fraglast cannot be used with --fragmore",
@@ -185,7 +185,7 @@ mod tests {
             ("! --fraglast", "--fraglast cannot be negated"),
         ] {
             let fault = Rule::parse(Family::Ipv6, format!("-m frag {options}")).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

@@ -15,7 +15,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, network, number, number_within, one_of, prefix_length, width};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, ListStyle, Name, OptionError, OptionGroup,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, Name, OptionError, OptionGroup,
     OptionSpec, Text, rate, read_struct, write_struct,
 };
 
@@ -162,18 +162,18 @@ impl Extension for Hashlimit {
                 let info: xt_hashlimit_mtinfo1 = read_struct(info)?;
                 take!(info.cfg);
                 scale = XT_HASHLIMIT_SCALE;
-                Name::in_field(&info.name)?
+                Name::from_field(&info.name)?
             }
             2 => {
                 let info: xt_hashlimit_mtinfo2 = read_struct(info)?;
                 take!(info.cfg);
-                Name::in_field(&info.name)?
+                Name::from_field(&info.name)?
             }
             3 => {
                 let info: xt_hashlimit_mtinfo3 = read_struct(info)?;
                 take!(info.cfg);
                 cfg.interval = info.cfg.interval;
-                Name::in_field(&info.name)?
+                Name::from_field(&info.name)?
             }
             _ => return None,
         };
@@ -262,11 +262,11 @@ impl Extension for Hashlimit {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let find = |option| Given::find(given, option);
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let find = |option| GivenOption::find(given, option);
         let limit = Self::GROUPS[0].find(given)?;
         let above = limit.invert != (limit.option == "hashlimit-above");
-        let name = Given::need(given, "hashlimit-name")?;
+        let name = GivenOption::need(given, "hashlimit-name")?;
         let table: HashlimitName = name.parse(Name::parse)?;
         if matches!(table.as_bytes(), b"." | b"..") || table.as_bytes().contains(&b'/') {
             return Err(name.error("a table name must be a valid name of a file in /proc"));

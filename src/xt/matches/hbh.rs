@@ -3,7 +3,7 @@
 //! Data of revision 0 (`struct ip6t_opts`, `linux/netfilter_ipv6/ip6t_opts.h`).
 
 use super::opts::HeaderOptions;
-use crate::xt::{Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text};
+use crate::xt::{Context, Extension, Families, Family, GivenOption, OptionError, OptionSpec, Text};
 
 /// `-m hbh`: compares the hop-by-hop options of an IPv6 packet.
 ///
@@ -30,7 +30,7 @@ impl Extension for Hbh {
         self.0.write("hbh-opts")
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         HeaderOptions::parse(given).map(Self)
     }
 
@@ -49,13 +49,13 @@ mod tests {
         let text = "-m hbh ! --hbh-len 16 --hbh-opts 1:2,3";
         let rule = Rule::parse(Family::Ipv6, text).unwrap();
         assert_eq!(rule.to_string(), text);
-        for (options, said) in [
+        for (options, message) in [
             ("--hbh-len x", "--hbh-len: `x` is not a number"),
             ("--hbh-opts 1:", "--hbh-opts: `` is not a number"),
             ("! --hbh-opts 1", "--hbh-opts cannot be negated"),
         ] {
             let fault = Rule::parse(Family::Ipv6, format!("-m hbh {options}")).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
         assert!(Rule::parse(Family::Ipv4, text).is_err());
         let info = Hbh::default().write(Family::Ipv6).unwrap();

@@ -8,12 +8,12 @@ use chainwright_sys::xt_helper::xt_helper_info;
 use crate::xt::fit;
 use crate::xt::value::{line, string};
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
 /// Maximum length of a name, in bytes.
-const LONGEST: usize = 29;
+const MAX_LENGTH: usize = 29;
 
 /// `-m helper`: compares the conntrack helper that expected the packet's connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -50,10 +50,10 @@ impl Extension for Helper {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let helper = Given::need(given, "helper")?;
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let helper = GivenOption::need(given, "helper")?;
         Ok(Self {
-            name: helper.parse(|value| string(value, 0..=LONGEST))?.to_owned(),
+            name: helper.parse(|value| string(value, 0..=MAX_LENGTH))?.to_owned(),
             invert: helper.invert,
         })
     }
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-m helper ! --helper ftp` by iptables-legacy 1.8.9 (from `strace -xx`).
         let mut info = [0; 40];
         info[..7].copy_from_slice(b"\x01\0\0\0ftp");

@@ -46,7 +46,7 @@ mod tests {
             Match::Opaque(_)
         ));
         let fault = Rule::parse(Family::Ipv6, "-m hl").unwrap_err();
-        let said = "-m hl: --hl-eq, --hl-lt or --hl-gt is required";
-        assert!(fault.to_string().contains(said), "{fault}");
+        let message = "-m hl: --hl-eq, --hl-lt or --hl-gt is required";
+        assert!(fault.to_string().contains(message), "{fault}");
     }
 }

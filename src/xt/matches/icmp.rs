@@ -8,7 +8,7 @@ use chainwright_sys::ip_tables::{IPT_ICMP_INV, ipt_icmp};
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number, starts};
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, Given, ListStyle, OptionError, OptionSpec,
+    Context, Difference, Extension, Families, Family, GivenOption, ListStyle, OptionError, OptionSpec,
     Text, read_struct, write_struct,
 };
 
@@ -84,7 +84,7 @@ impl Extension for Icmp {
         ),
     ];
 
-    fn names_of_values(_: Family) -> Vec<String> {
+    fn value_names(_: Family) -> Vec<String> {
         listed_names("Valid ICMP Types:", NAMES)
     }
 
@@ -102,7 +102,7 @@ impl Extension for Icmp {
 
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let why = "type 255 means every type";
-        fit::only_if(self.kind != Some(ANY), "icmp-type", why)?;
+        fit::require(self.kind != Some(ANY), "icmp-type", why)?;
         Ok(write_struct(&ipt_icmp {
             r#type: self.kind.unwrap_or(ANY),
             code: IcmpCodes::write(self.code),
@@ -110,9 +110,9 @@ impl Extension for Icmp {
         }))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(1, "icmp")?;
-        let one = Given::need(given, "icmp-type")?;
+        let one = GivenOption::need(given, "icmp-type")?;
         let (kind, code) = one.parse(|value| parse(value, NAMES))?;
         Ok(Self {
             kind: (kind != ANY).then_some(kind),
@@ -281,7 +281,7 @@ mod tests {
     use crate::xt::Match;
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-p icmp -m icmp ! --icmp-type port-unreachable` and `--icmp-type any` by iptables-legacy
         // 1.8.9.
         let unreachable = Icmp {
@@ -344,8 +344,8 @@ mod tests {
                 "`` is not a number from 0 to 255",
             ),
         ] {
-            let said = Rule::parse(Family::Ipv4, options).unwrap_err().to_string();
-            assert!(said.contains(fault), "{options}: {said}");
+            let message = Rule::parse(Family::Ipv4, options).unwrap_err().to_string();
+            assert!(message.contains(fault), "{options}: {message}");
         }
     }
 }

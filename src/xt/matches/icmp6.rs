@@ -6,7 +6,7 @@ use chainwright_sys::ip6_tables::{IP6T_ICMP_INV, ip6t_icmp};
 
 use super::icmp::{IcmpCodes, Name, list, listed_names, parse, print};
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, Given, ListStyle, OptionError, OptionSpec,
+    Context, Difference, Extension, Families, Family, GivenOption, ListStyle, OptionError, OptionSpec,
     Text, read_struct, write_struct,
 };
 
@@ -34,7 +34,7 @@ impl Extension for Icmp6 {
     )
     .ipv6()];
 
-    fn names_of_values(_: Family) -> Vec<String> {
+    fn value_names(_: Family) -> Vec<String> {
         listed_names("Valid ICMPv6 Types:", NAMES)
     }
 
@@ -58,9 +58,9 @@ impl Extension for Icmp6 {
         }))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(58, "ipv6-icmp")?;
-        let one = Given::need(given, "icmpv6-type")?;
+        let one = GivenOption::need(given, "icmpv6-type")?;
         let (kind, code) = one.parse(|value| parse(value, NAMES))?;
         Ok(Self {
             kind,
@@ -129,7 +129,7 @@ mod tests {
     use crate::xt::Match;
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-p icmpv6 -m icmp6 ! --icmpv6-type no-route` by ip6tables-legacy 1.8.9.
         let info = [1, 0, 0, 1, 0, 0, 0, 0];
         let icmp = Icmp6 {
@@ -170,9 +170,9 @@ mod tests {
 
     #[test]
     fn refusals() {
-        let said = |options| Rule::parse(Family::Ipv6, options).unwrap_err().to_string();
-        assert!(said("-m icmp6 --icmpv6-type 1").contains("needs `-p ipv6-icmp`"));
-        assert!(said("-p icmpv6 --icmpv6-type neigh").contains("neighbour-solicitation and of"));
-        assert!(said("-p icmpv6 --icmpv6-type any").contains("nor one of destination-unreachable"));
+        let message = |options| Rule::parse(Family::Ipv6, options).unwrap_err().to_string();
+        assert!(message("-m icmp6 --icmpv6-type 1").contains("needs `-p ipv6-icmp`"));
+        assert!(message("-p icmpv6 --icmpv6-type neigh").contains("neighbour-solicitation and of"));
+        assert!(message("-p icmpv6 --icmpv6-type any").contains("nor one of destination-unreachable"));
     }
 }

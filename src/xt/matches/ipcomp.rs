@@ -6,7 +6,7 @@ use chainwright_sys::xt_ipcomp::{XT_IPCOMP_INV_SPI, xt_ipcomp};
 
 use super::spi::SpiRange;
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -51,7 +51,7 @@ impl Extension for Ipcomp {
         }))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(108, "ipcomp")?;
         let mut ipcomp = Self::default();
         for one in given {
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-p ipcomp -m ipcomp ! --ipcompspi 5:9 --compres` by iptables-legacy 1.8.9.
         let info = [5, 0, 0, 0, 9, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0];
         let ipcomp = Ipcomp::read(Family::Ipv4, 0, &info).unwrap();

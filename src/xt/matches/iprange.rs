@@ -15,7 +15,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, from_octets, network};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec,
+    Compared, Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
     Text, read_struct, write_struct,
 };
 
@@ -96,7 +96,7 @@ impl Extension for Iprange {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut iprange = Self::default();
         for one in given {
             let value = one.parse(|value| range(value, context.family))?;
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `! --src-range 1.2.3.4-1.2.3.9 --dst-range 10.0.0.1` by iptables-legacy 1.8.9 and
         // `! --dst-range fd00::1-fd00::ff` by ip6tables-legacy (from `strace -xx`).
         let mut four = [0; 72];

@@ -12,7 +12,7 @@ use chainwright_sys::ip6t_ipv6header::{
 use crate::xt::fit;
 use crate::xt::value::Parsed;
 use crate::xt::{
-    Context, Extension, Families, Family, Given, Names, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Families, Family, GivenOption, Names, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -91,12 +91,12 @@ impl Extension for Ipv6header {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let header = Given::need(given, "header")?;
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let header = GivenOption::need(given, "header")?;
         Ok(Self {
             headers: header.parse(|value| headers(value, context.names))?,
             invert: header.invert,
-            soft: Given::find(given, "soft").is_some(),
+            soft: GivenOption::find(given, "soft").is_some(),
         })
     }
 
@@ -146,7 +146,7 @@ mod tests {
     use crate::xt::Match;
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-m ipv6header ! --header hop,frag --soft` by ip6tables-legacy 1.8.9 (`strace -xx`).
         let info = [0x90, 0xff, 0xff, 0, 0, 0, 0, 0];
         let value = Ipv6header {
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (options, said) in [
+        for (options, message) in [
             ("--soft", "--header is required"),
             ("--header \"\"", "it has no header"),
             ("--header tcp", "`tcp` is not one of hop-by-hop, ipv6-opts, "),
@@ -178,7 +178,7 @@ mod tests {
         ] {
             let rule = format!("-m ipv6header {options}");
             let fault = Rule::parse(Family::Ipv6, rule).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{from_octets, host_and_mask, one_of, port};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, Mask, OptionError, OptionSpec, Text, read_struct,
+    Compared, Context, Extension, Family, GivenOption, Mask, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -154,7 +154,7 @@ impl Extension for Ipvs {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut connection = IpvsConnection::default();
         let mut none = false;
         for one in given {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let six = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
         for (family, info, options) in [
             (
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_option_says_stays_opaque() {
+    fn inexpressible_data_stays_opaque() {
         for (method, invert, compared) in [(0, 0, 0), (0, 0, 0x80), (0, 1, 3), (1, 0, 0x21)] {
             let info = captured(&[], &[], [0, 0, 0, method, 0, 0, invert, compared]);
             assert_eq!(Ipvs::read(Family::Ipv4, 0, &info), None, "{compared}");

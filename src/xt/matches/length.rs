@@ -7,7 +7,7 @@ use chainwright_sys::xt_length::xt_length_info;
 
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -68,8 +68,8 @@ impl Extension for Length {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let length = Given::need(given, "length")?;
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let length = GivenOption::need(given, "length")?;
         let (min, max) = length.parse(bounds)?;
         Ok(Self {
             min,
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-m length ! --length 64:1500` by iptables-legacy 1.8.9 (from `strace -xx`).
         let info = [0x40, 0, 0xdc, 5, 1, 0, 0, 0];
         let length = Length {

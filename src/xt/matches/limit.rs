@@ -7,7 +7,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, rate, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, rate, read_struct,
     write_struct,
 };
 
@@ -83,7 +83,7 @@ impl Extension for Limit {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut limit = Self::default();
         for one in given {
             if one.option == "limit" {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     #[cfg(all(target_endian = "little", target_pointer_width = "64"))]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `--limit 10/minute --limit-burst 7` by iptables-legacy 1.8.9.
         let mut info = vec![0; 40];
         info[..5].copy_from_slice(&[0x60, 0xea, 0, 0, 7]);

@@ -6,7 +6,7 @@ use chainwright_sys::xt_mac::xt_mac_info;
 
 use crate::xt::value::mac;
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -44,8 +44,8 @@ impl Extension for Mac {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let source = Given::need(given, "mac-source")?;
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let source = GivenOption::need(given, "mac-source")?;
         Ok(Self {
             source: source.parse(mac)?,
             invert: source.invert,
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-m mac ! --mac-source 00:11:22:aa:bb:cc` by iptables-legacy 1.8.9 (from `strace -xx`).
         let info = [
             0, 0x11, 0x22, 0xaa, 0xbb, 0xcc, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,

@@ -7,7 +7,7 @@ use chainwright_sys::xt_mark::xt_mark_mtinfo1;
 
 use crate::xt::value::masked;
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -51,8 +51,8 @@ impl Extension for Mark {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let mark = Given::need(given, "mark")?;
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let mark = GivenOption::need(given, "mark")?;
         let (value, mask) = mark.parse(masked)?;
         Ok(Self {
             value,

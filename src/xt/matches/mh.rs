@@ -8,7 +8,7 @@ use chainwright_sys::ip6t_mh::{IP6T_MH_INV_MASK, IP6T_MH_INV_TYPE, ip6t_mh};
 
 use crate::xt::value::{Parsed, number, range_of};
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, Given, OptionError, OptionSpec, Text,
+    Context, Difference, Extension, Families, Family, GivenOption, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -64,7 +64,7 @@ impl Extension for Mh {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         if context.protocol_among(&[MOBILITY]).is_none() {
             return Err(OptionError::of_all(
                 "only mobility headers have a type: the rule needs -p mh",
@@ -121,7 +121,7 @@ mod tests {
     use crate::xt::Match;
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-p mh -m mh ! --mh-type bu` by ip6tables-legacy 1.8.9 (`strace -xx`).
         let info = [5, 5, 1, 0, 0, 0, 0, 0];
         let mh = Mh {
@@ -161,7 +161,7 @@ mod tests {
         ] {
             assert_eq!(kind(text.into()), Ok(wanted));
         }
-        for (rule, said) in [
+        for (rule, message) in [
             ("-m mh --mh-type 1", "the rule needs -p mh"),
             (
                 "-p mh -m mh --mh-type x",
@@ -171,7 +171,7 @@ mod tests {
             ("-p mh -m mh --mh-type 9:3", "ends before it starts"),
         ] {
             let fault = Rule::parse(Family::Ipv6, rule).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, port};
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, Names, OptionError, OptionGroup, OptionSpec,
+    Context, Extension, Family, GivenOption, ListStyle, Names, OptionError, OptionGroup, OptionSpec,
     Text, read_struct, write_struct,
 };
 
@@ -136,7 +136,7 @@ impl Extension for Multiport {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let Some(protocol) = context.protocol_among(&PROTOCOLS) else {
             return Err(OptionError::of_all(
                 "the rule needs `-p` and one of tcp, udp, udplite, sctp, dccp",
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let multiport = Multiport {
             side: MultiportSide::Destination,
             ports: vec![80..=80, 1000..=2000],
@@ -298,8 +298,8 @@ mod tests {
                 "at most 15 ports",
             ),
         ] {
-            let said = Rule::parse(Family::Ipv4, options).unwrap_err().to_string();
-            assert!(said.contains(fault), "{options}: {said}");
+            let message = Rule::parse(Family::Ipv4, options).unwrap_err().to_string();
+            assert!(message.contains(fault), "{options}: {message}");
         }
     }
 }

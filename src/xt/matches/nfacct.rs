@@ -12,11 +12,11 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{line, string};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Maximum length of a name, in bytes.
-const LONGEST: usize = NFACCT_NAME_MAX - 1;
+const MAX_LENGTH: usize = NFACCT_NAME_MAX - 1;
 
 /// `-m nfacct`: adds the packet to a named counter, and matches every packet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -47,9 +47,9 @@ impl Extension for Nfacct {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let name = Given::need(given, "nfacct-name")?;
-        let name = name.parse(|value| string(value, 1..=LONGEST))?.to_owned();
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let name = GivenOption::need(given, "nfacct-name")?;
+        let name = name.parse(|value| string(value, 1..=MAX_LENGTH))?.to_owned();
         Ok(Self { name })
     }
 
@@ -68,7 +68,7 @@ mod tests {
     use crate::xt::Match;
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-m nfacct --nfacct-name web-1` by iptables-legacy 1.8.9 (from `strace -xx`).
         let mut info = [0; 40];
         info[..5].copy_from_slice(b"web-1");

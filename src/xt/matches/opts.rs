@@ -12,7 +12,7 @@ use zerocopy::FromZeros;
 use crate::xt::Compared;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number};
-use crate::xt::{Given, OptionError, Text, read_struct, write_struct};
+use crate::xt::{GivenOption, OptionError, Text, read_struct, write_struct};
 
 /// Wildcard for the length of an option.
 const ANY_LENGTH: u8 = 0xff;
@@ -83,7 +83,7 @@ impl HeaderOptions {
     }
 
     /// Parses options that end in `-len` and `-opts`.
-    pub(super) fn parse(given: &[Given<'_>]) -> Result<Self, OptionError> {
+    pub(super) fn parse(given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut header = Self::default();
         for one in given {
             if one.option.ends_with("-len") {
@@ -153,7 +153,7 @@ mod tests {
                 option(0, None)
             ])
         );
-        for (wrong, said) in [
+        for (wrong, message) in [
             ("", "`` is not a number from 0 to 255"),
             ("1,", "`` is not a number"),
             ("1:", "`` is not a number"),
@@ -165,13 +165,13 @@ mod tests {
             ),
         ] {
             let fault = options(wrong.into()).unwrap_err();
-            assert!(fault.contains(said), "{fault}");
+            assert!(fault.contains(message), "{fault}");
         }
     }
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn strange_data_stays_opaque() {
+    fn invalid_data_stays_opaque() {
         // `! --dst-len 16 --dst-opts 1:2,3` by ip6tables-legacy 1.8.9 (`strace -xx`).
         let mut info = [0; 40];
         info[..10].copy_from_slice(&[16, 0, 0, 0, 3, 1, 2, 1, 0xff, 3]);

@@ -14,12 +14,12 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, line, number_within, string};
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, Given, OptionError, OptionSpec, Text,
+    Context, Difference, Extension, Families, Family, GivenOption, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
 /// Maximum length of a genre, in bytes.
-const LONGEST: usize = 31;
+const MAX_LENGTH: usize = 31;
 
 /// Comparison of the packet's time to live with the fingerprint's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -144,7 +144,7 @@ impl Extension for Osf {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut osf = Self {
             genre: BString::default(),
             ttl: None,
@@ -156,7 +156,7 @@ impl Extension for Osf {
                 "ttl" => osf.ttl = Some(one.parse(|value| level(value, &TTLS))?),
                 "log" => osf.log = Some(one.parse(|value| level(value, &LOGS))?),
                 _ => {
-                    osf.genre = one.parse(|value| string(value, 1..=LONGEST))?.to_owned();
+                    osf.genre = one.parse(|value| string(value, 1..=MAX_LENGTH))?.to_owned();
                     osf.invert = one.invert;
                 }
             }
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let osf = Osf {
             genre: "Linux".into(),
             ttl: Some(OsfTtl::Less),

@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec,
+    Compared, Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
     Text, read_struct, write_struct,
 };
 
@@ -103,7 +103,7 @@ impl Extension for Owner {
 
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let why = "it requires --gid-owner";
-        fit::only_if(
+        fit::require(
             self.gid.is_some() || !self.suppl_groups,
             "suppl-groups",
             why,
@@ -134,7 +134,7 @@ impl Extension for Owner {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut owner = Self::default();
         for one in given {
             match one.option {
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let owner = Owner {
             socket_exists: Some(true),
             uid: Some(Compared {
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn what_no_option_says_stays_opaque() {
+    fn inexpressible_data_stays_opaque() {
         assert_eq!(Owner::read(Family::Ipv4, 1, &CAPTURED[..19]), None);
         assert_eq!(Owner::read(Family::Ipv4, 0, &CAPTURED), None);
         for compared in [

@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, string, until_nul};
 use crate::xt::{
-    Compared, Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    Compared, Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -58,7 +58,7 @@ fn write_name(
     name: &BString,
 ) -> Result<([u8; ROOM], [u8; ROOM]), OptionError> {
     let bytes = fit::text(option, name)?;
-    fit::only_if(is_name(name), option, "not a valid interface name")?;
+    fit::require(is_name(name), option, "not a valid interface name")?;
     let mut mask = [0; ROOM];
     mask[..counting(name).min(ROOM)].fill(0xff);
     Ok((bytes, mask))
@@ -139,7 +139,7 @@ impl Extension for Physdev {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut physdev = Self::default();
         for one in given {
             match one.option {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let physdev = Physdev {
             is_in: Some(true),
             port_in: Some(Compared {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_option_says_stays_opaque() {
+    fn inexpressible_data_stays_opaque() {
         let read = |info: &[u8]| Physdev::read(Family::Ipv4, 0, info);
         assert_eq!(read(&captured()[..65]), None);
         assert_eq!(Physdev::read(Family::Ipv4, 1, &captured()), None);

@@ -8,7 +8,7 @@ use chainwright_sys::xt_pkttype::xt_pkttype_info;
 
 use crate::xt::value::one_of;
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -50,7 +50,7 @@ impl Extension for Pkttype {
     const REVISION: u8 = 0;
     const OPTIONS: &'static [OptionSpec] = &[OptionSpec::one("pkt-type").inverts().required()];
 
-    fn names_of_values(_: Family) -> Vec<String> {
+    fn value_names(_: Family) -> Vec<String> {
         let lines = NAMES[..4].iter().map(|(name, _)| format!("\t{name}"));
         std::iter::once("Valid packet types:".to_owned())
             .chain(lines)
@@ -83,8 +83,8 @@ impl Extension for Pkttype {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let kind = Given::need(given, "pkt-type")?;
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let kind = GivenOption::need(given, "pkt-type")?;
         Ok(Self {
             kind: kind.parse(|value| one_of(value.to_ascii_lowercase().as_bstr(), &NAMES))?,
             invert: kind.invert,
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-m pkttype ! --pkt-type multicast` by iptables-legacy 1.8.9 (from `strace -xx`).
         let mut info = [2, 0, 0, 0, 1, 0, 0, 0];
         let kind = Pkttype {

@@ -15,7 +15,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, from_octets, host_and_mask, number, one_of};
 use crate::xt::{
-    Compared, Context, Difference, Extension, Family, Given, ListStyle, Mask, Names, OptionError,
+    Compared, Context, Difference, Extension, Family, GivenOption, ListStyle, Mask, Names, OptionError,
     OptionSpec, Text, read_struct, write_struct,
 };
 
@@ -67,7 +67,7 @@ pub struct PolicyElement {
 
 /// Required transformations of a packet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum PolicyWanted {
+pub enum PolicyRequirement {
     /// No transformation.
     None,
     /// At least one transformation that meets these conditions.
@@ -82,7 +82,7 @@ pub struct Policy {
     /// The direction of the transformations.
     pub direction: PolicyDirection,
     /// The required transformations.
-    pub wanted: PolicyWanted,
+    pub wanted: PolicyRequirement,
 }
 
 const PROTOCOLS: [u8; 3] = [50, 51, 108];
@@ -179,10 +179,10 @@ impl PolicyElement {
     }
 
     /// Parses one of its options.
-    fn add(&mut self, context: &Context<'_>, one: &Given<'_>) -> Result<(), OptionError> {
+    fn add(&mut self, context: &Context<'_>, one: &GivenOption<'_>) -> Result<(), OptionError> {
         fn set<T>(
             term: &mut Option<Compared<T>>,
-            one: &Given<'_>,
+            one: &GivenOption<'_>,
             read: impl FnOnce(&BStr) -> Parsed<T>,
         ) -> Result<(), OptionError> {
             let again = "it can only be used once per element (--next starts another)";
@@ -271,9 +271,9 @@ fn protocol(value: &BStr, names: &Names) -> Parsed<u8> {
 impl Policy {
     fn elements(&self) -> &[PolicyElement] {
         match &self.wanted {
-            PolicyWanted::None => &[],
-            PolicyWanted::Any(element) => std::slice::from_ref(element),
-            PolicyWanted::Strict(elements) => elements,
+            PolicyRequirement::None => &[],
+            PolicyRequirement::Any(element) => std::slice::from_ref(element),
+            PolicyRequirement::Strict(elements) => elements,
         }
     }
 }
@@ -316,10 +316,10 @@ impl Extension for Policy {
         };
         let rest = info.flags & !(XT_POLICY_MATCH_IN | XT_POLICY_MATCH_OUT);
         let wanted = match (rest, elements.len()) {
-            (XT_POLICY_MATCH_NONE, 0) => PolicyWanted::None,
-            (0, 1) => PolicyWanted::Any(Box::new(elements.pop()?)),
+            (XT_POLICY_MATCH_NONE, 0) => PolicyRequirement::None,
+            (0, 1) => PolicyRequirement::Any(Box::new(elements.pop()?)),
             (XT_POLICY_MATCH_STRICT, 1..) if !elements.iter().any(PolicyElement::is_empty) => {
-                PolicyWanted::Strict(elements)
+                PolicyRequirement::Strict(elements)
             }
             _ => return None,
         };
@@ -338,14 +338,14 @@ impl Extension for Policy {
             PolicyDirection::Out => XT_POLICY_MATCH_OUT,
         };
         info.flags |= match self.wanted {
-            PolicyWanted::None => XT_POLICY_MATCH_NONE,
-            PolicyWanted::Any(_) => 0,
-            PolicyWanted::Strict(_) => XT_POLICY_MATCH_STRICT,
+            PolicyRequirement::None => XT_POLICY_MATCH_NONE,
+            PolicyRequirement::Any(_) => 0,
+            PolicyRequirement::Strict(_) => XT_POLICY_MATCH_STRICT,
         };
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut direction = PolicyDirection::In;
         let (mut none, mut strict) = (false, false);
         let (mut elements, mut element) = (Vec::new(), PolicyElement::default());
@@ -385,10 +385,10 @@ impl Extension for Policy {
         let wanted = match (strict, elements.pop()) {
             (true, last) => {
                 elements.extend(last);
-                PolicyWanted::Strict(elements)
+                PolicyRequirement::Strict(elements)
             }
-            (false, Some(element)) if !none => PolicyWanted::Any(Box::new(element)),
-            _ => PolicyWanted::None,
+            (false, Some(element)) if !none => PolicyRequirement::Any(Box::new(element)),
+            _ => PolicyRequirement::None,
         };
         Ok(Self { direction, wanted })
     }
@@ -399,10 +399,10 @@ impl Extension for Policy {
             PolicyDirection::Out => "out",
         });
         text.option(false, "pol").word(match self.wanted {
-            PolicyWanted::None => "none",
-            PolicyWanted::Any(_) | PolicyWanted::Strict(_) => "ipsec",
+            PolicyRequirement::None => "none",
+            PolicyRequirement::Any(_) | PolicyRequirement::Strict(_) => "ipsec",
         });
-        if matches!(self.wanted, PolicyWanted::Strict(_)) {
+        if matches!(self.wanted, PolicyRequirement::Strict(_)) {
             text.option(false, "strict");
         }
         for (position, element) in self.elements().iter().enumerate() {
@@ -445,7 +445,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let tunnel = PolicyElement {
             reqid: Some(Compared {
                 value: 7,
@@ -466,7 +466,7 @@ mod tests {
         };
         let policy = Policy {
             direction: PolicyDirection::In,
-            wanted: PolicyWanted::Strict(vec![tunnel, ah]),
+            wanted: PolicyRequirement::Strict(vec![tunnel, ah]),
         };
         let read = Policy::read(Family::Ipv4, 0, &captured());
         assert_eq!(read, Some(policy.clone()));
@@ -478,7 +478,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn what_no_option_says_stays_opaque() {
+    fn inexpressible_data_stays_opaque() {
         let read = |info: &[u8]| Policy::read(Family::Ipv4, 0, info);
         assert_eq!(read(&captured()[..307]), None);
         assert_eq!(Policy::read(Family::Ipv4, 1, &captured()), None);

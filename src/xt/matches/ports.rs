@@ -3,7 +3,7 @@
 use bstr::{BStr, ByteSlice};
 
 use crate::xt::value::{Parsed, ends_of, ports};
-use crate::xt::{Context, Given, ListStyle, Names, OptionError, OptionSpec, Text};
+use crate::xt::{Context, GivenOption, ListStyle, Names, OptionError, OptionSpec, Text};
 
 /// A range of ports, optionally negated; in host byte order. A reversed range contains no port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,7 +74,7 @@ impl PortRange {
     /// Parses an option's value: port numbers or names of the protocol's services.
     pub(super) fn parse(
         context: &Context<'_>,
-        given: &Given<'_>,
+        given: &GivenOption<'_>,
         protocol: u8,
     ) -> Result<Self, OptionError> {
         let range = given.parse(|value| ports(value, Some(protocol), context.names))?;
@@ -83,7 +83,10 @@ impl PortRange {
 
     /// Parses an option's value as `udp`, `dccp` and `conntrack` do: decimal numbers or names of any
     /// protocol's services, in any order.
-    pub(super) fn parse_any(context: &Context<'_>, given: &Given<'_>) -> Result<Self, OptionError> {
+    pub(super) fn parse_any(
+        context: &Context<'_>,
+        given: &GivenOption<'_>,
+    ) -> Result<Self, OptionError> {
         let (first, last) = given.parse(|value| {
             ends_of(value, 0..=u16::MAX, |one| {
                 decimal_or_service(one, context.names)
@@ -154,7 +157,7 @@ mod tests {
 
     #[test]
     fn reads_ports_either_way() {
-        type Read = fn(&Context<'_>, &Given<'_>) -> Result<PortRange, OptionError>;
+        type Read = fn(&Context<'_>, &GivenOption<'_>) -> Result<PortRange, OptionError>;
         let names = Names::below("/");
         let context = Context {
             family: crate::xt::Family::Ipv4,
@@ -165,7 +168,7 @@ mod tests {
             shortened: None,
         };
         let read = |value: &str, read: Read| {
-            let given = Given {
+            let given = GivenOption {
                 option: "sport",
                 invert: true,
                 first: Some(value.into()),

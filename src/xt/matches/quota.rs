@@ -8,7 +8,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -45,8 +45,8 @@ impl Extension for Quota {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let quota = Given::need(given, "quota")?;
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let quota = GivenOption::need(given, "quota")?;
         Ok(Self {
             bytes: quota.parse(number)?,
             invert: quota.invert,
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     #[cfg(all(target_endian = "little", target_pointer_width = "64"))]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `! --quota 65536` by iptables-legacy 1.8.9.
         let mut info = vec![0; 24];
         (info[0], info[10]) = (1, 1);

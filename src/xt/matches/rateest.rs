@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
-    Context, Extension, Family, Given, Name, OptionError, OptionGroup, OptionSpec, Text,
+    Context, Extension, Family, GivenOption, Name, OptionError, OptionGroup, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -136,9 +136,9 @@ impl Extension for Rateest {
             return None;
         }
         Some(Self {
-            first: Name::in_field(&info.name1)?,
+            first: Name::from_field(&info.name1)?,
             second: if relative {
-                Some(Name::in_field(&info.name2)?)
+                Some(Name::from_field(&info.name2)?)
             } else {
                 None
             },
@@ -173,9 +173,9 @@ impl Extension for Rateest {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let find = |option| Given::find(given, option);
-        let first = Given::need(given, "rateest1")?;
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let find = |option| GivenOption::find(given, option);
+        let first = GivenOption::need(given, "rateest1")?;
         let how = Self::GROUPS[0].find(given)?;
         let operator = match how.option {
             "rateest-lt" => RateestOperator::Less,
@@ -185,10 +185,10 @@ impl Extension for Rateest {
         let second = find("rateest2").map(|name| name.parse(Name::parse));
         let second: Option<RateestName> = second.transpose()?;
         let delta = find("rateest-delta").is_some();
-        let numbers = |first: Option<&Given<'_>>,
-                       other: Option<&Given<'_>>,
+        let numbers = |first: Option<&GivenOption<'_>>,
+                       other: Option<&GivenOption<'_>>,
                        read: fn(&BStr) -> Parsed<u32>| {
-            let one = |given: Option<&Given<'_>>| match given {
+            let one = |given: Option<&GivenOption<'_>>| match given {
                 Some(given) if given.first.is_some() => given.parse(read),
                 _ => Ok(0),
             };
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     #[cfg(all(target_endian = "little", target_pointer_width = "64"))]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let rateest = Rateest::read(Family::Ipv4, 0, &captured()).unwrap();
         assert_eq!(rateest.write(Family::Ipv4).unwrap(), captured());
         assert_eq!(
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_real_tool_prints_wrongly() {
+    fn differs_from_wrong_output_of_iptables() {
         // 1.8.9 rounds to 1235Kbit, and it prints --rateest-gt twice, which it cannot parse.
         let text = "-m rateest --rateest x --rateest-gt --rateest-bps 1234560bit --rateest-pps 7";
         let rule = Rule::parse(Family::Ipv4, text).unwrap();

@@ -6,7 +6,7 @@
 use chainwright_sys::xt_realm::xt_realm_info;
 
 use crate::xt::{
-    Context, Extension, Families, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    Context, Extension, Families, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -48,8 +48,8 @@ impl Extension for Realm {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let realm = Given::need(given, "realm")?;
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let realm = GivenOption::need(given, "realm")?;
         let (value, mask) = realm.parse(|value| context.names.realms().masked(value))?;
         Ok(Self {
             value,
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-m realm ! --realm 5/6` by iptables-legacy 1.8.9 (`strace -xx`).
         let info = [5, 0, 0, 0, 6, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
         let realm = Realm {
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (options, said) in [
+        for (options, message) in [
             ("", "--realm is required"),
             (
                 "--realm 5/",
@@ -111,7 +111,7 @@ mod tests {
             ),
         ] {
             let fault = Rule::parse(Family::Ipv4, format!("-m realm {options}")).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

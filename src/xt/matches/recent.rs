@@ -12,7 +12,7 @@ use chainwright_sys::xt_recent::{
 
 use crate::xt::value::{address, field, number, number_within};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, ListStyle, Mask, Name, OptionError, OptionGroup,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, Mask, Name, OptionError, OptionGroup,
     OptionSpec, Text, read_struct, write_struct,
 };
 
@@ -147,7 +147,7 @@ impl Extension for Recent {
             reap: info.check_set & XT_RECENT_REAP != 0,
             hit_count: info.hit_count,
             same_ttl: info.check_set & XT_RECENT_TTL != 0,
-            name: Name::in_field(&info.name)?,
+            name: Name::from_field(&info.name)?,
             side: match info.side {
                 XT_RECENT_SOURCE => RecentSide::Source,
                 XT_RECENT_DEST => RecentSide::Destination,
@@ -157,7 +157,7 @@ impl Extension for Recent {
         })
     }
 
-    fn says_all(&self, _: Family, _: u8, _: &[u8]) -> bool {
+    fn is_lossless(&self, _: Family, _: u8, _: &[u8]) -> bool {
         true // bytes after the name's NUL have no meaning
     }
 
@@ -185,8 +185,8 @@ impl Extension for Recent {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let find = |option| Given::find(given, option);
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let find = |option| GivenOption::find(given, option);
         let first = Self::GROUPS[0].find(given)?;
         let action = match first.option {
             "set" => RecentAction::Set,
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let info = captured();
         assert_eq!(Recent::read(Family::Ipv4, 1, &info), Some(affinity()));
         let mut written = affinity().write(Family::Ipv4).unwrap();
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn strange_data_is_not_read() {
+    fn invalid_data_is_not_decoded() {
         let read = |info: &[u8]| Recent::read(Family::Ipv4, 1, info);
         assert!(read(&captured()).is_some());
         assert_eq!(read(&captured()[..227]), None);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_real_tool_prints_wrongly() {
+    fn differs_from_wrong_output_of_iptables() {
         // 1.8.9 prints `--seconds -1`, and names with spaces without quotes.
         let all = Recent {
             seconds: u32::MAX,

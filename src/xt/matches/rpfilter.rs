@@ -8,7 +8,7 @@ use chainwright_sys::xt_rpfilter::{
 };
 
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -59,8 +59,8 @@ impl Extension for Rpfilter {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        Ok(Given::flags(given, &FLAGS))
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        Ok(GivenOption::flags(given, &FLAGS))
     }
 
     fn print(&self, text: &mut Text) {
@@ -79,7 +79,7 @@ mod tests {
     use crate::xt::Match;
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-m rpfilter --loose --invert` by iptables-legacy 1.8.9 (from `strace -xx`).
         let info = [9, 0, 0, 0, 0, 0, 0, 0];
         let loose = Rpfilter::LOOSE | Rpfilter::INVERT;

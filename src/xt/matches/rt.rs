@@ -16,7 +16,7 @@ use crate::xt::Compared;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, address};
 use crate::xt::{
-    Context, Difference, Extension, Families, Family, Given, ListStyle, OptionError, OptionSpec,
+    Context, Difference, Extension, Families, Family, GivenOption, ListStyle, OptionError, OptionSpec,
     Text, read_struct, write_struct,
 };
 
@@ -82,17 +82,17 @@ impl Extension for Rt {
         let addresses = info.addrs.get(..usize::from(info.addrnr))?;
         let value = Self {
             kind: compared(IP6T_RT_TYP, info.rt_type, IP6T_RT_INV_TYP),
-            segments_left: Compared::unless_all(info.segsleft.into(), negated(IP6T_RT_INV_SGS)),
+            segments_left: Compared::from_range(info.segsleft.into(), negated(IP6T_RT_INV_SGS)),
             length: compared(IP6T_RT_LEN, info.hdrlen, IP6T_RT_INV_LEN),
             reserved: has(IP6T_RT_RES),
             addresses: addresses.iter().copied().map(Ipv6Addr::from).collect(),
             not_strict: has(IP6T_RT_FST_NSTRICT),
         };
         let says_0 = value.reserved || has(IP6T_RT_FST);
-        let sayable = has(IP6T_RT_FST) != value.addresses.is_empty()
+        let expressible = has(IP6T_RT_FST) != value.addresses.is_empty()
             && (has(IP6T_RT_FST) || !value.not_strict)
             && (value.is_type_0() || !says_0);
-        sayable.then_some(value)
+        expressible.then_some(value)
     }
 
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
@@ -130,7 +130,7 @@ impl Extension for Rt {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut rt = Self::default();
         for one in given {
             match one.option {
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let rt = Rt::read(Family::Ipv6, 0, &captured()).unwrap();
         assert_eq!(rt.addresses, [Ipv6Addr::LOCALHOST]);
         assert_eq!(rt.write(Family::Ipv6).unwrap(), captured());
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn refuses() {
         let many = ["::1"; 17].join(",");
-        for (options, said) in [
+        for (options, message) in [
             ("--rt-type 1 --rt-0-res", "--rt-0-res needs --rt-type 0"),
             ("! --rt-type 0 --rt-0-res", "needs --rt-type 0"),
             ("--rt-0-addrs ::1", "--rt-0-addrs needs --rt-type 0"),
@@ -273,7 +273,7 @@ mod tests {
             ),
         ] {
             let fault = Rule::parse(Family::Ipv6, format!("-m rt {options}")).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

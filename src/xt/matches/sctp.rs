@@ -14,7 +14,7 @@ use super::ports::{self, PortRange};
 use crate::xt::fit;
 use crate::xt::value::{Parsed, word_of};
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -161,7 +161,7 @@ impl Extension for Sctp {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(132, "sctp")?;
         let mut sctp = Self::default();
         for one in given {
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let chunk = |kind, mask, flags| SctpChunk { kind, mask, flags };
         let sctp = Sctp {
             source: None,
@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn what_cannot_be_said_stays_opaque() {
+    fn inexpressible_data_stays_opaque() {
         assert_eq!(read(&captured()[..291]), None);
         assert_eq!(Sctp::read(Family::Ipv4, 1, &captured()), None);
         for (at, byte) in [
@@ -446,16 +446,16 @@ mod tests {
 
     #[test]
     fn refusals() {
-        let said = |options: &str| {
+        let message = |options: &str| {
             let options = format!("-p sctp -m sctp {options}");
             Rule::parse(Family::Ipv4, options).unwrap_err().to_string()
         };
-        assert!(said("--chunk-types some DATA").contains("`some` is not one of any, all, only"));
-        assert!(said("--chunk-types any DATA,ALL").contains("`ALL` is not one of DATA, INIT"));
-        assert!(said("--chunk-types any INIT:T").contains("INIT chunks have no flag `T`"));
-        assert!(said("--chunk-types any DATA:-").contains("DATA chunks have no flag `-`"));
-        assert!(said("--chunk-types any \"\"").contains("use NONE for no chunk type"));
-        assert!(said("--chunk-types any").contains("--chunk-types takes two values"));
+        assert!(message("--chunk-types some DATA").contains("`some` is not one of any, all, only"));
+        assert!(message("--chunk-types any DATA,ALL").contains("`ALL` is not one of DATA, INIT"));
+        assert!(message("--chunk-types any INIT:T").contains("INIT chunks have no flag `T`"));
+        assert!(message("--chunk-types any DATA:-").contains("DATA chunks have no flag `-`"));
+        assert!(message("--chunk-types any \"\"").contains("use NONE for no chunk type"));
+        assert!(message("--chunk-types any").contains("--chunk-types takes two values"));
         let rule = Rule::parse(Family::Ipv4, "-p udp -m sctp --sport 1");
         assert!(rule.unwrap_err().to_string().contains("needs `-p sctp`"));
     }

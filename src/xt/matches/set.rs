@@ -19,7 +19,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, Name, OptionError, OptionSpec, SetId, Text,
+    Context, Extension, Family, GivenOption, ListStyle, Name, OptionError, OptionSpec, SetId, Text,
     read_struct, write_struct,
 };
 
@@ -170,7 +170,7 @@ pub(in crate::xt) const fn write_info(
 }
 
 /// Parses a set's name and its parts.
-pub(in crate::xt) fn parse_set(given: &Given<'_>) -> Result<(SetId, SetDirections), OptionError> {
+pub(in crate::xt) fn parse_set(given: &GivenOption<'_>) -> Result<(SetId, SetDirections), OptionError> {
     let name = given.parse(Name::parse)?;
     Ok((SetId::Name(name), given.parse_second(SetDirections::parse)?))
 }
@@ -203,7 +203,7 @@ impl SetCounter {
         }
     }
 
-    fn parse(given: &[Given<'_>], options: [&'static str; 3]) -> Result<Option<Self>, OptionError> {
+    fn parse(given: &[GivenOption<'_>], options: [&'static str; 3]) -> Result<Option<Self>, OptionError> {
         let [equal, less, greater] = options;
         let mut of = given.iter().filter(|one| options.contains(&one.option));
         let Some(one) = of.next() else {
@@ -318,9 +318,9 @@ impl Extension for Set {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let find = |option| Given::find(given, option);
-        let matched = Given::need(given, "match-set")?;
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let find = |option| GivenOption::find(given, option);
+        let matched = GivenOption::need(given, "match-set")?;
         let (set, directions) = parse_set(matched)?;
         Ok(Self {
             set,
@@ -388,7 +388,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let mut set = Match::read(Family::Ipv4, "set", 4, &captured());
         assert_eq!(set.encode(Family::Ipv4).unwrap().info, captured());
         assert_eq!(set.to_string(), TEXT.replace("two", "[index 3]"));
@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn strange_data_is_not_read() {
+    fn invalid_data_is_not_decoded() {
         for (at, byte) in [
             (2, 0),
             (2, 7),

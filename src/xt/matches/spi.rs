@@ -1,7 +1,7 @@
 //! Security parameter indices, shared by several matches.
 
 use crate::xt::value::{ends_of, number};
-use crate::xt::{Given, OptionError, Text};
+use crate::xt::{GivenOption, OptionError, Text};
 
 /// A range of security parameter indices (for `ipcomp`: compression parameter indices),
 /// optionally negated; in host byte order. A reversed range contains no index.
@@ -46,7 +46,7 @@ impl SpiRange {
         if self.invert { negation } else { 0 }
     }
 
-    pub(super) fn parse(given: &Given<'_>) -> Result<Self, OptionError> {
+    pub(super) fn parse(given: &GivenOption<'_>) -> Result<Self, OptionError> {
         let (first, last) = given.parse(|value| ends_of(value, 0..=u32::MAX, number))?;
         Ok(Self {
             first,

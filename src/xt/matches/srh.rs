@@ -17,7 +17,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, address, number, prefix_length, prefix_mask};
 use crate::xt::{
-    Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Families, Family, GivenOption, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -254,7 +254,7 @@ impl Extension for Srh {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut srh = Self::default();
         for one in given {
             let known = COMPARISONS.iter().find(|(option, _)| one.option == *option);
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let srh = Srh::read(Family::Ipv6, 1, &captured()).unwrap();
         assert_eq!(srh.previous, ("a::1".parse().unwrap(), 64));
         let value = Match::Srh(srh);
@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (options, said) in [
+        for (options, message) in [
             ("--srh-next-hdr udp", "`udp` is not a number from 0 to 255"),
             ("--srh-tag 65536", "`65536` is not a number from 0 to 65535"),
             (
@@ -401,7 +401,7 @@ mod tests {
             ("--srh-psid a::1/ffff::1", "nor a mask of ones, then zeros"),
         ] {
             let fault = Rule::parse(Family::Ipv6, format!("-m srh {options}")).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

@@ -10,7 +10,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number, number_within, one_of};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -103,9 +103,9 @@ impl Extension for Statistic {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let find = |option| Given::find(given, option);
-        let mode = Given::need(given, "mode")?;
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let find = |option| GivenOption::find(given, option);
+        let mode = GivenOption::need(given, "mode")?;
         let nth = mode.parse(|v| one_of(v, &[("random", false), ("nth", true)]))?;
         let (probability, every, packet) = (find("probability"), find("every"), find("packet"));
         match (nth, probability, every, packet) {
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `--mode random ! --probability 0.33333333349` by iptables-legacy 1.8.9.
         let mut info = vec![0; 24];
         info[2] = 1;

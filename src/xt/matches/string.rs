@@ -14,7 +14,7 @@ use crate::xt::fit;
 use crate::xt::targets::quoted;
 use crate::xt::value::{Parsed, field, number, until_nul};
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -148,11 +148,11 @@ impl Extension for String {
         };
         let pattern = info.pattern.get(..usize::from(info.patlen))?;
         let algorithm = until_nul(&info.algo)?;
-        let sayable = !pattern.is_empty()
+        let expressible = !pattern.is_empty()
             && is_algorithm(algorithm)
             && info.from_offset <= info.to_offset
             && flags & !(XT_STRING_FLAG_INVERT | XT_STRING_FLAG_IGNORECASE) == 0;
-        sayable.then(|| Self {
+        expressible.then(|| Self {
             pattern: pattern.into(),
             algorithm: algorithm.to_owned(),
             from: info.from_offset,
@@ -179,7 +179,7 @@ impl Extension for String {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut string = Self {
             pattern: BString::default(),
             algorithm: BString::default(),
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let string = String {
             pattern: "ab\r\n".into(),
             algorithm: "bm".into(),
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn what_no_option_says_stays_opaque() {
+    fn inexpressible_data_stays_opaque() {
         let read = |revision, info: &[u8]| String::read(Family::Ipv4, revision, info);
         assert_eq!(read(1, &captured()[..159]), None);
         assert_eq!(read(2, &captured()), None);

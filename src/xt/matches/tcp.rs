@@ -12,7 +12,7 @@ use super::ports::{self, PortRange};
 use crate::xt::Compared;
 use crate::xt::value::{any_word_of, number_within};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
     Text, add_struct, read_struct,
 };
 
@@ -138,7 +138,7 @@ impl Extension for Tcp {
         Ok(())
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(6, "tcp")?;
         let mut tcp = Self::default();
         for one in given {
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let tcp = Tcp {
             source: PortRange::new(1024, u16::MAX),
             destination: PortRange::from(80).not(),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_said_stays_opaque() {
+    fn inexpressible_data_stays_opaque() {
         assert_eq!(Tcp::read(Family::Ipv4, 0, &CAPTURED[..11]), None);
         assert_eq!(Tcp::read(Family::Ipv4, 1, &CAPTURED), None);
         for (at, bits) in [(9, 0x40), (10, 0x80), (11, 0x10)] {
@@ -302,7 +302,7 @@ mod tests {
 
     /// iptables-save 1.8.9 prints no options for these, so the printed rule matches every packet.
     #[test]
-    fn what_never_matches_is_printed() {
+    fn prints_rules_that_never_match() {
         for options in ["! --dport 0:65535", "--tcp-flags NONE SYN"] {
             let rule = format!("-p tcp -m tcp {options}");
             assert_eq!(parse(&rule), Ok(rule));
@@ -327,8 +327,8 @@ mod tests {
             ("-p tcp --tcp-flags ALL ECE", "`ECE` is not one of FIN, SYN,"),
             ("-p tcp --tcp-option 0", "`0` is not a number from 1 to 255"),
         ] {
-            let said = parse(options).unwrap_err();
-            assert!(said.contains(fault), "{options}: {said}");
+            let message = parse(options).unwrap_err();
+            assert!(message.contains(fault), "{options}: {message}");
         }
     }
 }

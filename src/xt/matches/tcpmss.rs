@@ -7,7 +7,7 @@ use chainwright_sys::xt_tcpmss::xt_tcpmss_match_info;
 
 use crate::xt::value::range;
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -51,8 +51,8 @@ impl Extension for Tcpmss {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let mss = Given::need(given, "mss")?;
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let mss = GivenOption::need(given, "mss")?;
         if context.protocol_among(&[TCP]).is_none() {
             return Err(OptionError::of_all(
                 "only TCP has segments: the rule needs -p tcp",
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-m tcpmss ! --mss 536:1400` by iptables-legacy 1.8.9 (`strace -xx`).
         let info = [0x18, 0x02, 0x78, 0x05, 1, 0, 0, 0];
         let mss = Tcpmss {
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (rule, said) in [
+        for (rule, message) in [
             ("-p tcp -m tcpmss", "--mss is required"),
             ("-m tcpmss --mss 5", "the rule needs -p tcp"),
             ("-p udp -m tcpmss --mss 5", "the rule needs -p tcp"),
@@ -115,7 +115,7 @@ mod tests {
             ("-p tcp -m tcpmss --mss 70000", "from 0 to 65535"),
         ] {
             let fault = Rule::parse(Family::Ipv4, rule).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

@@ -11,7 +11,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -114,7 +114,7 @@ impl Extension for Time {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut time = Self::default();
         for one in given {
             match one.option {
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `--timestart 22:00 --timestop 6:00 --contiguous --weekdays Sat,Sun --monthdays 1,31
         // --datestart 2024-02-29T12:34:56 --kerneltz` by iptables-legacy 1.8.9.
         let info = [
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_real_tool_prints_wrongly() {
+    fn differs_from_wrong_output_of_iptables() {
         // 1.8.9 prints no days and no --datestop here, which results in another rule or an
         // invalid one.
         let text = "-m time --monthdays \"\" --weekdays \"\" --datestop 1970-01-01T00:00:00";

@@ -8,7 +8,7 @@ use chainwright_sys::xt_dscp::xt_tos_match_info;
 
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -81,8 +81,8 @@ impl Extension for Tos {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let tos = Given::need(given, "tos")?;
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let tos = GivenOption::need(given, "tos")?;
         let (value, mask) = tos.parse(masked_octet)?;
         Ok(Self {
             value,
@@ -113,7 +113,7 @@ mod tests {
     use crate::xt::Match;
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-m tos ! --tos 5/6` by iptables-legacy 1.8.9 (`strace -xx`).
         let info = [6, 5, 1, 0, 0, 0, 0, 0];
         let tos = Tos {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (options, said) in [
+        for (options, message) in [
             ("", "--tos is required"),
             (
                 "--tos Min",
@@ -144,7 +144,7 @@ mod tests {
             ("--tos Minimize-Cost/1", "`Minimize-Cost` is not a number"),
         ] {
             let fault = Rule::parse(Family::Ipv4, format!("-m tos {options}")).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

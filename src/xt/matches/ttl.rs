@@ -8,7 +8,7 @@ use chainwright_sys::ipt_ttl::{IPT_TTL_EQ, IPT_TTL_GT, IPT_TTL_LT, IPT_TTL_NE, i
 use crate::xt::extension::shared;
 use crate::xt::value::number;
 use crate::xt::{
-    Families, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct, write_struct,
+    Families, GivenOption, OptionError, OptionGroup, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// A condition for the remaining hops of a packet: IPv4's time to live, IPv6's hop limit.
@@ -47,7 +47,7 @@ impl Hops {
     }
 
     /// Parses the option: its name ends in `-eq`, `-lt` or `-gt`.
-    pub(super) fn parse(groups: &[OptionGroup], given: &[Given<'_>]) -> Result<Self, OptionError> {
+    pub(super) fn parse(groups: &[OptionGroup], given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let how = groups[0].find(given)?;
         let hops = how.parse(number)?;
         Ok(match (how.option.rsplit('-').next(), how.invert) {
@@ -107,7 +107,7 @@ mod tests {
     use crate::xt::{Extension, Family};
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-m ttl ! --ttl 4` by iptables-legacy 1.8.9 (`strace -xx`).
         let info = [1, 4, 0, 0, 0, 0, 0, 0];
         let ttl = Ttl(Hops::NotEqual(4));
@@ -124,14 +124,14 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (options, said) in [
+        for (options, message) in [
             ("", "--ttl-eq, --ttl-lt or --ttl-gt is required"),
             ("--ttl-eq 1 --ttl-lt 5", "cannot be used with"),
             ("--ttl-eq 256", "`256` is not a number from 0 to 255"),
             ("! --ttl-lt 5", "cannot be negated"),
         ] {
             let fault = Rule::parse(Family::Ipv4, format!("-m ttl {options}")).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number};
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -261,8 +261,8 @@ impl Extension for U32 {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let u32 = Given::need(given, "u32")?;
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let u32 = GivenOption::need(given, "u32")?;
         Ok(Self {
             tests: u32.parse(tests)?,
             invert: u32.invert,
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let u32 = U32 {
             tests: vec![U32Test {
                 start: 6,
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn what_no_text_says_stays_opaque() {
+    fn inexpressible_data_stays_opaque() {
         let read = |info: &[u8]| U32::read(Family::Ipv4, 0, info);
         assert_eq!(read(&captured()[..1981]), None);
         assert_eq!(U32::read(Family::Ipv4, 1, &captured()), None);

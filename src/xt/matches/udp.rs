@@ -7,7 +7,7 @@ use chainwright_sys::xt_tcpudp::{XT_UDP_INV_DSTPT, XT_UDP_INV_MASK, XT_UDP_INV_S
 
 use super::ports::{self, PortRange};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -61,7 +61,7 @@ impl Extension for Udp {
         }))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         context.needs_protocol(17, "udp")?;
         let mut udp = Self::default();
         for one in given {
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-p udp -m udp ! --dport 53` by iptables-legacy 1.8.9.
         let info = [0, 0, 0xff, 0xff, 53, 0, 53, 0, 2, 0, 0, 0, 0, 0, 0, 0];
         let udp = Udp {
@@ -112,11 +112,11 @@ mod tests {
     }
 
     #[test]
-    fn refusals_and_what_iptables_widens() {
-        let said = |options| Rule::parse(Family::Ipv4, options).unwrap_err().to_string();
-        assert!(said("-p tcp -m udp").contains("the rule needs `-p udp`"));
+    fn refusals_and_rules_that_iptables_widens() {
+        let message = |options| Rule::parse(Family::Ipv4, options).unwrap_err().to_string();
+        assert!(message("-p tcp -m udp").contains("the rule needs `-p udp`"));
         assert!(
-            said("-p udp --dport x")
+            message("-p udp --dport x")
                 .contains("--dport: `x` is neither a decimal port number nor")
         );
         // iptables-save 1.8.9 prints no option, so the printed rule matches every packet.

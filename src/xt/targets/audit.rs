@@ -8,7 +8,7 @@ use chainwright_sys::xt_audit_target::{
 
 use crate::xt::value::one_of;
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -69,8 +69,8 @@ impl Extension for Audit {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let what = Given::need(given, "type")?;
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let what = GivenOption::need(given, "type")?;
         // Ignoring case.
         what.parse(|value| one_of(value.to_ascii_lowercase().as_slice().into(), &TYPES))
     }
@@ -91,13 +91,13 @@ mod tests {
 
     /// Data from strace of iptables-legacy 1.8.9.
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         check(Family::Ipv4, "02", &Audit::Reject, " --type reject");
         assert_eq!(Audit::read(Family::Ipv4, 0, &[3]), None);
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn reports_errors() {
         assert_eq!(
             refused::<Audit>(Family::Ipv4, None, &[("type", "log")]),
             "--type: `log` is not one of accept, drop, reject"

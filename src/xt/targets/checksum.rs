@@ -6,7 +6,7 @@
 use chainwright_sys::xt_checksum_target::{XT_CHECKSUM_OP_FILL, xt_CHECKSUM_info};
 
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -36,7 +36,7 @@ impl Extension for Checksum {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, _: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, _: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         Ok(Self)
     }
 
@@ -56,7 +56,7 @@ mod tests {
 
     /// Data from strace of iptables-legacy 1.8.9.
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         check(Family::Ipv4, "01", &Checksum, " --checksum-fill");
         for operation in [0, 2, 3] {
             assert_eq!(Checksum::read(Family::Ipv4, 0, &[operation]), None);

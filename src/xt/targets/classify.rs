@@ -7,7 +7,7 @@ use bstr::{BStr, ByteSlice};
 use chainwright_sys::xt_classify_target::xt_classify_target_info;
 
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -43,8 +43,8 @@ impl Extension for Classify {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let class = Given::need(given, "set-class")?;
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let class = GivenOption::need(given, "set-class")?;
         class.parse(|value| {
             let numbers = value.split_once_str(":");
             numbers
@@ -91,7 +91,7 @@ mod tests {
     /// Data from strace of iptables-legacy 1.8.9.
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let value = Classify {
             major: 1,
             minor: 16,
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn reports_errors() {
         // iptables 1.8.9 truncates numbers and ignores trailing text.
         for value in [
             "1", "1:", ":1", "1:2:3", "10000:1", "1:2x", "+1:2", "0x:1", "0x+1:1", " 1:2",

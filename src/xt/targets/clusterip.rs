@@ -12,7 +12,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{mac, number, number_within, one_of};
 use crate::xt::{
-    Context, Extension, Families, Family, Given, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Families, Family, GivenOption, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -119,12 +119,12 @@ impl Extension for Clusterip {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         if given.is_empty() {
             return Ok(Self::default());
         }
-        let find = |option| Given::find(given, option);
-        let need = |option| Given::need(given, option);
+        let find = |option| GivenOption::find(given, option);
+        let need = |option| GivenOption::need(given, option);
         let node = |option| need(option)?.parse(|value| number_within(value, 1..=NODES));
         let address = need("clustermac")?;
         let new = ClusteripNew {
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     #[cfg(all(target_endian = "little", target_pointer_width = "64"))]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let value = Target::read(Family::Ipv4, "CLUSTERIP", 0, &captured());
         assert_eq!(value.to_string(), TEXT);
         assert_eq!(value.encode(Family::Ipv4).unwrap().info, captured());
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (from, to, said) in [
+        for (from, to, message) in [
             ("--new ", "", "--local-node needs --new"),
             ("--local-node 2 ", "", "--total-nodes needs --local-node"),
             (" 01:", " 02:", "not a multicast address"),
@@ -214,7 +214,7 @@ mod tests {
             ("ip-sourceport", "", "`source` is not one of sourceip, "),
         ] {
             let fault = Rule::parse(Family::Ipv4, TEXT.replacen(from, to, 1)).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
         assert!(Rule::parse(Family::Ipv6, TEXT).is_err());
     }

@@ -12,7 +12,7 @@ use zerocopy::FromZeros;
 use super::mark::list_change;
 use crate::xt::value::{masked, number, number_within};
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -141,7 +141,7 @@ impl Extension for Connmark {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let operation = Self::GROUPS[0].find(given)?;
         // As in iptables, the last option for a mask or a shift takes precedence.
         let (mut value, mut ctmask, mut nfmask) = (0, u32::MAX, u32::MAX);
@@ -248,7 +248,7 @@ mod tests {
     /// Data from strace of iptables-legacy 1.8.9.
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let value = Connmark {
             operation: ConnmarkOperation::Save {
                 nfmask: 0xff,
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn reports_errors() {
         let all = "--set-xmark, --set-mark, --and-mark, --or-mark, --xor-mark, --save-mark or \
                    --restore-mark is required";
         for (given, reason) in [

@@ -8,7 +8,7 @@ use chainwright_sys::xt_connsecmark_target::{
 };
 
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -47,7 +47,7 @@ impl Extension for Connsecmark {
         Ok(write_struct(&xt_connsecmark_target_info { mode }))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         Ok(match Self::GROUPS[0].find(given)?.option {
             "save" => Self::Save,
             _ => Self::Restore,
@@ -77,7 +77,7 @@ mod tests {
     use crate::xt::Target;
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-j CONNSECMARK --restore` by iptables-legacy 1.8.9 (`strace -xx`).
         let info = [2, 0, 0, 0, 0, 0, 0, 0];
         let value = Connsecmark::read(Family::Ipv4, 0, &info);
@@ -89,13 +89,13 @@ mod tests {
             assert_eq!(Connsecmark::read(Family::Ipv4, 0, strange), None);
         }
         assert_eq!(Connsecmark::read(Family::Ipv4, 1, &info), None);
-        for (options, said) in [
+        for (options, message) in [
             ("", "--save or --restore is required"),
             (" --save --restore", "--restore cannot be used with --save"),
         ] {
             let rule = format!("-j CONNSECMARK{options}");
             let fault = Rule::parse(Family::Ipv4, rule).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

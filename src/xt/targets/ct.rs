@@ -19,7 +19,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, any_of, number, string, until_nul};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
     Text, read_struct, write_struct,
 };
 
@@ -246,7 +246,7 @@ impl Extension for Ct {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         if context.name == "NOTRACK" {
             return Ok(Self::notrack());
         }
@@ -277,7 +277,7 @@ impl Extension for Ct {
         Ok(value)
     }
 
-    fn shown_name(&self) -> &'static str {
+    fn printed_name(&self) -> &'static str {
         if self.shown_as_notrack {
             "NOTRACK"
         } else {
@@ -332,7 +332,7 @@ impl Extension for Ct {
 }
 
 /// Parses a name that is specific to one protocol.
-fn named(context: &Context<'_>, given: &Given<'_>, most: usize) -> Result<BString, OptionError> {
+fn named(context: &Context<'_>, given: &GivenOption<'_>, most: usize) -> Result<BString, OptionError> {
     let read = given.parse(|value| {
         let name = string(value, 0..=most)?;
         if !is_word(name) {
@@ -367,7 +367,7 @@ mod tests {
     /// Data from strace of iptables-legacy 1.8.9.
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let data = "03 00 00 00".to_owned() + &" 00".repeat(68);
         check(Family::Ipv4, &data, &Ct::notrack(), "");
         assert_eq!(Target::Ct(Ct::notrack()).to_string(), "-j NOTRACK");
@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn what_has_no_option_stays_opaque() {
+    fn inexpressible_data_stays_opaque() {
         let read = |at: usize, byte| {
             let mut info = vec![0; 72];
             info[at] = byte;
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn reports_errors() {
         for (given, reason) in [
             (
                 &[("helper", "ftp")][..],

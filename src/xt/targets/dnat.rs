@@ -8,7 +8,7 @@ use chainwright_sys::nf_nat::{NF_NAT_RANGE_PERSISTENT, NF_NAT_RANGE_PROTO_RANDOM
 
 use super::nat::{AddressRange, Layout, NatPorts, Range, flag};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
 };
 
 /// `-j DNAT`: translates a connection's destination.
@@ -61,11 +61,11 @@ impl Extension for Dnat {
         let flags = NF_NAT_RANGE_PROTO_RANDOM | NF_NAT_RANGE_PERSISTENT;
         let range = Range::read(layout, family, info, flags)?;
         // iptables has no option for neither of them, nor for a base port that is alone or 0.
-        let sayable = match range.base_port {
+        let expressible = match range.base_port {
             None => range.addresses.is_some() || range.ports.is_some(),
             Some(base) => base != 0 && range.ports.is_some(),
         };
-        sayable.then_some(Self {
+        expressible.then_some(Self {
             addresses: range.addresses,
             ports: range.ports,
             base_port: range.base_port,
@@ -79,7 +79,7 @@ impl Extension for Dnat {
             .write("to-destination", family, Layout::Shifted)
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut value = Self::default();
         for one in given {
             match one.option {
@@ -120,7 +120,7 @@ mod tests {
     /// Data from strace of iptables-legacy 1.8.9.
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let shifted = Dnat {
             addresses: Some(IpAddr::from([10, 1, 0, 1]).into()),
             ports: Some(NatPorts {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn reports_errors() {
         for (value, reason) in [
             (":80-90/0", "`0` is not a number from 1 to 65535"),
             (":80-90/7x", "`7x` is not a number from 1 to 65535"),

@@ -27,7 +27,7 @@ mod tests {
     use crate::xt::{Extension, Family};
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `--src-pfx fd00:1::/ffff:ffff:: --dst-pfx fd00:2::/32` by ip6tables-legacy 1.8.9
         // (`strace -xx`).
         let mut info = vec![0; 40];
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (options, said) in [
+        for (options, message) in [
             ("--src-pfx fd00::/8", "--dst-pfx is required"),
             (
                 "--dst-pfx ::/0 --src-pfx fd00::",
@@ -77,7 +77,7 @@ mod tests {
             ),
         ] {
             let fault = Rule::parse(Family::Ipv6, format!("-j DNPT {options}")).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

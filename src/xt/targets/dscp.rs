@@ -7,7 +7,7 @@ use chainwright_sys::xt_dscp_target::xt_DSCP_info;
 
 use crate::xt::matches::dscp::code_point;
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -41,7 +41,7 @@ impl Extension for Dscp {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let how = Self::GROUPS[0].find(given)?;
         code_point(how).map(|code_point| Self { code_point })
     }
@@ -63,7 +63,7 @@ mod tests {
     use crate::xt::Target;
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-j DSCP --set-dscp-class EF` by iptables-legacy 1.8.9 (`strace -xx`).
         let info = [0x2e, 0, 0, 0, 0, 0, 0, 0];
         let dscp = Dscp { code_point: 46 };
@@ -80,14 +80,14 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (options, said) in [
+        for (options, message) in [
             ("", "--set-dscp or --set-dscp-class is required"),
             ("--set-dscp 1 --set-dscp-class EF", "cannot be used with"),
             ("--set-dscp 64", "`64` is not a number from 0 to 63"),
             ("--set-dscp-class VA", "`VA` is not one of CS0, CS1, "),
         ] {
             let fault = Rule::parse(Family::Ipv4, format!("-j DSCP {options}")).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

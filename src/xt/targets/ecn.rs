@@ -12,7 +12,7 @@ use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Context, Extension, Families, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec,
+    Context, Extension, Families, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec,
     Text, read_struct, write_struct,
 };
 
@@ -94,7 +94,7 @@ impl Extension for Ecn {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut ecn = Self::default();
         for one in given {
             if one.option == "ecn-ip-ect" {
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-p tcp -j ECN …` by iptables-legacy 1.8.9 (`strace -xx`).
         for (options, info) in [
             (
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (rule, said) in [
+        for (rule, message) in [
             ("-j ECN", "--ecn-tcp-ece or --ecn-ip-ect is required"),
             ("-j ECN --ecn-tcp-remove", "the rule needs -p tcp"),
             ("-j ECN --ecn-ip-ect 4", "`4` is not a number from 0 to 3"),
@@ -197,7 +197,7 @@ mod tests {
             ),
         ] {
             let fault = Rule::parse(Family::Ipv4, rule).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

@@ -45,7 +45,7 @@ mod tests {
             Target::Opaque(_)
         ));
         let fault = Rule::parse(Family::Ipv6, "-j HL").unwrap_err();
-        let said = "-j HL: --hl-set, --hl-inc or --hl-dec is required";
-        assert!(fault.to_string().contains(said), "{fault}");
+        let message = "-j HL: --hl-set, --hl-inc or --hl-dec is required";
+        assert!(fault.to_string().contains(message), "{fault}");
     }
 }

@@ -18,7 +18,7 @@ use zerocopy::{FromZeros, IntoBytes};
 use crate::xt::fit;
 use crate::xt::value::{Parsed, address, number, number_within, width};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, Mask, OptionError, OptionSpec, Text,
+    Context, Difference, Extension, Family, GivenOption, Mask, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -80,7 +80,7 @@ impl Hmark {
                 return Ok(nf_inet_addr { all: [0; 16] });
             };
             let why = "a prefix must be contiguous";
-            fit::only_if(mask.prefix_length().is_some(), option, why)?;
+            fit::require(mask.prefix_length().is_some(), option, why)?;
             mask.write(option, family).map(|all| nf_inet_addr { all })
         };
         info.src_mask = mask("hmark-src-prefix", self.source_prefix)?;
@@ -119,7 +119,7 @@ impl Hmark {
     }
 
     /// Parses the parts of `--hmark-tuple`: names in upper or lower case, or prefixes of them.
-    fn tuple(&mut self, one: &Given<'_>, family: Family) -> Result<(), OptionError> {
+    fn tuple(&mut self, one: &GivenOption<'_>, family: Family) -> Result<(), OptionError> {
         let all = Mask::whole(family);
         for part in one.value().split_str(",") {
             let lower = part.to_ascii_lowercase();
@@ -156,7 +156,7 @@ fn ports(source: Option<u16>, destination: Option<u16>, spi: Option<u32>) -> hma
     }
 }
 
-fn set<T>(place: &mut Option<T>, value: T, one: &Given<'_>) -> Result<(), OptionError> {
+fn set<T>(place: &mut Option<T>, value: T, one: &GivenOption<'_>) -> Result<(), OptionError> {
     if place.replace(value).is_some() {
         return Err(one.error("it is given twice, here or in --hmark-tuple"));
     }
@@ -197,8 +197,8 @@ impl Extension for Hmark {
         let has = |flag: u32| info.flags & (1 << flag) != 0;
         let prefix = |flag, mask: &nf_inet_addr| {
             let mask = Mask::read(family, &mask.all);
-            let said = has(flag).then_some(mask);
-            mask.prefix_length().map(|_| said)
+            let message = has(flag).then_some(mask);
+            mask.prefix_length().map(|_| message)
         };
         let port = |flag, port| has(flag).then_some(u16::from_be_bytes(port));
         let spi = |flag, ports: &hmark_ports| {
@@ -242,9 +242,9 @@ impl Extension for Hmark {
         Ok(write_struct(&self.info(family)?))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let family = context.family;
-        let prefix = |one: &Given<'_>| one.parse(|value| prefix(value, family));
+        let prefix = |one: &GivenOption<'_>| one.parse(|value| prefix(value, family));
         let mut mark = Self::default();
         for one in given {
             match one.option {
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         for (family, prefix, mask) in [(Family::Ipv4, 32, 4), (Family::Ipv6, 128, 16)] {
             let value = Target::read(family, "HMARK", 0, &captured());
             let text = format!(
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (options, said) in [
+        for (options, message) in [
             ("--hmark-tuple src --hmark-mod 2", "--hmark-rnd is required"),
             ("--hmark-tuple src --hmark-rnd 2", "--hmark-mod is required"),
             (
@@ -422,7 +422,7 @@ mod tests {
             ),
         ] {
             let fault = Rule::parse(Family::Ipv4, format!("-j HMARK {options}")).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

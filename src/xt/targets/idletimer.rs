@@ -14,12 +14,12 @@ use super::words::bare;
 use crate::xt::fit;
 use crate::xt::value::{number_within, string, until_nul};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
 /// Maximum of the kernel: more seconds would overflow as milliseconds.
-const LONGEST: u32 = (i32::MAX / 1000 - 1) as u32;
+const MAX_LENGTH: u32 = (i32::MAX / 1000 - 1) as u32;
 
 /// `-j IDLETIMER`: restarts a timer, which notifies user space through
 /// `/sys/class/xt_idletimer/timers/LABEL` when it expires.
@@ -86,7 +86,7 @@ impl Extension for Idletimer {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut timer = Self {
             timeout: 0,
             label: BString::default(),
@@ -95,7 +95,7 @@ impl Extension for Idletimer {
         for one in given {
             match one.option {
                 "timeout" => {
-                    timer.timeout = one.parse(|value| number_within(value, 1..=LONGEST))?;
+                    timer.timeout = one.parse(|value| number_within(value, 1..=MAX_LENGTH))?;
                 }
                 "label" => {
                     let lengths = 1..=MAX_IDLETIMER_LABEL_SIZE - 1;
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     #[cfg(all(target_endian = "little", target_pointer_width = "64"))]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let value = Target::read(Family::Ipv4, "IDLETIMER", 1, &captured());
         assert_eq!(
             value.to_string(),
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (options, said) in [
+        for (options, message) in [
             ("--label a", "--timeout is required"),
             ("--timeout 5", "--label is required"),
             (
@@ -182,7 +182,7 @@ mod tests {
         ] {
             let rule = format!("-j IDLETIMER {options}");
             let fault = Rule::parse(Family::Ipv4, rule).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

@@ -11,14 +11,14 @@ use super::words::quoted;
 use crate::xt::fit;
 use crate::xt::value::{Parsed, field, number, string, until_nul};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// Prefix of every trigger's name.
 const PREFIX: &[u8] = b"netfilter-";
 
 /// Maximum length of a name after the prefix, in bytes.
-const LONGEST: usize = 16;
+const MAX_LENGTH: usize = 16;
 
 /// The delay of a LED that stays on.
 const FOREVER: u32 = u32::MAX;
@@ -55,14 +55,14 @@ impl Extension for Led {
 
     fn write(&self, _: Family) -> Result<Vec<u8>, OptionError> {
         let mut info = xt_led_info::new_zeroed();
-        let _: [u8; LONGEST + 1] = fit::text("led-trigger-id", &self.trigger)?;
+        let _: [u8; MAX_LENGTH + 1] = fit::text("led-trigger-id", &self.trigger)?;
         info.id = field(&[PREFIX, &self.trigger].concat());
         info.delay = self.delay.unwrap_or(FOREVER);
         info.always_blink = self.always_blink.into();
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut led = Self {
             delay: Some(0),
             ..Self::default()
@@ -70,7 +70,7 @@ impl Extension for Led {
         for one in given {
             match one.option {
                 "led-trigger-id" => {
-                    let trigger = one.parse(|value| string(value, 0..=LONGEST))?;
+                    let trigger = one.parse(|value| string(value, 0..=MAX_LENGTH))?;
                     led.trigger = trigger.to_owned();
                 }
                 "led-delay" => led.delay = one.parse(delay)?,
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     #[cfg(target_pointer_width = "64")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         for (options, info) in [
             ("--led-trigger-id \"foo\"", captured(b"netfilter-foo", 0, 0)),
             (
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (options, said) in [
+        for (options, message) in [
             ("--led-delay 5", "--led-trigger-id is required"),
             (
                 "--led-trigger-id 12345678901234567",
@@ -169,7 +169,7 @@ mod tests {
             ),
         ] {
             let fault = Rule::parse(Family::Ipv4, format!("-j LED {options}")).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

@@ -10,7 +10,7 @@ use chainwright_sys::xt_log_target::{
 use crate::xt::fit;
 use crate::xt::value::{Parsed, number_within, one_of, until_nul};
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -84,10 +84,10 @@ const ROOM: usize = 30;
 /// Parses a prefix for a field of that size.
 pub(super) fn prefix(
     context: &Context<'_>,
-    one: &Given<'_>,
+    one: &GivenOption<'_>,
     room: usize,
 ) -> Result<BString, OptionError> {
-    let text = context.shorten(one, room - 1)?;
+    let text = context.truncate_value(one, room - 1)?;
     if text.is_empty() || text.contains(&0) {
         return Err(one.error("it is empty or contains a NUL"));
     }
@@ -137,7 +137,7 @@ impl Extension for Log {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut value = Self::default();
         for one in given {
             match one.option {
@@ -197,7 +197,7 @@ mod tests {
 
     /// Data from strace of iptables-legacy 1.8.9.
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let value = Log {
             prefix: "in: ".into(),
             level: 6,
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn reports_errors() {
         for (option, value, reason) in [
             ("log-prefix", "", "it is empty or contains a NUL"),
             (

@@ -7,7 +7,7 @@ use chainwright_sys::xt_mark::xt_mark_tginfo2;
 
 use crate::xt::value::{masked, number};
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -79,7 +79,7 @@ impl Extension for Mark {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let how = Self::GROUPS[0].find(given)?;
         Ok(match how.option {
             "set-xmark" => {
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-j MARK --or-mark 0x4000` by iptables-nft 1.8.9.
         let info = [0, 0x40, 0, 0, 0, 0x40, 0, 0];
         assert_eq!(Mark::read(Family::Ipv6, 2, &info), Some(Mark::or(0x4000)));

@@ -6,7 +6,7 @@
 use chainwright_sys::nf_nat::{NF_NAT_RANGE_PROTO_RANDOM, NF_NAT_RANGE_PROTO_RANDOM_FULLY};
 
 use super::nat::{Layout, NatPorts, Range, flag};
-use crate::xt::{Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text};
+use crate::xt::{Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text};
 
 /// `-j MASQUERADE`: translates a connection's source to the address of the outgoing interface.
 ///
@@ -59,7 +59,7 @@ impl Extension for Masquerade {
         self.range().write("to-ports", family, Layout::of(family))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut value = Self::default();
         for one in given {
             match one.option {
@@ -122,7 +122,7 @@ mod tests {
     /// Data from strace of iptables-legacy 1.8.9.
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let value = Masquerade {
             ports: Some(NatPorts {
                 first: 10,
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn reports_errors() {
         for (protocol, value, reason) in [
             (
                 None,

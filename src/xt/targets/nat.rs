@@ -13,8 +13,10 @@ use chainwright_sys::nf_nat::{
 use zerocopy::FromZeros;
 
 use crate::xt::fit;
-use crate::xt::value::{self, Parsed, from_octets, halves, number, number_within, to_octets};
-use crate::xt::{Context, Family, Given, OptionError, Text, read_struct, write_struct};
+use crate::xt::value::{
+    self, Parsed, from_octets, number, number_within, split_at_byte, to_octets,
+};
+use crate::xt::{Context, Family, GivenOption, OptionError, Text, read_struct, write_struct};
 
 /// A range of addresses of one family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -162,7 +164,7 @@ impl Range {
         layout: Layout,
     ) -> Result<Vec<u8>, OptionError> {
         let only = "only DNAT shifts ports, and only in revision 2";
-        fit::only_if(
+        fit::require(
             self.base_port.is_none() || layout == Layout::Shifted,
             option,
             only,
@@ -273,24 +275,28 @@ impl Range {
     }
 
     /// Parses the value of `--to-source` or `--to-destination`.
-    pub(super) fn parse_to(context: &Context<'_>, given: &Given<'_>) -> Result<Self, OptionError> {
+    pub(super) fn parse_to(
+        context: &Context<'_>,
+        given: &GivenOption<'_>,
+    ) -> Result<Self, OptionError> {
         given.parse(|value| to(context, value))
     }
 
     /// Parses the value of `--to-ports`.
     pub(super) fn parse_ports(
         context: &Context<'_>,
-        given: &Given<'_>,
+        given: &GivenOption<'_>,
     ) -> Result<NatPorts, OptionError> {
         given.parse(|value| match ports(context, value)? {
             (ports, None) => Ok(ports),
-            (_, Some(_)) => Err(UNSHIFTED.to_owned()),
+            (_, Some(_)) => Err(NO_BASE_PORT.to_owned()),
         })
     }
 }
 
 /// What is wrong with a base port.
-pub(super) const UNSHIFTED: &str = "only DNAT shifts ports: a base port after `/` is not for here";
+pub(super) const NO_BASE_PORT: &str =
+    "only DNAT shifts ports: a base port after `/` is not for here";
 
 /// Returns the flag if it is set, else 0.
 pub(super) const fn flag(set: bool, flag: u32) -> u32 {
@@ -321,11 +327,11 @@ fn ports(context: &Context<'_>, value: &BStr) -> Parsed<(NatPorts, Option<u16>)>
             "`{value}`: a range of ports is written with a dash, like 80-90"
         ));
     }
-    let (range, base) = match halves(value, b'/') {
+    let (range, base) = match split_at_byte(value, b'/') {
         None => (value, None),
         Some((range, base)) => (range.as_bstr(), Some(base.as_bstr())),
     };
-    let range = match halves(range, b'-') {
+    let range = match split_at_byte(range, b'-') {
         None => number::<u16>(range)?.into(),
         Some((first, last)) => NatPorts {
             first: number(first.as_bstr())?,
@@ -353,7 +359,7 @@ fn to(context: &Context<'_>, value: &BStr) -> Parsed<Range> {
             _ => return Err(format!("`{value}` is not like [address-address]:port-port")),
         }
     } else {
-        match halves(value, b':') {
+        match split_at_byte(value, b':') {
             Some((address, port)) if !port.contains(&b':') => (address, Some(port)),
             // Several colons: an IPv6 address.
             _ => (&**value, None),
@@ -366,7 +372,7 @@ fn to(context: &Context<'_>, value: &BStr) -> Parsed<Range> {
         None
     } else {
         let read = |text: &[u8]| value::address(text.as_bstr(), context.family);
-        Some(match halves(address, b'-') {
+        Some(match split_at_byte(address, b'-') {
             None => read(address)?.into(),
             Some((first, last)) => AddressRange {
                 first: read(first)?,

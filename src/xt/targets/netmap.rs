@@ -10,7 +10,7 @@ use super::nat::{AddressRange, Layout, Range};
 use crate::xt::fit;
 use crate::xt::value::{and, network, prefix_length, prefix_mask, width};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
 };
 
 /// `-j NETMAP`: maps a network to another one of the same size, keeping the host part.
@@ -88,7 +88,7 @@ impl Extension for Netmap {
 
     fn write(&self, family: Family) -> Result<Vec<u8>, OptionError> {
         let why = "the prefix is longer than an address";
-        fit::only_if(u32::from(self.prefix) <= width(family), "to", why)?;
+        fit::require(u32::from(self.prefix) <= width(family), "to", why)?;
         let range = Range {
             addresses: Some(self.ends()),
             ..Range::default()
@@ -96,8 +96,8 @@ impl Extension for Netmap {
         range.write("to", family, Layout::of(family))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let to = Given::need(given, "to")?;
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let to = GivenOption::need(given, "to")?;
         let (address, mask) = to.parse(|value| network(value, context.family))?;
         let prefix = prefix_length(mask).and_then(|prefix| u8::try_from(prefix).ok());
         let prefix = prefix.ok_or_else(|| to.error("the mask is not contiguous"))?;
@@ -123,7 +123,7 @@ mod tests {
     /// Data from strace of iptables-legacy and ip6tables-legacy 1.8.9.
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let value = Netmap {
             address: [192, 0, 2, 0].into(),
             prefix: 24,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn reports_errors() {
         // iptables 1.8.9 parses these as /32 and as 0.0.0.0/8.
         assert_eq!(
             refused::<Netmap>(Family::Ipv4, None, &[("to", "192.0.2.0/255.0.255.0")]),

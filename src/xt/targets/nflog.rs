@@ -12,7 +12,7 @@ use super::words::quoted;
 use crate::xt::fit;
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -78,7 +78,7 @@ impl Extension for Nflog {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut value = Self::default();
         for one in given {
             match one.option {
@@ -146,7 +146,7 @@ mod tests {
     /// Data from strace of iptables-legacy 1.8.9.
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let value = Nflog {
             prefix: "in: ".into(),
             group: 7,
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn reports_errors() {
         let both = [("nflog-size", "5"), ("nflog-range", "5")];
         assert_eq!(
             refused::<Nflog>(Family::Ipv4, None, &both),

@@ -11,7 +11,7 @@ use chainwright_sys::xt_nfqueue_target::{
 
 use crate::xt::value::{number, range};
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -85,7 +85,7 @@ impl Extension for Nfqueue {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut value = Self {
             first: 0,
             last: 0,
@@ -154,7 +154,7 @@ mod tests {
     /// Data from strace of iptables-legacy 1.8.9.
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let value = Nfqueue {
             first: 4,
             last: 7,
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn reports_errors() {
         for (given, reason) in [
             (
                 &[("queue-balance", "5")][..],

@@ -10,12 +10,14 @@ use chainwright_sys::ip6t_npt_target::ip6t_npt_tginfo;
 use zerocopy::FromZeros;
 
 use crate::xt::value::{Parsed, address, number, prefix_length};
-use crate::xt::{Given, OptionError, OptionGroup, OptionSpec, Text, read_struct, write_struct};
+use crate::xt::{
+    GivenOption, OptionError, OptionGroup, OptionSpec, Text, read_struct, write_struct,
+};
 
 use crate::xt::Family::Ipv6;
 
 /// Maximum prefix length of the kernel, in bits.
-const LONGEST: u8 = 64;
+const MAX_LENGTH: u8 = 64;
 
 /// A prefix and its replacement, of at most 64 bits each. The bits of the addresses after the
 /// prefixes are zero.
@@ -37,7 +39,7 @@ impl PrefixTranslation {
         let info: ip6t_npt_tginfo = read_struct(info)?;
         let prefix = |address: [u8; 16], length| {
             let address = Ipv6Addr::from(address);
-            (length <= LONGEST && behind(address, length) == 0).then_some((address, length))
+            (length <= MAX_LENGTH && behind(address, length) == 0).then_some((address, length))
         };
         Some(Self {
             before: prefix(info.src_pfx.all, info.src_pfx_len)?,
@@ -54,8 +56,8 @@ impl PrefixTranslation {
         write_struct(&info)
     }
 
-    pub(super) fn parse(_: &[OptionGroup], given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let of = |option| Given::need(given, option)?.parse(prefix);
+    pub(super) fn parse(_: &[OptionGroup], given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let of = |option| GivenOption::need(given, option)?.parse(prefix);
         Ok(Self {
             before: of("src-pfx")?,
             after: of("dst-pfx")?,
@@ -88,8 +90,8 @@ fn prefix(value: &BStr) -> Parsed<(Ipv6Addr, u8)> {
         u8::try_from(prefix_length(mask)?).ok()
     });
     let length = length
-        .filter(|length| *length <= LONGEST)
-        .ok_or_else(|| format!("`{mask}` is not a prefix length from 0 to {LONGEST}"))?;
+        .filter(|length| *length <= MAX_LENGTH)
+        .ok_or_else(|| format!("`{mask}` is not a prefix length from 0 to {MAX_LENGTH}"))?;
     if behind(network, length) != 0 {
         return Err(format!("`{value}` has bits set after the prefix"));
     }

@@ -10,7 +10,7 @@ use crate::xt::fit;
 use crate::xt::matches::rateest::{RateestName, number_and_unit};
 use crate::xt::value::Parsed;
 use crate::xt::{
-    Context, Extension, Family, Given, Name, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, Name, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -45,7 +45,7 @@ impl Extension for Rateest {
         }
         let info: xt_rateest_target_info = read_struct(info)?;
         let known = (-2..=3).contains(&info.interval) && (1..=30).contains(&info.ewma_log);
-        let name = Name::in_field(&info.name)?;
+        let name = Name::from_field(&info.name)?;
         known.then_some(Self {
             name,
             interval: info.interval,
@@ -61,8 +61,8 @@ impl Extension for Rateest {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let need = |option| Given::need(given, option);
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let need = |option| GivenOption::need(given, option);
         let (name, interval, average) = (
             need("rateest-name")?,
             need("rateest-interval")?,
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     #[cfg(all(target_endian = "little", target_pointer_width = "64"))]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `--rateest-name eth0 --rateest-interval 250ms --rateest-ewmalog 2s` by iptables-legacy
         // 1.8.9.
         let mut info = vec![0; 32];

@@ -6,7 +6,7 @@
 use chainwright_sys::nf_nat::NF_NAT_RANGE_PROTO_RANDOM;
 
 use super::nat::{Layout, NatPorts, Range, flag};
-use crate::xt::{Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text};
+use crate::xt::{Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text};
 
 /// `-j REDIRECT`: translates a connection's destination to this host.
 ///
@@ -53,7 +53,7 @@ impl Extension for Redirect {
         self.range().write("to-ports", family, Layout::of(family))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut value = Self::default();
         for one in given {
             match one.option {
@@ -83,7 +83,7 @@ mod tests {
     /// Data from strace of ip6tables-legacy 1.8.9.
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let value = Redirect {
             ports: Some(80.into()),
             random: true,
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn reports_errors() {
         assert_eq!(
             refused::<Redirect>(Family::Ipv6, Some(6), &[("to-ports", "80-70")]),
             "--to-ports: the range `80-70` ends before it starts"

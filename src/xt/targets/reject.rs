@@ -8,7 +8,7 @@ use chainwright_sys::ip6t_reject_target as v6;
 use chainwright_sys::ipt_reject_target as v4;
 
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
 };
 
 /// `-j REJECT`: drops the packet and sends an error to its sender.
@@ -117,7 +117,7 @@ impl Extension for Reject {
     const REVISION: u8 = 0;
     const OPTIONS: &'static [OptionSpec] = &[OptionSpec::one("reject-with")];
 
-    fn names_of_values(family: Family) -> Vec<String> {
+    fn value_names(family: Family) -> Vec<String> {
         let own = TABLE.iter().filter(|entry| entry.number(family).is_some());
         let lines = own.flat_map(|entry| {
             let [name, other] = entry.names;
@@ -147,7 +147,7 @@ impl Extension for Reject {
         Ok(number.to_ne_bytes().to_vec())
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let [with] = given else {
             return Ok(Self::default_of(context.family));
         };
@@ -203,7 +203,7 @@ mod tests {
     /// Data from strace of iptables-legacy and ip6tables-legacy 1.8.9.
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let (v4, v6) = (Family::Ipv4, Family::Ipv6);
         check(
             v4,
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn reports_errors() {
         let with = |family, value| refused::<Reject>(family, None, &[("reject-with", value)]);
         assert_eq!(
             with(Family::Ipv4, "tcp-reset"),

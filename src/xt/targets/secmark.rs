@@ -14,7 +14,7 @@ use super::words::bare;
 use crate::xt::fit;
 use crate::xt::value::{string, until_nul};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// `-j SECMARK`: sets the packet's security mark.
@@ -54,8 +54,8 @@ impl Extension for Secmark {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let context = Given::need(given, "selctx")?;
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let context = GivenOption::need(given, "selctx")?;
         let context = context.parse(|value| string(value, 1..=SECMARK_SECCTX_MAX - 1))?;
         Ok(Self {
             context: context.to_owned(),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let value = Target::read(Family::Ipv4, "SECMARK", 1, &captured());
         let text = "-j SECMARK --selctx system_u:object_r:httpd_packet_t:s0";
         assert_eq!(value.to_string(), text);
@@ -108,13 +108,13 @@ mod tests {
         other_module[0] = 2;
         assert_eq!(Secmark::read(Family::Ipv4, 1, &other_module), None);
         let long = "x".repeat(256);
-        for (options, said) in [
+        for (options, message) in [
             ("", "--selctx is required"),
             ("--selctx \"\"", "it has 0 bytes; 1 to 255 are allowed"),
             (&format!("--selctx {long}"), "it has 256 bytes; 1 to 255"),
         ] {
             let fault = Rule::parse(Family::Ipv4, format!("-j SECMARK {options}")).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

@@ -18,7 +18,7 @@ use zerocopy::FromZeros;
 use crate::xt::matches::set::{SetDirections, parse_set, read_info, upgrade, write_info};
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, SetId,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec, SetId,
     Text, read_struct, write_struct,
 };
 
@@ -77,7 +77,7 @@ impl SetUse {
         set.map_or(NONE, |set| write_info(&set.set, set.directions, 0))
     }
 
-    fn parse(given: &Given<'_>) -> Result<Self, OptionError> {
+    fn parse(given: &GivenOption<'_>) -> Result<Self, OptionError> {
         let (set, directions) = parse_set(given)?;
         Ok(Self { set, directions })
     }
@@ -142,11 +142,11 @@ impl Extension for Set {
         let has = |flag| flags & flag != 0;
         let timeout = Some(timeout).filter(|timeout| *timeout != u32::MAX);
         // The options cannot express no set at all, a map without values, or flags without their set.
-        let said = (add.is_some() || delete.is_some() || map.is_some())
+        let expected = (add.is_some() || delete.is_some() || map.is_some())
             && map.is_some() == has(maps)
             && (add.is_some() || !(has(IPSET_FLAG_EXIST) || timeout.is_some()))
             && !has(!(maps | IPSET_FLAG_EXIST));
-        said.then_some(Self {
+        expected.then_some(Self {
             add,
             exist: has(IPSET_FLAG_EXIST),
             timeout,
@@ -174,8 +174,8 @@ impl Extension for Set {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
-        let has = |option| Given::find(given, option).is_some();
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
+        let has = |option| GivenOption::find(given, option).is_some();
         let mut set = Self {
             exist: has("exist"),
             map_mark: has("map-mark"),
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let mut target = Target::read(Family::Ipv6, "SET", 3, &CAPTURED);
         assert_eq!(target.encode(Family::Ipv6).unwrap().info, &CAPTURED[..]);
         let mut names = Names(&[(0, "four"), (1, "two")]);
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn strange_data_is_not_read() {
+    fn invalid_data_is_not_decoded() {
         for (at, byte) in [(2, 0), (3, 3), (12, 2), (13, 1), (8, 5)] {
             let mut info = CAPTURED;
             info[at] = byte;

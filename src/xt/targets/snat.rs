@@ -7,8 +7,8 @@ use chainwright_sys::nf_nat::{
     NF_NAT_RANGE_PERSISTENT, NF_NAT_RANGE_PROTO_RANDOM, NF_NAT_RANGE_PROTO_RANDOM_FULLY,
 };
 
-use super::nat::{AddressRange, Layout, NatPorts, Range, UNSHIFTED, flag};
-use crate::xt::{Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text};
+use super::nat::{AddressRange, Layout, NatPorts, Range, NO_BASE_PORT, flag};
+use crate::xt::{Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text};
 
 /// `-j SNAT`: translates a connection's source.
 ///
@@ -62,8 +62,8 @@ impl Extension for Snat {
         let flags =
             NF_NAT_RANGE_PROTO_RANDOM | NF_NAT_RANGE_PROTO_RANDOM_FULLY | NF_NAT_RANGE_PERSISTENT;
         let range = Range::read(layout, family, info, flags)?;
-        let said = range.addresses.is_some() || range.ports.is_some();
-        (said && range.base_port.is_none()).then_some(Self {
+        let message = range.addresses.is_some() || range.ports.is_some();
+        (message && range.base_port.is_none()).then_some(Self {
             addresses: range.addresses,
             ports: range.ports,
             random: range.has(NF_NAT_RANGE_PROTO_RANDOM),
@@ -76,14 +76,14 @@ impl Extension for Snat {
         self.range().write("to-source", family, Layout::of(family))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut value = Self::default();
         for one in given {
             match one.option {
                 "to-source" => {
                     let range = Range::parse_to(context, one)?;
                     if range.base_port.is_some() {
-                        return Err(one.error(UNSHIFTED));
+                        return Err(one.error(NO_BASE_PORT));
                     }
                     (value.addresses, value.ports) = (range.addresses, range.ports);
                 }
@@ -127,7 +127,7 @@ mod tests {
     /// Data from strace of iptables-legacy 1.8.9.
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let mut snat = Snat {
             addresses: range("192.0.2.1", "192.0.2.9"),
             ports: Some(NatPorts {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn reports_errors() {
         let (v4, v6, tcp) = (Family::Ipv4, Family::Ipv6, Some(6));
         for (family, protocol, value, reason) in [
             (

@@ -10,7 +10,7 @@ use chainwright_sys::xt_synproxy_target::{
 
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct,
+    Context, Difference, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -83,7 +83,7 @@ impl Extension for Synproxy {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         if context.protocol_among(&[6]).is_none() {
             return Err(OptionError::of_all("the rule needs -p tcp"));
         }
@@ -121,7 +121,7 @@ mod tests {
     /// Data from strace of iptables-legacy 1.8.9.
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let value = Synproxy {
             sack_perm: true,
             wscale: Some(7),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn reports_errors() {
         assert_eq!(
             refused::<Synproxy>(Family::Ipv4, Some(17), &[]),
             "the rule needs -p tcp"

@@ -7,7 +7,7 @@ use chainwright_sys::xt_tcpmss_target::{XT_TCPMSS_CLAMP_PMTU, xt_tcpmss_info};
 
 use crate::xt::value::number_within;
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -62,7 +62,7 @@ impl Extension for Tcpmss {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let how = Self::GROUPS[0].find(given)?;
         if context.protocol_among(&[6]).is_none() {
             return Err(OptionError::of_all(
@@ -99,7 +99,7 @@ mod tests {
     /// Data from strace of ip6tables-legacy 1.8.9.
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let v6 = Family::Ipv6;
         check(v6, "78 05", &Tcpmss::Set(1400), " --set-mss 1400");
         assert_eq!(Tcpmss::read(v6, 0, &[0xfe, 0xff]), None);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn reports_errors() {
         let size = [("set-mss", "65515")];
         assert_eq!(parse(Family::Ipv4, Some(6), &size), Ok(Tcpmss::Set(65515)));
         assert_eq!(

@@ -8,7 +8,7 @@ use chainwright_sys::xt_tcpoptstrip_target::xt_tcpoptstrip_target_info;
 
 use crate::xt::value::{Parsed, number_within};
 use crate::xt::{
-    Context, Extension, Family, Given, OptionError, OptionSpec, Text, read_struct, write_struct,
+    Context, Extension, Family, GivenOption, OptionError, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// `IPPROTO_TCP`
@@ -67,7 +67,7 @@ impl Extension for Tcpoptstrip {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         if context.protocol_among(&[TCP]).is_none() {
             return Err(OptionError::of_all(
                 "only TCP has such options: the rule needs -p tcp",
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `--strip-options mss,md5,255` by iptables-legacy 1.8.9 (`strace -xx`).
         let mut info = [0; 32];
         (info[0], info[2], info[31]) = (4, 8, 0x80);
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (rule, said) in [
+        for (rule, message) in [
             ("-j TCPOPTSTRIP --strip-options 2", "the rule needs -p tcp"),
             (
                 "-p tcp -j TCPOPTSTRIP --strip-options 1",
@@ -147,7 +147,7 @@ mod tests {
             ),
         ] {
             let fault = Rule::parse(Family::Ipv4, rule).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

@@ -13,7 +13,7 @@ use super::ct::is_word;
 use crate::xt::fit;
 use crate::xt::value::{address, from_octets, string, until_nul};
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text, read_struct,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text, read_struct,
     write_struct,
 };
 
@@ -58,7 +58,7 @@ impl Extension for Tee {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let mut value = Self {
             gateway: from_octets(context.family, &[0; 16]),
             out_interface: BString::default(),
@@ -107,7 +107,7 @@ mod tests {
     /// Data from strace of iptables-legacy 1.8.9.
     #[test]
     #[cfg(target_pointer_width = "64")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let value = Tee {
             gateway: [192, 0, 2, 1].into(),
             out_interface: "eth0".into(),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn reports_errors() {
         for (option, value, reason) in [
             ("gateway", "0.0.0.0", "a copy needs the address of a host"),
             ("oif", "a b", "`a b` is not an interface name"),

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use bstr::ByteSlice;
 
 use crate::xt::extension::check as check_options;
-use crate::xt::{Context, Extension, Family, Given, Names, Text};
+use crate::xt::{Context, Extension, Family, GivenOption, Names, Text};
 
 /// Parses bytes from hexadecimal digits separated by spaces.
 pub(super) fn hex(text: &str) -> Vec<u8> {
@@ -54,7 +54,7 @@ pub(super) fn parse<T: Extension>(
     };
     let given: Vec<_> = options
         .iter()
-        .map(|(option, value)| Given {
+        .map(|(option, value)| GivenOption {
             option,
             invert: false,
             first: (!value.is_empty()).then_some(value.as_bytes().as_bstr()),

@@ -9,7 +9,7 @@ use crate::xt::matches::tos::masked_octet;
 use crate::xt::matches::tos::symbol;
 use crate::xt::value::number;
 use crate::xt::{
-    Context, Extension, Family, Given, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
+    Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionGroup, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -53,7 +53,7 @@ impl Extension for Tos {
         Ok(write_struct(&info))
     }
 
-    fn parse(_: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let how = Self::GROUPS[0].find(given)?;
         let (value, mask) = match how.option {
             "set-tos" => how.parse(masked_octet)?,
@@ -96,7 +96,7 @@ mod tests {
     use crate::xt::Target;
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-j TOS --set-tos 5/6` by iptables-legacy 1.8.9 (`strace -xx`).
         let info = [5, 6, 0, 0, 0, 0, 0, 0];
         let tos = Tos { value: 5, mask: 6 };
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (options, said) in [
+        for (options, message) in [
             (
                 "",
                 "--set-tos, --and-tos, --or-tos or --xor-tos is required",
@@ -128,7 +128,7 @@ mod tests {
             ),
         ] {
             let fault = Rule::parse(Family::Ipv4, format!("-j TOS {options}")).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

@@ -12,7 +12,7 @@ use zerocopy::FromZeros;
 use crate::xt::fit;
 use crate::xt::value::{address, from_octets, masked, port};
 use crate::xt::{
-    Context, Difference, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text,
+    Context, Difference, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text,
     read_struct, write_struct,
 };
 
@@ -84,7 +84,7 @@ impl Extension for Tproxy {
         Ok(write_struct(&info))
     }
 
-    fn parse(context: &Context<'_>, given: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(context: &Context<'_>, given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let Some(protocol) = context.protocol_among(&[6, 17]) else {
             return Err(OptionError::of_all("the rule needs -p tcp or -p udp"));
         };
@@ -133,7 +133,7 @@ mod tests {
     /// Data from strace of iptables-legacy 1.8.9.
     #[test]
     #[cfg(target_endian = "little")]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         let value = Tproxy {
             port: 15001,
             address: [127, 0, 0, 1].into(),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_wrong() {
+    fn reports_errors() {
         let port =
             |protocol, value| refused::<Tproxy>(Family::Ipv4, protocol, &[("on-port", value)]);
         assert_eq!(port(None, "1"), "the rule needs -p tcp or -p udp");

@@ -2,7 +2,7 @@
 //!
 //! Revision 0 has no data. iptables-nft writes `meta nftrace set 1` instead.
 
-use crate::xt::{Context, Extension, Family, Given, ListStyle, OptionError, OptionSpec, Text};
+use crate::xt::{Context, Extension, Family, GivenOption, ListStyle, OptionError, OptionSpec, Text};
 
 /// `-j TRACE`: reports every rule that the packet matches from here on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,7 +21,7 @@ impl Extension for Trace {
         Ok(Vec::new())
     }
 
-    fn parse(_: &Context<'_>, _: &[Given<'_>]) -> Result<Self, OptionError> {
+    fn parse(_: &Context<'_>, _: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         Ok(Self)
     }
 

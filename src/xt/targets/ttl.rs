@@ -8,7 +8,7 @@ use chainwright_sys::ipt_ttl_target::{IPT_TTL_DEC, IPT_TTL_INC, IPT_TTL_SET, ipt
 use crate::xt::extension::shared;
 use crate::xt::value::number_within;
 use crate::xt::{
-    Families, Given, OptionError, OptionGroup, OptionSpec, Text, read_struct, write_struct,
+    Families, GivenOption, OptionError, OptionGroup, OptionSpec, Text, read_struct, write_struct,
 };
 
 /// A change of the remaining hops of a packet: IPv4's time to live, IPv6's hop limit.
@@ -43,7 +43,7 @@ impl HopsChange {
     }
 
     /// Parses the only given option: its name ends in `-set`, `-inc` or `-dec`.
-    pub(super) fn parse(groups: &[OptionGroup], given: &[Given<'_>]) -> Result<Self, OptionError> {
+    pub(super) fn parse(groups: &[OptionGroup], given: &[GivenOption<'_>]) -> Result<Self, OptionError> {
         let how = groups[0].find(given)?;
         let hops = |least| how.parse(|value| number_within(value, least..=u8::MAX));
         Ok(match how.option.rsplit('-').next() {
@@ -97,7 +97,7 @@ mod tests {
     use crate::xt::{Extension, Family};
 
     #[test]
-    fn reads_and_writes_what_iptables_wrote() {
+    fn round_trips_data_of_iptables() {
         // `-j TTL --ttl-dec 255` by iptables-legacy 1.8.9 (`strace -xx`).
         let info = [2, 255, 0, 0, 0, 0, 0, 0];
         let ttl = Ttl(HopsChange::Decrease(255));
@@ -115,14 +115,14 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for (options, said) in [
+        for (options, message) in [
             ("", "--ttl-set, --ttl-inc or --ttl-dec is required"),
             ("--ttl-set 1 --ttl-inc 5", "cannot be used with"),
             ("--ttl-set 256", "`256` is not a number from 0 to 255"),
             ("--ttl-dec 0", "`0` is not a number from 1 to 255"),
         ] {
             let fault = Rule::parse(Family::Ipv4, format!("-j TTL {options}")).unwrap_err();
-            assert!(fault.to_string().contains(said), "{fault}");
+            assert!(fault.to_string().contains(message), "{fault}");
         }
     }
 }

@@ -351,7 +351,7 @@ pub(crate) fn batch(
 }
 
 /// Whether the only rule of a chain is printed after these bytes of its entry were changed.
-pub(crate) fn is_said_with(family: Family, line: &str, at: usize, bytes: &[u8]) -> bool {
+pub(crate) fn is_printed_with(family: Family, line: &str, at: usize, bytes: &[u8]) -> bool {
     let here = sandbox();
     let mut load = by_us(&here, family);
     assert!(load(CHAINS) && load(format!("*mangle\n-A own {line}\nCOMMIT\n").as_bytes()));

@@ -54,7 +54,7 @@ impl Packet {
 
     /// Makes dependent fields consistent: terminates the names of interfaces, and copies IPv4's protocol
     /// to the header.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn make_consistent(&mut self) {
         for name in [&mut self.in_name, &mut self.out_name] {
             let end = name
                 .iter()
@@ -547,7 +547,7 @@ pub(crate) fn satisfy(rule: &[Decoded<'_>], packet: &mut Packet) {
             _ => {}
         }
     }
-    packet.settle();
+    packet.make_consistent();
 }
 
 /// Register, source, and the mask and bits to flip that were applied.

@@ -26,7 +26,7 @@ pub(crate) fn packet(random: &mut Random, family: Family) -> Packet {
         let picked = random.pick(&NAMES);
         name[..picked.len()].copy_from_slice(picked);
     }
-    packet.settle();
+    packet.make_consistent();
     packet
 }
 
@@ -58,6 +58,6 @@ pub(crate) fn near(random: &mut Random, packet: &Packet) -> Packet {
         }
         _ => near.kind = random.pick(&[0, 1, 2, 3]),
     }
-    near.settle();
+    near.make_consistent();
     near
 }

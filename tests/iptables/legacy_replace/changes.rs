@@ -6,80 +6,82 @@ use super::*;
 
 /// A change by the tool's command, and the same one with the library. The latter gets the table as
 /// the tool left it, from which it copies the bytes of new rules.
-type Change = (&'static str, fn(&mut Draft<'_>, &Table));
+type Change = (&'static str, fn(&mut TableEditor<'_>, &Table));
 
 #[test]
 fn changes_are_those_that_the_tool_makes() {
-    fn id(draft: &Draft<'_>, name: &str) -> ChainId {
-        draft.chain(name).unwrap()
+    fn id(editor: &TableEditor<'_>, name: &str) -> ChainId {
+        editor.chain(name).unwrap()
     }
     let changes: &[Change] = &[
         (
             "-A INPUT -s 1.2.3.4 ! -i eth1 -p udp -m udp --sport 5:7 -j DROP",
-            |draft, theirs| {
-                let rule = copy(draft, &last_rule(theirs, "INPUT"));
-                draft.append(id(draft, "INPUT"), rule).unwrap();
+            |editor, theirs| {
+                let rule = copy(editor, &last_rule(theirs, "INPUT"));
+                editor.append(id(editor, "INPUT"), rule).unwrap();
             },
         ),
-        ("-N gamma", |draft, _| _ = draft.add_chain("gamma").unwrap()),
-        ("-N AAA", |draft, _| _ = draft.add_chain("AAA").unwrap()),
+        ("-N gamma", |editor, _| {
+            _ = editor.add_chain("gamma").unwrap()
+        }),
+        ("-N AAA", |editor, _| _ = editor.add_chain("AAA").unwrap()),
         (
             "-I INPUT 2 -m comment --comment new -g gamma",
-            |draft, theirs| {
+            |editor, theirs| {
                 let rule = theirs.chain("INPUT").unwrap().rules().nth(1).unwrap();
-                let rule = copy(draft, &rule);
-                draft.insert(id(draft, "INPUT"), 1, rule).unwrap();
+                let rule = copy(editor, &rule);
+                editor.insert(id(editor, "INPUT"), 1, rule).unwrap();
             },
         ),
-        ("-E alpha zz", |draft, _| {
-            draft.rename_chain(id(draft, "alpha"), "zz").unwrap()
+        ("-E alpha zz", |editor, _| {
+            editor.rename_chain(id(editor, "alpha"), "zz").unwrap()
         }),
-        ("-E zeta Alpha", |draft, _| {
-            draft.rename_chain(id(draft, "zeta"), "Alpha").unwrap()
+        ("-E zeta Alpha", |editor, _| {
+            editor.rename_chain(id(editor, "zeta"), "Alpha").unwrap()
         }),
-        ("-D INPUT 1", |draft, _| {
-            draft.remove(id(draft, "INPUT"), 0).unwrap()
+        ("-D INPUT 1", |editor, _| {
+            editor.remove(id(editor, "INPUT"), 0).unwrap()
         }),
-        ("-F zz", |draft, _| draft.flush(id(draft, "zz")).unwrap()),
-        ("-X zz", |draft, _| {
-            draft.remove_chain(id(draft, "zz")).unwrap()
+        ("-F zz", |editor, _| editor.flush(id(editor, "zz")).unwrap()),
+        ("-X zz", |editor, _| {
+            editor.remove_chain(id(editor, "zz")).unwrap()
         }),
-        ("-R INPUT 2 -i lo", |draft, theirs| {
+        ("-R INPUT 2 -i lo", |editor, theirs| {
             let rule = theirs.chain("INPUT").unwrap().rules().nth(1).unwrap();
-            let rule = copy(draft, &rule);
-            draft.replace(id(draft, "INPUT"), 1, rule).unwrap();
+            let rule = copy(editor, &rule);
+            editor.replace(id(editor, "INPUT"), 1, rule).unwrap();
         }),
-        ("-Z INPUT 3", |draft, _| {
-            draft.zero_rule(id(draft, "INPUT"), 2).unwrap()
+        ("-Z INPUT 3", |editor, _| {
+            editor.zero_rule(id(editor, "INPUT"), 2).unwrap()
         }),
-        ("-P FORWARD DROP", |draft, _| {
-            let forward = draft.builtin(Hook::Forward).unwrap();
-            draft.set_policy(forward, Policy::Drop).unwrap();
+        ("-P FORWARD DROP", |editor, _| {
+            let forward = editor.builtin(Hook::Forward).unwrap();
+            editor.set_policy(forward, Policy::Drop).unwrap();
             // The tool does this too.
-            draft
+            editor
                 .set_policy_counters(forward, Counters::default())
                 .unwrap();
         }),
-        ("-c 77 78 -A OUTPUT -j ACCEPT", |draft, theirs| {
-            let rule = copy(draft, &last_rule(theirs, "OUTPUT"));
-            draft.append(id(draft, "OUTPUT"), rule).unwrap();
+        ("-c 77 78 -A OUTPUT -j ACCEPT", |editor, theirs| {
+            let rule = copy(editor, &last_rule(theirs, "OUTPUT"));
+            editor.append(id(editor, "OUTPUT"), rule).unwrap();
         }),
-        ("-Z OUTPUT", |draft, _| {
-            draft.zero(id(draft, "OUTPUT")).unwrap()
+        ("-Z OUTPUT", |editor, _| {
+            editor.zero(id(editor, "OUTPUT")).unwrap()
         }),
-        ("-Z", |draft, _| {
-            let ids: Vec<_> = draft.chains().map(|chain| chain.id()).collect();
+        ("-Z", |editor, _| {
+            let ids: Vec<_> = editor.chains().map(|chain| chain.id()).collect();
             for id in ids {
-                draft.zero(id).unwrap();
+                editor.zero(id).unwrap();
             }
         }),
-        ("-F", |draft, _| {
-            let ids: Vec<_> = draft.chains().map(|chain| chain.id()).collect();
+        ("-F", |editor, _| {
+            let ids: Vec<_> = editor.chains().map(|chain| chain.id()).collect();
             for id in ids {
-                draft.flush(id).unwrap();
+                editor.flush(id).unwrap();
             }
         }),
-        ("-X", |draft, _| draft.clear()),
+        ("-X", |editor, _| editor.clear()),
     ];
     let (theirs, ours) = (sandbox(), sandbox());
     let (their_tools, our_tools) = (Tools::new(&theirs), Tools::new(&ours));
@@ -91,9 +93,9 @@ fn changes_are_those_that_the_tool_makes() {
         their_tools.run(&format!("iptables-legacy {command}"));
         let wanted = read(&their, "filter");
         let old = read(&our, "filter");
-        let mut draft = Draft::of(&old);
-        change(&mut draft, &wanted);
-        replace(&our, &draft);
+        let mut editor = TableEditor::of(&old);
+        change(&mut editor, &wanted);
+        replace(&our, &editor);
         assert_eq!(
             our_tools.save("iptables-legacy-save -c"),
             their_tools.save("iptables-legacy-save -c"),

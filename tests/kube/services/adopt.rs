@@ -60,7 +60,7 @@ fn listed(node: &Sandbox) -> Listed {
 
 /// Sets and chains that others emptied are restored by the next complete sync, and the same services keep their
 /// numbers.
-pub(crate) fn mends() {
+pub(crate) fn repairs() {
     let node = sandbox();
     let tools = Tools::new(&node);
     let mut proxy = open(&node, false);
@@ -96,7 +96,7 @@ pub(crate) fn mends() {
         }
         assert_ne!(listed(&node), before, "{what:?}");
         if round % 2 == 0 {
-            proxy.distrust();
+            proxy.require_full_sync();
         } else {
             proxy = open(&node, false);
         }
@@ -157,7 +157,7 @@ pub(crate) fn writes_nothing() {
             events
         };
         for _ in 0..2 {
-            proxy.distrust();
+            proxy.require_full_sync();
             let synced = sync(&node, &mut proxy, &mut services);
             assert_eq!((synced.whole, synced.transactions), (true, 0));
             assert_eq!(count("a look"), 0);
@@ -171,7 +171,7 @@ pub(crate) fn writes_nothing() {
         if !own {
             Tools::new(&node).run("nft flush chain ip kube-services masquerading");
             count("a flush");
-            proxy.distrust();
+            proxy.require_full_sync();
             assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 1);
             // The chain itself, and its rules.
             assert_eq!(count("a repair"), 3);

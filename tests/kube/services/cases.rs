@@ -122,7 +122,7 @@ impl Table {
 
     /// Sends so many requests that one endpoint of three is missed in one of 10^7 runs.
     fn answers(&self, from: From, protocol: Protocol, to: SocketAddr) -> BTreeSet<Answer> {
-        self.net.ask_often(from, protocol, to, 40)
+        self.net.request_repeatedly(from, protocol, to, 40)
     }
 
     /// Checks that exactly these pods answer, and whether they see the sender's address or the node's.
@@ -172,7 +172,7 @@ impl Table {
     /// Checks that no pod answers: a refusal, or silence.
     #[track_caller]
     fn none(&mut self, words: &str, from: From, to: SocketAddr, answer: Answer) {
-        let answers = self.net.ask_often(from, TCP, to, 1);
+        let answers = self.net.request_repeatedly(from, TCP, to, 1);
         if answers != BTreeSet::from([answer]) {
             self.fail(words, &answers);
         }
@@ -491,10 +491,10 @@ impl Table {
             match protocol {
                 // There the sender's port is always the same: one connection for the kernel.
                 Protocol::Sctp => {
-                    let answer = self.net.ask(CLIENT, protocol, ip);
+                    let answer = self.net.request(CLIENT, protocol, ip);
                     assert!(matches!(answer, Answer::Pod(..)), "{protocol}: {answer:?}");
                     let port = self.node(30010 + u16::from(protocol.number()));
-                    let answer = self.net.ask(CLIENT, protocol, port);
+                    let answer = self.net.request(CLIENT, protocol, port);
                     assert!(matches!(answer, Answer::Pod(..)), "{protocol}: {answer:?}");
                     self.cases += 2;
                 }
@@ -619,7 +619,7 @@ impl Table {
         self.put(&made);
         self.asks_again("its entry is as it was", &socket, None);
         // As after a start, when the previous state is unknown.
-        self.proxy.distrust();
+        self.proxy.require_full_sync();
         self.sync();
         self.forget();
         self.asks_again("when there is one", &socket, Some(1));
@@ -685,7 +685,7 @@ impl Table {
         let ip = self.put(&fresh);
         let mut answers = BTreeSet::new();
         for _ in 0..20 {
-            answers.insert(self.net.ask(CLIENT, TCP, ip));
+            answers.insert(self.net.request(CLIENT, TCP, ip));
             if answers.len() > 1 {
                 break;
             }

@@ -101,12 +101,13 @@ pub(crate) fn services_ask_for_one_address(layout: Layout) {
                 let [conflict] = &synced.conflicts[..] else {
                     panic!("{what}: {synced:?}");
                 };
-                let names = [&conflict.port, &conflict.has_it].map(|name| &*name.service.name);
+                let names =
+                    [&conflict.port, &conflict.current_owner].map(|name| &*name.service.name);
                 assert_eq!((names, conflict.kind), (["a", "b"], loser.0), "{what}");
                 assert_eq!(proxy.conflicts().count(), 1, "{what}");
 
                 let to = front(winner.0);
-                let answer = net.ask(From::Client, Protocol::Tcp, to);
+                let answer = net.request(From::Client, Protocol::Tcp, to);
                 let is_right = match has_endpoints {
                     true => matches!(answer, Answer::Pod(0, _)),
                     false => answer == Answer::Refused,
@@ -114,7 +115,7 @@ pub(crate) fn services_ask_for_one_address(layout: Layout) {
                 assert!(is_right, "{what}: {answer:?}");
                 // Everything else of the other service works.
                 if loser.0 != ClusterIp {
-                    let own = net.ask(From::Client, Protocol::Tcp, SocketAddr::new(at(2), 80));
+                    let own = net.request(From::Client, Protocol::Tcp, SocketAddr::new(at(2), 80));
                     assert!(matches!(own, Answer::Pod(1, _)), "{what}: {own:?}");
                 }
                 // A change of its endpoints is no new conflict. A restart finds the same conflict.
@@ -122,7 +123,7 @@ pub(crate) fn services_ask_for_one_address(layout: Layout) {
                 let synced = sync(&net.node, &mut proxy, &mut services);
                 assert_eq!(synced.conflicts, [], "{what}");
                 for is_first in [true, false] {
-                    proxy.distrust();
+                    proxy.require_full_sync();
                     let synced = sync(&net.node, &mut proxy, &mut services);
                     assert_eq!(synced.conflicts.len(), 1, "{what}");
                     // The first complete sync may delete chains for numbers of endpoints that no service has any more.
@@ -133,7 +134,7 @@ pub(crate) fn services_ask_for_one_address(layout: Layout) {
                 let synced = sync(&net.node, &mut proxy, &mut services);
                 assert_eq!(synced.conflicts, [], "{what}");
                 assert_eq!(proxy.conflicts().count(), 0, "{what}");
-                let answer = net.ask(From::Client, Protocol::Tcp, to);
+                let answer = net.request(From::Client, Protocol::Tcp, to);
                 assert!(matches!(answer, Answer::Pod(2, _)), "{what}: {answer:?}");
                 services.remove_service(&ObjectName::new("default", "a"));
                 sync(&net.node, &mut proxy, &mut services);
@@ -213,12 +214,13 @@ pub(crate) fn node_ports(layout: Layout) {
                 if ip == second && !is_there {
                     continue;
                 }
-                let answer = net.ask(From::Client, Protocol::Tcp, SocketAddr::new(ip, NODE_PORT));
+                let answer =
+                    net.request(From::Client, Protocol::Tcp, SocketAddr::new(ip, NODE_PORT));
                 let is_pod = matches!(answer, Answer::Pod(0, _));
                 assert_eq!(is_pod, *is_served, "{what}, {ip}: {answer:?}");
             }
             let at_loopback = SocketAddr::new(loopback, NODE_PORT);
-            let answer = net.ask(From::Node, Protocol::Tcp, at_loopback);
+            let answer = net.request(From::Node, Protocol::Tcp, at_loopback);
             assert_eq!(answer, Answer::Refused, "{what}");
         }
     }
@@ -243,7 +245,7 @@ pub(crate) fn node_gets_an_address(layout: Layout) {
     sync(&net.node, &mut proxy, &mut services);
     let later = address(Family::Ipv4, Network::Outside, 77);
     net.give_node(later);
-    let answer = net.ask(
+    let answer = net.request(
         From::Client,
         Protocol::Tcp,
         SocketAddr::new(later, NODE_PORT),
@@ -282,7 +284,7 @@ pub(crate) fn node_ports_at_loopback(layout: Layout) {
         let what = format!("{layout:?}, {is_asked_for}, {addresses:?}");
         let read = net.node.run(|| std::fs::read_to_string(setting)).unwrap();
         assert_eq!(read.unwrap().trim() == "1", is_served, "{what}");
-        let answer = net.ask(
+        let answer = net.request(
             From::Node,
             Protocol::Tcp,
             SocketAddr::new(loopback, NODE_PORT),

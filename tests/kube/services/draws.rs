@@ -139,7 +139,7 @@ pub(crate) fn affinity(layout: Layout, rounds: usize) {
         sync(&net.node, &mut proxy, &mut services);
         for (client, last) in &mut clients {
             for _ in 0..3 {
-                let answer = net.ask(*client, Protocol::Tcp, SocketAddr::new(ip, 80));
+                let answer = net.request(*client, Protocol::Tcp, SocketAddr::new(ip, 80));
                 let Answer::Pod(pod, _) = answer else {
                     panic!("{layout:?}, round {round}, {client:?}: {answer:?}");
                 };

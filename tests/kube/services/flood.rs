@@ -405,7 +405,7 @@ pub(crate) fn flooded(layout: Layout, by: By, commits: usize) {
                 }
                 to.iter().for_each(|made| made.put(&mut services));
                 if by == By::Repair {
-                    proxy.distrust();
+                    proxy.require_full_sync();
                 }
                 let synced = sync(&field.node, &mut proxy, &mut services);
                 assert_eq!(synced.whole, by == By::Repair, "{synced:?}");
@@ -445,7 +445,7 @@ pub(crate) fn firewalls_first(layout: Layout) {
             }
         }
         if lacks != "a service" {
-            proxy.distrust();
+            proxy.require_full_sync();
         }
         closed.put(&mut services);
         let all = transactions(&node, &mut proxy, &mut services);
@@ -486,7 +486,7 @@ pub(crate) fn made_anew(times: usize) {
             ] {
                 tools.run(&format!("nft {line}"));
             }
-            proxy.distrust();
+            proxy.require_full_sync();
             let synced = sync(&field.node, &mut proxy, &mut services);
             // The stand-in, the table, and the stand-in again.
             assert_eq!(synced.transactions, 3, "{synced:?}");
@@ -497,7 +497,7 @@ pub(crate) fn made_anew(times: usize) {
 
     // A table left by an interrupted process is removed.
     tools.run("nft add table ip kube-services-stand-in");
-    proxy.distrust();
+    proxy.require_full_sync();
     sync(&field.node, &mut proxy, &mut services);
     assert_eq!(tools.run("nft list tables").matches("kube-").count(), 1);
     tools.run("nft add table ip kube-services-stand-in");
@@ -532,7 +532,7 @@ pub(crate) fn made_anew_in_chains(times: usize) {
             ),
         );
         sent += field.flood(|| {
-            proxy.distrust();
+            proxy.require_full_sync();
             let synced = sync(&field.node, &mut proxy, &mut services);
             // The stand-in, the table, and the stand-in again.
             assert_eq!(synced.transactions, 3, "{synced:?}");
@@ -543,7 +543,7 @@ pub(crate) fn made_anew_in_chains(times: usize) {
 
     // A table left by an interrupted process is removed.
     tools.run("nft add table ip kube-services-stand-in");
-    proxy.distrust();
+    proxy.require_full_sync();
     sync(&field.node, &mut proxy, &mut services);
     assert_eq!(tools.run("nft list tables").matches("kube-").count(), 1);
 }
@@ -694,7 +694,7 @@ pub(crate) fn in_order_in_chains() {
             }
             .put(&mut services);
             if repairs {
-                proxy.distrust();
+                proxy.require_full_sync();
             }
             let all = transactions(&node, &mut proxy, &mut services);
             assert!(all.len() > 1, "{repairs} {affinity:?} {endpoints}: {all:?}");

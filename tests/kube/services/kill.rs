@@ -157,7 +157,7 @@ pub(crate) fn killed(layout: Layout, kills: usize) {
             let mut proxy = open(&net, layout);
             let transactions = sync(&net.node, &mut proxy, &mut services(to)).transactions;
             // The table of this layout takes a separate transaction to own.
-            let mends = transactions - usize::from(layout == Layout::Nftables);
+            let repairs = transactions - usize::from(layout == Layout::Nftables);
             let most = match layout {
                 LEGACY => 2,
                 // Additions, what leads to endpoints, and removals.
@@ -167,8 +167,8 @@ pub(crate) fn killed(layout: Layout, kills: usize) {
                 Layout::Nftables => 10,
                 _ => 1,
             };
-            assert!(mends <= most, "{task}: {mends} transactions");
-            mended += usize::from(mends > 0);
+            assert!(repairs <= most, "{task}: {repairs} transactions");
+            mended += usize::from(repairs > 0);
             // Objects that exist before and after are the same, with the same handle or counter.
             let after = marks(layout, &mut nft, &net.node);
             let mut same = 0;

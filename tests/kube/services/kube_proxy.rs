@@ -156,7 +156,7 @@ pub(crate) fn adopted() {
     let mut proxy = open(&node);
     // Additions and removals; with a set of IPv6 addresses.
     assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 5);
-    proxy.distrust();
+    proxy.require_full_sync();
     assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 0);
     // Later changes are ordinary ones.
     let endpoint = Endpoint::new([10, 244, 9, 9].into());
@@ -167,7 +167,7 @@ pub(crate) fn adopted() {
     ));
     let synced = sync(&node, &mut proxy, &mut services);
     assert_eq!((synced.whole, synced.transactions), (false, 2));
-    proxy.distrust();
+    proxy.require_full_sync();
     assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 0);
 }
 
@@ -185,7 +185,7 @@ pub(crate) fn removed() {
     assert_eq!(tables(), 2);
     let mut proxy = proxy::open(&node, Layout::Flat, config());
     for removed in [2, 0] {
-        let others = node.run(|| proxy.remove_others()).unwrap();
+        let others = node.run(|| proxy.remove_other_layouts()).unwrap();
         let others = others.unwrap_or_else(|error| panic!("{}", report(&error)));
         assert_eq!((others, tables()), (removed, 0));
     }

@@ -178,7 +178,7 @@ impl Net {
     }
 
     /// One connection, from a new port.
-    pub(crate) fn ask(&self, from: From, protocol: Protocol, to: SocketAddr) -> Answer {
+    pub(crate) fn request(&self, from: From, protocol: Protocol, to: SocketAddr) -> Answer {
         match protocol {
             Protocol::Tcp => self.sandbox(from).run(|| ask_tcp(to)).unwrap(),
             Protocol::Udp => {
@@ -190,14 +190,16 @@ impl Net {
     }
 
     /// This many connections. Returns the distinct answers.
-    pub(crate) fn ask_often(
+    pub(crate) fn request_repeatedly(
         &self,
         from: From,
         protocol: Protocol,
         to: SocketAddr,
         times: usize,
     ) -> BTreeSet<Answer> {
-        (0..times).map(|_| self.ask(from, protocol, to)).collect()
+        (0..times)
+            .map(|_| self.request(from, protocol, to))
+            .collect()
     }
 
     /// The receiver of a packet that begins an association. The kernel need not support SCTP.

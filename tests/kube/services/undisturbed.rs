@@ -123,7 +123,7 @@ impl<'n> Watch<'n> {
         let now = [ask_udp(&self.open), ask_echo(&self.open_tcp)];
         assert_eq!(now, self.whose, "{words:?}");
         let to = SocketAddr::new(at(1), 80);
-        let answer = self.net.ask(From::Client, Protocol::Tcp, to);
+        let answer = self.net.request(From::Client, Protocol::Tcp, to);
         assert!(matches!(answer, Answer::Pod(..)), "{words:?}: {answer:?}");
     }
 
@@ -196,7 +196,7 @@ pub(crate) fn undisturbed(layout: Layout, syncs: usize) {
     assert!(brought > syncs / 2, "{brought}");
     assert!(checked > syncs / 4, "{checked}");
     // The result is the same as in a new table; the flat layout removes unused chains in a complete sync.
-    proxy.distrust();
+    proxy.require_full_sync();
     sync(&net.node, &mut proxy, &mut services);
     assert_same(
         &layout,
@@ -232,7 +232,7 @@ pub(crate) fn layouts_change() {
                 continue;
             }
             let mut proxy = open(next);
-            let removed = net.node.run(|| proxy.remove_others()).unwrap();
+            let removed = net.node.run(|| proxy.remove_other_layouts()).unwrap();
             let removed = removed.unwrap_or_else(|error| panic!("{}", report(&error)));
             assert_eq!(removed, 1, "{now:?} to {next:?}");
             watch.check(&format_args!("{now:?} to {next:?}"));

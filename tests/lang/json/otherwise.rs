@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 /// Removes one difference of nft 1.0.6 at one place of both documents; returns whether it was found and both are
 /// equal now.
-pub(super) type Amend = fn(nft: &mut Value, ours: &mut Value) -> bool;
+pub(super) type RemoveDifference = fn(nft: &mut Value, ours: &mut Value) -> bool;
 
 /// The differences of nft 1.0.6: the reason, and the numbers of places in the rulesets, listed in three ways, and in
 /// the rules.
-pub(super) const OTHERWISE: &[(&str, Amend, usize, usize)] = &[
+pub(super) const NFT_DIFFERENCES: &[(&str, RemoveDifference, usize, usize)] = &[
     (
         "the devices of a chain, without which it cannot be made",
         |nft, ours| only_ours(nft, ours, &["policy"], "dev"),
@@ -118,7 +118,7 @@ pub(super) const OTHERWISE: &[(&str, Amend, usize, usize)] = &[
 ];
 
 /// Where the library writes other keys than nft, not just additional ones.
-pub(super) const ANEW: &[&str] = &[
+pub(super) const NEW_KEYS: &[&str] = &[
     "a shift that was only made for the field to be compared",
     "bytes of an option that are no field's",
     "bytes that are changed, by the two that are written",
@@ -365,11 +365,15 @@ fn begun(nft: &mut Value, ours: &mut Value) -> bool {
 }
 
 /// Makes places of both documents equal where nft differs, and counts them.
-pub(super) fn amend(nft: &mut Value, ours: &mut Value, met: &mut BTreeMap<&'static str, usize>) {
+pub(super) fn remove_differences(
+    nft: &mut Value,
+    ours: &mut Value,
+    met: &mut BTreeMap<&'static str, usize>,
+) {
     if nft == ours {
         return;
     }
-    for (why, is_it, ..) in OTHERWISE {
+    for (why, is_it, ..) in NFT_DIFFERENCES {
         while is_it(nft, ours) {
             *met.entry(why).or_default() += 1;
             if nft == ours {
@@ -381,13 +385,13 @@ pub(super) fn amend(nft: &mut Value, ours: &mut Value, met: &mut BTreeMap<&'stat
         (Value::Object(nft), Value::Object(ours)) => {
             for (key, nft) in nft {
                 if let Some(ours) = ours.get_mut(key) {
-                    amend(nft, ours, met);
+                    remove_differences(nft, ours, met);
                 }
             }
         }
         (Value::Array(nft), Value::Array(ours)) if nft.len() == ours.len() => {
             for (nft, ours) in nft.iter_mut().zip(ours) {
-                amend(nft, ours, met);
+                remove_differences(nft, ours, met);
             }
         }
         _ => {}
@@ -398,9 +402,9 @@ pub(super) fn amend(nft: &mut Value, ours: &mut Value, met: &mut BTreeMap<&'stat
 #[track_caller]
 pub(super) fn all_met(
     met: &BTreeMap<&str, usize>,
-    expected: impl Fn(&(&str, Amend, usize, usize)) -> usize,
+    expected: impl Fn(&(&str, RemoveDifference, usize, usize)) -> usize,
 ) {
-    let expected = OTHERWISE.iter().map(|each| (each.0, expected(each)));
+    let expected = NFT_DIFFERENCES.iter().map(|each| (each.0, expected(each)));
     let expected: BTreeMap<&str, usize> = expected.filter(|(_, count)| *count > 0).collect();
     assert_eq!(*met, expected);
 }

@@ -1,7 +1,7 @@
 //! Differences from 1.1.7, and what cannot be compared.
 
 /// Rules for which 1.1.7 sends something else, and the reasons.
-pub(super) const SENT_OTHERWISE: &[(&str, &str)] = &[
+pub(super) const SENT_DIFFERENTLY: &[(&str, &str)] = &[
     (
         "udp dport 4789 vxlan icmp id 7",
         "the type that has such a field is asked for outside of the tunnel",
@@ -19,7 +19,7 @@ pub(super) const SENT_OTHERWISE: &[(&str, &str)] = &[
 ];
 
 /// Lines that 1.1.7 lists differently: its text, the library's, and the reason.
-pub(super) const LISTED_OTHERWISE: &[(&str, &str, &str)] = &[
+pub(super) const LISTED_DIFFERENTLY: &[(&str, &str, &str)] = &[
     (
         "vxlan vni . th sport",
         "vxlan vni . udp sport",
@@ -96,7 +96,7 @@ pub(super) const LISTED_OTHERWISE: &[(&str, &str, &str)] = &[
 ];
 
 /// Spellings of 1.1.7 that differ from those of 1.0.6 and the library, also outside of tunnels.
-pub(super) const SPELT_OTHERWISE: &[(&str, &str)] = &[
+pub(super) const SPELT_DIFFERENTLY: &[(&str, &str)] = &[
     ("& (syn | ack) == syn", "syn / syn,ack"),
     ("& (fin | syn | rst | ack) == syn", "syn / fin,syn,rst,ack"),
     ("frag-off & 0x1fff != 0x0", "frag-off & 8191 != 0"),
@@ -108,7 +108,7 @@ pub(super) const SPELT_OTHERWISE: &[(&str, &str)] = &[
 ];
 
 /// A match that 1.1.7 prints if more than one value is matched inside of GRE, though it is implied.
-pub(super) const STANDING: &str = "meta l4proto gre gre";
+pub(super) const REDUNDANT_MATCH: &str = "meta l4proto gre gre";
 
 /// Maps that JSON describes incompletely, like others: only the type of the data, which for numbers has no length.
 pub(super) const NOT_IN_JSON: &[&str] = &["m1", "m3"];

@@ -53,7 +53,7 @@ fn of_kube_proxy(
             } else if $words.starts_with('{') {
                 let prefixes = braces(&mut $words).into_iter();
                 let prefixes = prefixes.map(|word| prefix::<$Address>(word, $all));
-                let set = Anonymous::of::<$Address>(family, "kube-proxy", 1, prefixes).unwrap();
+                let set = AnonymousSet::of::<$Address>(family, "kube-proxy", 1, prefixes).unwrap();
                 set.add_to(tx).unwrap();
                 assert!(not_so);
                 $build.$method(not(&set))
@@ -148,7 +148,7 @@ fn of_kube_proxy(
                 let (_, chain) = element.split_once(" : goto ").unwrap();
                 Verdict::Goto(chain.into())
             });
-            let map = Anonymous::numbered_verdicts(family, "kube-proxy", 1, 0, verdicts);
+            let map = AnonymousSet::numbered_verdicts(family, "kube-proxy", 1, 0, verdicts);
             map.add_to(tx).unwrap();
             build.vmap(numgen_random(modulus), &map)
         } else if take(&mut words, "dnat ip to numgen random mod ").is_some() {
@@ -158,7 +158,7 @@ fn of_kube_proxy(
                 let (_, to) = element.split_once(" : ").unwrap();
                 to.replace(" . ", ":").parse().unwrap()
             });
-            let map = Anonymous::numbered_v4(family, "kube-proxy", 1, 0, to);
+            let map = AnonymousSet::numbered_addresses_with_ports(family, "kube-proxy", 1, 0, to);
             map.add_to(tx).unwrap();
             let to = NatTo::map_with_port(Version::V4, numgen_random(modulus), &map);
             return build.dnat(to).unwrap();

@@ -20,8 +20,8 @@ fn run_text(nft: &mut Connection, text: &str) -> Result<(), String> {
 /// The output of a text with `get element`.
 fn answer(nft: &mut Connection, text: &str) -> Result<String, String> {
     let script = Script::parse("-", text).unwrap();
-    let question = script.questions().next().unwrap();
-    let answer = question.answer(nft).map_err(|error| error.to_string())?;
+    let query = script.queries().next().unwrap();
+    let answer = query.answer(nft).map_err(|error| error.to_string())?;
     let listed = answer.listing(&Options::default()).to_string();
     let elements = listed.split_once("elements = ").expect("it has some").1;
     let elements = elements.split_once('}').expect("they end").0;

@@ -155,8 +155,8 @@ fn fields_are_known_later() {
 
 fn script_listing(nft: &mut Connection) -> String {
     let script = Script::parse("-", "list ruleset").unwrap();
-    let question = script.questions().next().unwrap();
-    let answer = question.answer(nft).unwrap();
+    let query = script.queries().next().unwrap();
+    let answer = query.answer(nft).unwrap();
     answer.listing(&Options::default()).to_string()
 }
 

@@ -93,7 +93,7 @@ fn a_listing_that_a_change_runs_across_is_an_error_and_never_a_short_list() {
     });
     // Without changes it is complete.
     let mut list = List::<Chain<'_>>::new(Scope::table(IP, "t"));
-    assert_eq!(list.refresh(&mut nft).unwrap(), Refreshed::ReadAnew);
+    assert_eq!(list.refresh(&mut nft).unwrap(), Refreshed::Reread);
     assert_eq!(list.len(), CHAINS);
 }
 

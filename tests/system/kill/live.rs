@@ -52,7 +52,7 @@ pub(crate) fn resync(nft: Connection, to: &str, say: impl Fn(&[u8])) {
     }
     say(b"b");
     let updates = mirror.update().unwrap();
-    let is_anew = |update: &Update| matches!(update, Update::ReadAnew(_));
+    let is_anew = |update: &Update| matches!(update, Update::Reread(_));
     assert!(updates.iter().any(is_anew), "it missed nothing");
     let plan = mirror.snapshot().plan(&desired, exact()).unwrap();
     mirror.connection().commit(plan.transaction()).unwrap();

@@ -9,7 +9,7 @@ use chainwright::iptables::Backend;
 use chainwright::nft::live::TraceKind;
 use chainwright::xt::Family;
 use chainwright_trace::{
-    Connection, Direction, End, Interface, Node, Outcome, Packet, Part, State, Tuple, Walk,
+    Connection, Direction, End, FinalValue, Interface, Node, Outcome, Packet, State, Trace, Tuple,
 };
 
 use crate::kernel::log::Logged;
@@ -246,7 +246,7 @@ pub(crate) fn looks(end: &End) -> String {
 }
 
 /// Whether a part agrees with the observation; an unknown part agrees with everything.
-fn fits(part: &Part, seen: &impl ToString) -> bool {
+fn fits(part: &FinalValue, seen: &impl ToString) -> bool {
     part.known().is_none_or(|known| known == seen.to_string())
 }
 
@@ -318,9 +318,13 @@ fn differs(end: &End, sent: &Sent, told: &Formatted) -> Option<String> {
 ///
 /// # Errors
 /// The reasons why there is none.
-pub(crate) fn end_of<'w>(walk: &'w Walk, sent: &Sent, told: &Formatted) -> Result<&'w End, String> {
+pub(crate) fn end_of<'w>(
+    trace: &'w Trace,
+    sent: &Sent,
+    told: &Formatted,
+) -> Result<&'w End, String> {
     let mut reasons = String::new();
-    for end in &walk.ends {
+    for end in &trace.ends {
         match differs(end, sent, told) {
             None => return Ok(end),
             Some(reason) => {
@@ -338,7 +342,7 @@ pub(crate) fn end_of<'w>(walk: &'w Walk, sent: &Sent, told: &Formatted) -> Resul
     }
     let _ = writeln!(
         text,
-        "  arrived: {:?}, mark {:?}\n{walk}",
+        "  arrived: {:?}, mark {:?}\n{trace}",
         told.arrived, told.mark
     );
     Err(text)

@@ -8,7 +8,7 @@ use crate::floor::{Floor, Request};
 use chainwright::Retry;
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{self, Backend, Iptables};
-use chainwright::legacy::{self, Draft, LockPolicy, Replacement};
+use chainwright::legacy::{self, LockPolicy, Replacement, TableEditor};
 use chainwright::nft::{self, Connection, Scope, Transaction};
 use chainwright_kube::service::Layout;
 use chainwright_testing::Sandbox;
@@ -45,7 +45,7 @@ impl Prepared {
             }
             Ok((connection, tables))
         })??;
-        let replacements = tables.iter().map(|table| Draft::of(table).finish());
+        let replacements = tables.iter().map(|table| TableEditor::of(table).finish());
         Ok(Self::Tables {
             connection,
             replacements: replacements
@@ -79,7 +79,7 @@ impl Prepared {
                 ..
             } => Ok(replacements
                 .iter_mut()
-                .try_for_each(|table| connection.floor_of_replace(table))?),
+                .try_for_each(|table| connection.replace_baseline(table))?),
         }
     }
 }

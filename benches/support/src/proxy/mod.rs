@@ -14,7 +14,7 @@ pub use memory::{Memory, memory};
 pub use packets::{Path, first_packets};
 
 use super::rounds::{Counts, Turns, turn_of};
-use super::{Cluster, Contender, Error as MeasureError, Measured, There, alternate_prepared};
+use super::{ChangeBytes, Cluster, Contender, Error as MeasureError, Measured, alternate_prepared};
 use crate::BoxError;
 use crate::floor::Floor;
 use chainwright::iptables::Backend;
@@ -189,7 +189,7 @@ type Act<'c> = &'c dyn Fn(&mut Services, usize);
 /// A change that is applied and reverted in each round.
 struct Change<'c> {
     names: [&'static str; 2],
-    prepared: Vec<There>,
+    prepared: Vec<ChangeBytes>,
     act: [Act<'c>; 2],
 }
 
@@ -214,7 +214,7 @@ pub fn changes(
     let endpoint = Change {
         names: ["one endpoint more", "one endpoint fewer"],
         prepared: (0..=rounds)
-            .map(|round| cluster.endpoint_more(number(round)))
+            .map(|round| cluster.add_endpoint(number(round)))
             .collect::<Result<_, _>>()?,
         act: [
             &|services, round| set(services, round, cluster.endpoints + 1),
@@ -224,7 +224,7 @@ pub fn changes(
     let service = Change {
         names: ["one service more", "one service fewer"],
         prepared: (0..=rounds)
-            .map(|round| cluster.service_more(new(round)))
+            .map(|round| cluster.add_service(new(round)))
             .collect::<Result<_, _>>()?,
         act: [
             &|services, round| cluster.set(services, new(round)),

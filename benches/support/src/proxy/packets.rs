@@ -53,7 +53,7 @@ pub fn first_packets(paths: &[Path], rounds: usize) -> Result<Vec<Measured>, Box
     }
     let all = ways.iter().zip(&turns);
     Ok(all
-        .map(|(way, own)| own.beside_by_clock(&way.name(), &turns[0]))
+        .map(|(way, own)| own.relative_to_by_clock(&way.name(), &turns[0]))
         .collect())
 }
 

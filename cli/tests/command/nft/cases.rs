@@ -165,7 +165,7 @@ const fn but(arguments: &'static str, why: &'static str, code: i32, says: &'stat
     }
 }
 
-const fn of_nothing(case: Case) -> Case {
+const fn without_tables(case: Case) -> Case {
     Case { before: "", ..case }
 }
 
@@ -263,10 +263,10 @@ pub(crate) const CASES: &[Case] = &[
         "nft 1.0.6 lists tables with objects of other types, too; 1.1 does not",
         "",
     ),
-    of_nothing(case("list ruleset")),
-    of_nothing(case("list tables")),
-    of_nothing(case("-j list ruleset")),
-    of_nothing(case("list counters")),
+    without_tables(case("list ruleset")),
+    without_tables(case("list tables")),
+    without_tables(case("-j list ruleset")),
+    without_tables(case("list counters")),
     case("\"list tables; list sets\""),
     but_output(
         "list tables \\; list chain ip t d",
@@ -344,7 +344,7 @@ pub(crate) const CASES: &[Case] = &[
     case("add table ip x-y_z.0"),
     case("\"\""),
     case("\" \""),
-    of_nothing(case(
+    without_tables(case(
         "\"add table ip x; add chain ip x c; add rule ip x c accept\"",
     )),
     // What depends on what is there.

@@ -100,13 +100,13 @@ fn attempt<T>(
     let scopes = declared.scopes();
     let mut attempts = nft.retry().begin();
     loop {
-        let mut guard = nft.guard_of_attempt(&attempts, &scopes)?;
+        let mut guard = nft.guard_for_attempt(&attempts, &scopes)?;
         match work(nft, &mut guard) {
             Ok(Done::Committed(done)) => return Ok(done),
             Ok(Done::Read(done)) if guard.holds(nft)? => return Ok(done),
             Ok(Done::Read(_)) | Err(Attempt::Again) => {}
             Err(Attempt::Failed(Error::Read(error)))
-                if error.ask_again() && attempts.again_after_loss() =>
+                if error.is_retryable() && attempts.retry_after_loss() =>
             {
                 continue;
             }
@@ -161,7 +161,7 @@ impl Declared {
         change(self, nft, |nft, guard| {
             let (transaction, missing) = self.plan(nft, guard)?;
             if !transaction.is_empty() {
-                self.allow(&missing, Backend::Nft, || nft.is_of_this_namespace())?;
+                self.allow(&missing, Backend::Nft, || nft.is_in_current_namespace())?;
             }
             Ok((transaction, missing))
         })
@@ -255,7 +255,7 @@ impl Found {
                 .rules
                 .extend(which.map(|which| (which, encoded.handle())));
         });
-        guard.dumped(listed)?;
+        guard.check_dump(listed)?;
         Ok(found)
     }
 }

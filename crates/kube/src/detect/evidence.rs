@@ -117,7 +117,7 @@ impl Detector {
     }
 
     /// Like [`evidence`](Self::evidence), but counts chains and no rules: from nf_tables it reads only the chains.
-    pub fn evidence_of_chains(&mut self) -> Evidence {
+    pub fn evidence_without_rules(&mut self) -> Evidence {
         self.evidence_with(false)
     }
 
@@ -188,7 +188,7 @@ impl Detector {
     /// The nf_tables connection; `None` if nf_tables is not loaded.
     fn connection(&mut self) -> Result<Option<&mut Connection>, Error> {
         if self.nft.is_none() {
-            self.nft = match Connection::open_to_look() {
+            self.nft = match Connection::open_if_loaded() {
                 Ok(connection) => Some(connection),
                 Err(netlink::Error::NotLoaded) => None,
                 Err(error) => return Err(error.into()),

@@ -7,7 +7,7 @@ use chainwright::netlink;
 use chainwright::nft::live::{EventObject, Item, Monitor, MonitorOptions};
 
 /// Longest interval between two looks.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const MAX_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 
 /// Options of a [`Watch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Watch {
     options: WatchOptions,
     /// `None` while nf_tables is not loaded.
     monitor: Option<Monitor>,
-    told: Option<Verdict>,
+    last_reported: Option<Verdict>,
 }
 
 impl Detector {
@@ -47,7 +47,7 @@ impl Detector {
             detector: self,
             options,
             monitor: None,
-            told: None,
+            last_reported: None,
         }
     }
 
@@ -85,7 +85,7 @@ impl Watch {
         loop {
             // Open the monitor before looking, so that no change is missed.
             if self.monitor.is_none() {
-                match MonitorOptions::default().open_to_look() {
+                match MonitorOptions::default().open_if_loaded() {
                     Ok(monitor) => self.monitor = Some(monitor),
                     Err(netlink::Error::NotLoaded) => {}
                     // What looking meets as well, and tells.
@@ -93,8 +93,8 @@ impl Watch {
                 }
             }
             let detection = self.detector.look();
-            if self.told != Some(detection.verdict()) {
-                self.told = Some(detection.verdict());
+            if self.last_reported != Some(detection.verdict()) {
+                self.last_reported = Some(detection.verdict());
                 return Ok(Some(detection));
             }
             if !self.wait(deadline)? {
@@ -105,7 +105,7 @@ impl Watch {
 
     /// Waits until it is time to look again; returns `false` if the deadline comes first.
     fn wait(&mut self, deadline: Option<Instant>) -> Result<bool, netlink::Error> {
-        let next = Instant::now() + self.options.interval.min(LONGEST);
+        let next = Instant::now() + self.options.interval.min(MAX_INTERVAL);
         let until = deadline.map_or(next, |deadline| deadline.min(next));
         match &mut self.monitor {
             None => std::thread::sleep(until.saturating_duration_since(Instant::now())),

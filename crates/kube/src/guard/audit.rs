@@ -50,7 +50,7 @@ impl AuditLog {
     pub fn open() -> Result<Self, Error> {
         let socket = Socket::audit()?;
         // Filters out other records, which would wake the reader needlessly on a node that audits much.
-        socket.take_only(AUDIT_NETFILTER_CFG)?;
+        socket.filter_message_type(AUDIT_NETFILTER_CFG)?;
         socket.join(AUDIT_NLGRP_READLOG)?;
         Ok(Self {
             socket,
@@ -141,7 +141,7 @@ impl Record {
             family,
             table: table?.into(),
             process: number(process)?,
-            name: said(name?)?,
+            name: decode_string(name?)?,
         })
     }
 
@@ -157,7 +157,7 @@ impl Record {
 }
 
 /// Decodes text chosen by a user: in quotation marks, or in hexadecimal if it contains unusual bytes.
-fn said(text: &[u8]) -> Option<BString> {
+fn decode_string(text: &[u8]) -> Option<BString> {
     let quoted = text.strip_prefix(b"\"");
     if let Some(text) = quoted.and_then(|text| text.strip_suffix(b"\"")) {
         return Some(text.into());

@@ -81,9 +81,9 @@ use poll::Poll;
 pub use run::Running;
 
 /// Largest number of events to read before a check.
-const AT_ONCE: usize = 4096;
+const MAX_EVENTS_PER_TURN: usize = 4096;
 /// Largest number of changes in a row whose processes are recorded.
-const CULPRITS: usize = 16;
+const MAX_CULPRITS: usize = 16;
 
 /// Why a guard cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -150,13 +150,13 @@ pub struct Guard {
     /// The last failure that was reported.
     failure: Option<String>,
     /// Whether receiving events is suspended until the next check.
-    is_deaf: bool,
+    is_receiving_suspended: bool,
     /// Whether all pending events have been read.
     #[cfg_attr(
         not(feature = "tokio"),
         allow(dead_code, reason = "a thread waits for the socket itself")
     )]
-    has_heard_all: bool,
+    has_read_all: bool,
 }
 
 #[derive(Debug)]
@@ -226,8 +226,8 @@ impl Guard {
             by: Vec::new(),
             since: None,
             failure: None,
-            is_deaf: false,
-            has_heard_all: false,
+            is_receiving_suspended: false,
+            has_read_all: false,
         })
     }
 
@@ -291,7 +291,7 @@ impl Guard {
     /// The descriptor that becomes readable when something happens; `None` if there is no source of events.
     fn events(&self) -> Option<BorrowedFd<'_>> {
         match &self.way {
-            Way::Nft { monitor, .. } if !self.is_deaf => Some(monitor.as_fd()),
+            Way::Nft { monitor, .. } if !self.is_receiving_suspended => Some(monitor.as_fd()),
             Way::Nft { .. } => None,
             Way::Legacy { audit, .. } => audit.as_ref().map(|log| log.as_fd()),
         }
@@ -304,7 +304,7 @@ impl Guard {
                 self.read_log();
                 self.poll();
             }
-            Way::Nft { .. } => self.hear(on),
+            Way::Nft { .. } => self.read_events(on),
         }
     }
 
@@ -320,8 +320,8 @@ impl Guard {
 
     /// Reads audit records of replaced legacy tables.
     fn read_log(&mut self) {
-        self.has_heard_all = false;
-        for _ in 0..AT_ONCE {
+        self.has_read_all = false;
+        for _ in 0..MAX_EVENTS_PER_TURN {
             let Way::Legacy {
                 audit,
                 namespace,
@@ -336,13 +336,13 @@ impl Guard {
                 .map(|log| log.try_receive(namespace.as_deref()));
             match next.unwrap_or(Ok(None)) {
                 Ok(None) => {
-                    self.has_heard_all = true;
+                    self.has_read_all = true;
                     return;
                 }
                 Ok(Some(record)) if self.names.has(record.family, record.table.as_bstr()) => {
                     let now = Instant::now();
-                    poll.told(now, self.pace.options().quiet);
-                    self.is_made_by(Culprit::of_record(&record), now);
+                    poll.report_change(now, self.pace.options().quiet);
+                    self.record_culprit(Culprit::of_record(&record), now);
                 }
                 Ok(Some(_)) => {}
                 // Polling continues.
@@ -354,12 +354,12 @@ impl Guard {
         }
     }
 
-    fn hear(&mut self, on: &mut dyn FnMut(Notice)) {
-        if self.is_deaf {
+    fn read_events(&mut self, on: &mut dyn FnMut(Notice)) {
+        if self.is_receiving_suspended {
             return;
         }
-        self.has_heard_all = false;
-        for _ in 0..AT_ONCE {
+        self.has_read_all = false;
+        for _ in 0..MAX_EVENTS_PER_TURN {
             let Way::Nft {
                 connection,
                 monitor,
@@ -370,24 +370,24 @@ impl Guard {
             let now = Instant::now();
             match monitor.try_receive() {
                 Ok(None) => {
-                    self.has_heard_all = true;
+                    self.has_read_all = true;
                     return;
                 }
                 Ok(Some(Told::Change(change))) => {
                     if change.port() != connection.port() && self.names.are_touched(&change) {
-                        self.is_made_by(Culprit::of(&change), now);
+                        self.record_culprit(Culprit::of(&change), now);
                         self.touched(now);
                     }
                 }
                 Ok(Some(Told::Lost(lost))) => {
                     metrics::lost();
                     let what = lost.to_string();
-                    tell(on, Event::Lost { what });
+                    notify(on, Event::Lost { what });
                     self.touched(now);
                 }
                 Ok(Some(_)) => {}
                 Err(error) => {
-                    self.is_deaf = true;
+                    self.is_receiving_suspended = true;
                     self.pace.looked(now, Outcome::Failed);
                     self.fail(on, &error);
                     return;
@@ -397,8 +397,8 @@ impl Guard {
     }
 
     /// Records a process that changed guarded chains. Beyond the limit only the last one is replaced.
-    fn is_made_by(&mut self, culprit: Culprit, now: Instant) {
-        if self.by.len() == CULPRITS {
+    fn record_culprit(&mut self, culprit: Culprit, now: Instant) {
+        if self.by.len() == MAX_CULPRITS {
             self.by.pop();
         }
         self.by.push(culprit);
@@ -413,7 +413,7 @@ impl Guard {
     /// Checks, and restores what is missing if the pace permits it.
     fn look(&mut self, on: &mut dyn FnMut(Notice)) {
         let start = Instant::now();
-        self.is_deaf = false;
+        self.is_receiving_suspended = false;
         let is_trailing = self.pace.is_trailing();
         let may_repair = self.pace.may_repair(start);
         if let Way::Legacy { poll, .. } = &mut self.way {
@@ -440,25 +440,25 @@ impl Guard {
         let outcome = match (items.is_empty(), may_repair) {
             (true, _) => Outcome::Complete,
             (false, true) => Outcome::Repaired,
-            (false, false) => Outcome::GaveWay,
+            (false, false) => Outcome::BackedOff,
         };
         self.pace.looked(end, outcome);
         let by = std::mem::take(&mut self.by);
         let (began, since) = self.since.take().unwrap_or((start, SystemTime::now()));
         match outcome {
-            Outcome::GaveWay => {
+            Outcome::BackedOff => {
                 metrics::gave_way();
                 let rest = self.pace.options().rest;
                 let missing = items;
-                tell(on, Event::GaveWay { missing, by, rest });
+                notify(on, Event::BackedOff { missing, by, rest });
             }
             _ if !self.is_ready => {
                 self.is_ready = true;
-                self.forget_if(outcome == Outcome::Repaired);
-                tell(on, Event::Ready { made: items });
+                self.forget_sizes_if(outcome == Outcome::Repaired);
+                notify(on, Event::Ready { made: items });
             }
             Outcome::Repaired => {
-                self.forget_if(true);
+                self.forget_sizes_if(true);
                 let took = end.duration_since(began);
                 metrics::repaired(items.len(), took);
                 let repair = Repair {
@@ -468,14 +468,14 @@ impl Guard {
                     took,
                     trailing: is_trailing,
                 };
-                tell(on, Event::Repaired(repair));
+                notify(on, Event::Repaired(repair));
             }
             Outcome::Complete | Outcome::Failed => {}
         }
     }
 
     /// Forgets the known sizes of legacy tables after the guard changed them.
-    fn forget_if(&mut self, changed: bool) {
+    fn forget_sizes_if(&mut self, changed: bool) {
         if let Way::Legacy { poll, .. } = &mut self.way
             && changed
         {
@@ -489,12 +489,12 @@ impl Guard {
         if self.failure.as_ref() != Some(&error) {
             self.failure = Some(error.clone());
             let retry = self.pace.pause();
-            tell(on, Event::Failed { error, retry });
+            notify(on, Event::Failed { error, retry });
         }
     }
 }
 
-fn tell(on: &mut dyn FnMut(Notice), event: Event) {
+fn notify(on: &mut dyn FnMut(Notice), event: Event) {
     match event {
         Event::Ready { .. } | Event::Repaired(_) => tracing::info!(name = event.name(), "{event}"),
         _ => tracing::warn!(name = event.name(), "{event}"),

@@ -35,7 +35,7 @@ pub enum Event {
         retry: Duration,
     },
     /// Something disappeared that was restored repeatedly: the guard leaves it missing for some time.
-    GaveWay {
+    BackedOff {
         /// What is missing.
         missing: Vec<Item>,
         /// The processes that removed it last.
@@ -76,7 +76,7 @@ impl Event {
             Self::Ready { .. } => "ready",
             Self::Repaired(_) => "repaired",
             Self::Failed { .. } => "failed",
-            Self::GaveWay { .. } => "gave_way",
+            Self::BackedOff { .. } => "gave_way",
             Self::Lost { .. } => "lost",
         }
     }
@@ -98,7 +98,7 @@ impl fmt::Display for Event {
                 write!(f, "{count} disappeared, restored in {took:.1?}{end}")
             }
             Self::Failed { error, retry } => write!(f, "failed, retrying in {retry:?}: {error}"),
-            Self::GaveWay { missing, rest, .. } => {
+            Self::BackedOff { missing, rest, .. } => {
                 let count = missing.len();
                 write!(
                     f,

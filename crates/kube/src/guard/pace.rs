@@ -50,7 +50,7 @@ pub enum Outcome {
     /// The check or the repair failed.
     Failed,
     /// Something is missing, and the guard backed off.
-    GaveWay,
+    BackedOff,
 }
 
 /// Decides when to check, and whether to restore what is missing.
@@ -131,7 +131,7 @@ impl Pace {
         self.look.is_some_and(|look| look <= now)
     }
 
-    /// Whether missing items may be restored now. If not, the guard must back off: [`Outcome::GaveWay`].
+    /// Whether missing items may be restored now. If not, the guard must back off: [`Outcome::BackedOff`].
     pub fn may_repair(&mut self, now: Instant) -> bool {
         let within = self.options.within;
         while let Some(first) = self.repairs.front()
@@ -166,7 +166,7 @@ impl Pace {
                 self.failures = self.failures.saturating_add(1);
                 self.look = Some(now + self.pause());
             }
-            Outcome::GaveWay => {
+            Outcome::BackedOff => {
                 self.burst = None;
                 self.repairs.clear();
                 let end = now + self.options.rest;
@@ -243,7 +243,7 @@ mod tests {
                 let outcome = match (self.is_there, self.pace.may_repair(due)) {
                     (true, _) => Outcome::Complete,
                     (false, true) => Outcome::Repaired,
-                    (false, false) => Outcome::GaveWay,
+                    (false, false) => Outcome::BackedOff,
                 };
                 self.is_there |= outcome == Outcome::Repaired;
                 self.pace.looked(due, outcome);
@@ -317,9 +317,12 @@ mod tests {
         for time in 1..=5 {
             node.flush(time * 5000);
         }
-        use Outcome::{GaveWay, Repaired};
+        use Outcome::{BackedOff, Repaired};
         let outcomes: Vec<_> = node.done.iter().map(|(_, outcome)| *outcome).collect();
-        assert_eq!(outcomes, [Repaired, Repaired, Repaired, Repaired, GaveWay]);
+        assert_eq!(
+            outcomes,
+            [Repaired, Repaired, Repaired, Repaired, BackedOff]
+        );
         assert_eq!(node.done[4].0, 20_000);
         // Nothing is done until the rest is over.
         node.run(49_999);

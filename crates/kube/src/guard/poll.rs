@@ -20,7 +20,7 @@ pub(super) struct Poll {
     /// The next poll if no change is reported before.
     regular: Instant,
     /// Whether a change was reported since the last poll.
-    is_told: bool,
+    is_reported: bool,
     /// After this many polls the tables are checked completely.
     whole: u32,
     /// Number of polls left until then.
@@ -43,7 +43,7 @@ impl Poll {
             interval: options.poll,
             next: now + options.poll,
             regular: now + options.poll,
-            is_told: false,
+            is_reported: false,
             whole: options.whole.max(1),
             left: options.whole.max(1),
         }
@@ -60,9 +60,9 @@ impl Poll {
     /// Records that a program replaced a table. The next poll follows when no table has been replaced for `quiet`, at
     /// the regular time at the latest: a repair between the commands of a script would hold the lock, and a command
     /// that does not wait for the lock would fail.
-    pub(super) fn told(&mut self, now: Instant, quiet: Duration) {
+    pub(super) fn report_change(&mut self, now: Instant, quiet: Duration) {
         self.next = (now + quiet).min(self.regular);
-        self.is_told = true;
+        self.is_reported = true;
     }
 
     /// Whether the tables must be checked. Tables that cannot be queried must.
@@ -71,17 +71,17 @@ impl Poll {
         self.next = self.regular;
         self.left = self.left.saturating_sub(1);
         // A change that keeps the size is reported too.
-        let is_told = std::mem::take(&mut self.is_told);
-        if self.left == 0 || is_told {
+        let is_reported = std::mem::take(&mut self.is_reported);
+        if self.left == 0 || is_reported {
             self.left = self.whole;
             return true;
         }
-        self.known.is_none() || self.ask() != self.known
+        self.known.is_none() || self.query_sizes() != self.known
     }
 
     /// Remembers the tables' state, just before a check.
     pub(super) fn remember(&mut self) {
-        self.known = self.ask();
+        self.known = self.query_sizes();
     }
 
     /// Forgets the tables' state, after the guard changed them.
@@ -89,8 +89,8 @@ impl Poll {
         self.known = None;
     }
 
-    fn ask(&self) -> Option<Vec<Option<Info>>> {
-        let ask = |(family, table): &(Family, String)| {
+    fn query_sizes(&self) -> Option<Vec<Option<Info>>> {
+        let query_sizes = |(family, table): &(Family, String)| {
             let connection = match family {
                 Family::Ipv4 => &self.connections[0],
                 Family::Ipv6 => &self.connections[1],
@@ -98,6 +98,6 @@ impl Poll {
             let info = connection.as_ref()?.info(table).ok()?;
             Some(info.in_use())
         };
-        self.tables.iter().map(ask).collect()
+        self.tables.iter().map(query_sizes).collect()
     }
 }

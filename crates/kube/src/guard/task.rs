@@ -74,7 +74,7 @@ impl Guard {
             if let Some(ready) = ready {
                 // All pending events have been read, or the descriptor will become readable again.
                 let mut ready = ready.map_err(Error::Thread)?;
-                if self.has_heard_all {
+                if self.has_read_all {
                     ready.clear_ready();
                 }
             }

@@ -45,7 +45,7 @@ pub struct Conflict {
     /// The port number.
     pub number: u16,
     /// The service port that has it.
-    pub has_it: PortName,
+    pub current_owner: PortName,
 }
 
 impl fmt::Display for Conflict {
@@ -61,13 +61,17 @@ impl fmt::Display for Conflict {
             write!(f, "{address} port ")?;
         }
         let protocol = self.port.protocol;
-        write!(f, "{}/{protocol} belongs to {}", self.number, self.has_it)
+        write!(
+            f,
+            "{}/{protocol} belongs to {}",
+            self.number, self.current_owner
+        )
     }
 }
 
 /// An address, protocol and port at which a service port can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Front {
+pub(super) struct ServiceFrontend {
     /// `None` for the node's addresses.
     address: Option<IpAddr>,
     protocol: Protocol,
@@ -102,17 +106,17 @@ enum Owners {
 
 /// Which service ports request which frontends.
 #[derive(Debug, Default)]
-pub(super) struct Fronts {
-    owners: Map<Front, Owners>,
+pub(super) struct FrontendOwners {
+    owners: Map<ServiceFrontend, Owners>,
     /// The frontends that a port requests and does not get.
-    lost: Map<PortName, Vec<(Front, AddressKind)>>,
-    /// The part of `lost` that `take_lost` has already reported.
-    noted: Map<PortName, Vec<(Front, AddressKind)>>,
+    lost: Map<PortName, Vec<(ServiceFrontend, AddressKind)>>,
+    /// The part of `lost` that `remove_conflicting` has already reported.
+    noted: Map<PortName, Vec<(ServiceFrontend, AddressKind)>>,
     /// Frontends that gained or lost one of several owners since the last call of `take_contesters`.
-    contested: Vec<Front>,
+    contested: Vec<ServiceFrontend>,
 }
 
-impl Fronts {
+impl FrontendOwners {
     pub(super) fn reserve(&mut self, more: usize) {
         self.owners.reserve(more);
     }
@@ -143,9 +147,9 @@ impl Fronts {
 
     /// Unregisters all frontends of a port, including those that it did not get.
     pub(super) fn release(&mut self, port: &ServicePort) {
-        let mut fronts = self.lost.swap_remove(&port.name).unwrap_or_default();
-        of(port, |front, kind| fronts.push((front, kind)));
-        for (front, kind) in fronts {
+        let mut frontends = self.lost.swap_remove(&port.name).unwrap_or_default();
+        of(port, |front, kind| frontends.push((front, kind)));
+        for (front, kind) in frontends {
             let is_it = |owner: &Owner| owner.kind == kind && owner.name == port.name;
             match self.owners.get_mut(&front) {
                 Some(Owners::One(one)) if is_it(one) => {
@@ -187,7 +191,7 @@ impl Fronts {
 
     /// Removes from a port the frontends that another port has, and records them. Returns whether some were not
     /// recorded before.
-    pub(super) fn take_lost(&mut self, port: &mut ServicePort) -> bool {
+    pub(super) fn remove_conflicting(&mut self, port: &mut ServicePort) -> bool {
         let mut lost = Vec::new();
         of(port, |front, kind| {
             let first = match self.owners.get(&front) {
@@ -228,19 +232,19 @@ impl Fronts {
     /// Lists the frontends of a port that another service has.
     pub(super) fn conflicts(&self, name: &PortName, family: Family) -> Vec<Conflict> {
         let lost = self.lost.get(name).into_iter().flatten();
-        let conflict = |&(front, kind): &(Front, AddressKind)| {
-            let has_it = match self.owners.get(&front)? {
+        let conflict = |&(front, kind): &(ServiceFrontend, AddressKind)| {
+            let current_owner = match self.owners.get(&front)? {
                 Owners::One(one) => one,
                 Owners::Several(several) => several.first()?,
             };
-            let is_others = has_it.name.service != name.service;
+            let is_others = current_owner.name.service != name.service;
             is_others.then(|| Conflict {
                 port: name.clone(),
                 family,
                 kind,
                 address: front.address,
                 number: front.port,
-                has_it: has_it.name.clone(),
+                current_owner: current_owner.name.clone(),
             })
         };
         lost.filter_map(conflict).collect()
@@ -259,10 +263,10 @@ impl Fronts {
 }
 
 /// Calls `take` for each frontend of a port.
-fn of(port: &ServicePort, mut take: impl FnMut(Front, AddressKind)) {
+fn of(port: &ServicePort, mut take: impl FnMut(ServiceFrontend, AddressKind)) {
     let protocol = port.name.protocol;
     let mut at = |address, number, kind| {
-        let front = Front {
+        let front = ServiceFrontend {
             address,
             protocol,
             port: number,

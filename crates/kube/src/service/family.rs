@@ -6,7 +6,7 @@ use std::mem;
 use std::sync::Arc;
 
 use super::config::Config;
-use super::conflict::{Conflict, Fronts};
+use super::conflict::{Conflict, FrontendOwners};
 use super::layout::{FamilyLayout, Observer, OwnCommits, PortChange, Ports};
 use super::map::Map;
 use super::model::ObjectName;
@@ -23,7 +23,7 @@ use chainwright::nft::CommitError;
 const MOST_REFUSALS: usize = 64;
 
 /// The state of one family.
-pub(super) struct OfFamily {
+pub(super) struct FamilyProxy {
     pub(super) family: Family,
     pub(super) layout: Box<dyn FamilyLayout>,
     /// The desired ports; for skipped services their previous ports.
@@ -35,19 +35,19 @@ pub(super) struct OfFamily {
     /// UDP conntrack entries that syncs made stale since the last `take_stale`: at most one record for each UDP port.
     pub(super) stale: StaleFlows,
     /// Services that the kernel refused.
-    set_aside: BTreeMap<ObjectName, Arc<Error>>,
+    skipped: BTreeMap<ObjectName, Arc<Error>>,
     /// The frontends of all ports: `ports` lacks those that another port has.
-    fronts: Fronts,
+    frontends: FrontendOwners,
     observer: Observer,
 }
 
-impl fmt::Debug for OfFamily {
+impl fmt::Debug for FamilyProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut f = f.debug_struct("OfFamily");
         f.field("family", &self.family)
             .field("ports", &self.ports.len())
             .field("is_known", &self.is_known)
-            .field("set_aside", &self.set_aside)
+            .field("skipped", &self.skipped)
             .finish_non_exhaustive()
     }
 }
@@ -55,7 +55,7 @@ impl fmt::Debug for OfFamily {
 /// A service that the kernel refused while it accepted others.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct SetAside {
+pub struct SkippedService {
     /// The service. The kernel keeps its previous state: nothing, if the service is new.
     pub service: ObjectName,
     /// The family.
@@ -107,13 +107,13 @@ impl std::error::Error for FamilyErrors {}
 #[derive(Debug, Default)]
 pub(super) struct Done {
     pub(super) transactions: usize,
-    pub(super) set_aside: Vec<SetAside>,
+    pub(super) skipped: Vec<SkippedService>,
     pub(super) conflicts: Vec<Conflict>,
     /// Number of the kernel's refusals.
     refusals: usize,
 }
 
-impl OfFamily {
+impl FamilyProxy {
     pub(super) fn new(family: Family, layout: Box<dyn FamilyLayout>, config: &Arc<Config>) -> Self {
         Self {
             family,
@@ -122,8 +122,8 @@ impl OfFamily {
             names: Map::default(),
             is_known: false,
             stale: StaleFlows::none(family, Arc::clone(config)),
-            set_aside: BTreeMap::new(),
-            fronts: Fronts::default(),
+            skipped: BTreeMap::new(),
+            frontends: FrontendOwners::default(),
             observer: Observer::default(),
         }
     }
@@ -156,11 +156,11 @@ impl OfFamily {
             false => {
                 let mut changes = Vec::new();
                 for service in changed {
-                    self.set_aside.remove(service);
+                    self.skipped.remove(service);
                     self.resolve(services, service, config, |change| changes.push(change));
                 }
-                self.settle(services, config, &mut changes, &mut done);
-                self.bring(changes, &mut done)?;
+                self.resolve_conflicts(services, config, &mut changes, &mut done);
+                self.apply_changes(changes, &mut done)?;
             }
         }
         Ok(done)
@@ -174,20 +174,20 @@ impl OfFamily {
         done: &mut Done,
     ) -> Result<(), Error> {
         // Skipped services keep their previous state for now; they are retried at the end.
-        let refused = mem::take(&mut self.set_aside);
+        let refused = mem::take(&mut self.skipped);
         let mut ports = mem::take(&mut self.ports);
         let mut names = mem::take(&mut self.names);
         self.ports.reserve(all.len());
         self.names.reserve(all.len());
-        self.fronts.clear();
-        self.fronts.reserve(all.len());
+        self.frontends.clear();
+        self.frontends.reserve(all.len());
         for service in refused.keys() {
             if let Some(of_it) = names.swap_remove(service) {
                 let there = of_it
                     .iter()
                     .filter_map(|name| ports.swap_remove_entry(name));
                 for (name, port) in there {
-                    self.fronts.claim(&port);
+                    self.frontends.claim(&port);
                     self.ports.insert(name, port);
                 }
                 self.names.insert(service.clone(), of_it);
@@ -197,11 +197,11 @@ impl OfFamily {
         for service in all.iter().filter(|service| !refused.contains_key(*service)) {
             self.resolve(services, service, config, |_| {});
         }
-        self.settle(services, config, &mut Vec::new(), done);
+        self.resolve_conflicts(services, config, &mut Vec::new(), done);
         done.conflicts = self.conflicts().collect();
         match self.layout.adopt(&self.ports) {
             Ok(transactions) => done.transactions += transactions,
-            Err(error) if is_refusal(&error) => self.adopt_what_can_be(error, done)?,
+            Err(error) if is_refusal(&error) => self.adopt_accepted(error, done)?,
             Err(error) => return Err(error),
         }
         self.is_known = true;
@@ -210,8 +210,8 @@ impl OfFamily {
         for service in refused.keys() {
             self.resolve(services, service, config, |change| changes.push(change));
         }
-        self.settle(services, config, &mut changes, done);
-        self.bring(changes, done)
+        self.resolve_conflicts(services, config, &mut changes, done);
+        self.apply_changes(changes, done)
     }
 
     /// Resolves a service's ports, and calls `tell` for each change.
@@ -232,9 +232,9 @@ impl OfFamily {
             let port = Arc::new(port);
             let known = self.ports.insert(port.name.clone(), Arc::clone(&port));
             if let Some(known) = &known {
-                self.fronts.release(known);
+                self.frontends.release(known);
             }
-            self.fronts.claim(&port);
+            self.frontends.claim(&port);
             if known.as_ref() != Some(&port) {
                 tell(changed(port.name.clone(), known, Some(port)));
             }
@@ -245,7 +245,7 @@ impl OfFamily {
         for name in before {
             let known = self.ports.swap_remove(&name);
             if let Some(known) = &known {
-                self.fronts.forget(known);
+                self.frontends.forget(known);
             }
             tell(changed(name, known, None));
         }
@@ -253,14 +253,14 @@ impl OfFamily {
 
     /// Removes frontends from ports that lost them to others, and gives ports the ones that became free. Affects the
     /// changed ports and those that compete with them.
-    fn settle(
+    fn resolve_conflicts(
         &mut self,
         services: &Services,
         config: &Config,
         changes: &mut Vec<PortChange>,
         done: &mut Done,
     ) {
-        let names = self.fronts.take_contesters();
+        let names = self.frontends.take_contesters();
         if names.is_empty() {
             return;
         }
@@ -270,13 +270,13 @@ impl OfFamily {
             // A skipped service keeps its state.
             let resolved = services.resolve(&name.service, self.family, config);
             let resolved = resolved.into_iter().find(|port| port.name == name);
-            let Some(mut port) = resolved.filter(|_| !self.set_aside.contains_key(&name.service))
+            let Some(mut port) = resolved.filter(|_| !self.skipped.contains_key(&name.service))
             else {
                 continue;
             };
-            if self.fronts.take_lost(&mut port) {
+            if self.frontends.remove_conflicting(&mut port) {
                 done.conflicts
-                    .extend(self.fronts.conflicts(&name, self.family));
+                    .extend(self.frontends.conflicts(&name, self.family));
             }
             let port = Arc::new(port);
             let known = self.ports.insert(name.clone(), Arc::clone(&port));
@@ -293,13 +293,13 @@ impl OfFamily {
 
     /// Lists the frontends that services lack because others have them.
     pub(super) fn conflicts(&self) -> impl Iterator<Item = Conflict> {
-        let losers = self.fronts.losers().into_iter();
-        losers.flat_map(|name| self.fronts.conflicts(name, self.family))
+        let losers = self.frontends.losers().into_iter();
+        losers.flat_map(|name| self.frontends.conflicts(name, self.family))
     }
 
     /// Writes changes to the kernel. If it refuses them, skips each service that it refuses individually and keeps that
     /// service's previous state.
-    fn bring(&mut self, changes: Vec<PortChange>, done: &mut Done) -> Result<(), Error> {
+    fn apply_changes(&mut self, changes: Vec<PortChange>, done: &mut Done) -> Result<(), Error> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -328,7 +328,7 @@ impl OfFamily {
         if services.len() == 1 {
             let service = services.into_keys().next();
             if let Some(service) = service {
-                self.set_aside(service, error, done);
+                self.skipped(service, error, done);
             }
             return Ok(());
         }
@@ -339,15 +339,15 @@ impl OfFamily {
             for change in &changes {
                 self.put(&change.name, change.after.as_ref());
             }
-            self.bring(changes, done)?;
+            self.apply_changes(changes, done)?;
         }
         Ok(())
     }
 
     /// Adopts all services except those that the kernel refuses individually. Finds these with checks that change
     /// nothing, so that the other services are not disturbed.
-    fn adopt_what_can_be(&mut self, error: Error, done: &mut Done) -> Result<(), Error> {
-        if !self.layout.only_check(true) {
+    fn adopt_accepted(&mut self, error: Error, done: &mut Done) -> Result<(), Error> {
+        if !self.layout.set_check_only(true) {
             return Err(error);
         }
         let mut all: Vec<_> = mem::take(&mut self.names).into_iter().collect();
@@ -362,16 +362,17 @@ impl OfFamily {
         search.layout.observe(Observer::default());
         let searched = search.all(&all, error);
         let refused = search.refused;
-        self.layout.only_check(false);
+        self.layout.set_check_only(false);
         self.layout.observe(self.observer.clone());
         searched?;
-        let aside: HashSet<_> = refused.iter().map(|(service, _)| service.clone()).collect();
+        let skipped_services: HashSet<_> =
+            refused.iter().map(|(service, _)| service.clone()).collect();
         for (service, names) in all {
-            match aside.contains(&service) {
+            match skipped_services.contains(&service) {
                 true => {
                     for name in &names {
                         if let Some(port) = self.ports.swap_remove(name) {
-                            self.fronts.release(&port);
+                            self.frontends.release(&port);
                         }
                     }
                 }
@@ -380,24 +381,24 @@ impl OfFamily {
         }
         done.transactions += self.layout.adopt(&self.ports)?;
         for (service, error) in refused {
-            self.set_aside(service, error, done);
+            self.skipped(service, error, done);
         }
         Ok(())
     }
 
     /// Lists the skipped services.
-    pub(super) fn aside(&self) -> impl Iterator<Item = SetAside> {
-        self.set_aside.iter().map(|(service, error)| SetAside {
+    pub(super) fn skipped_services(&self) -> impl Iterator<Item = SkippedService> {
+        self.skipped.iter().map(|(service, error)| SkippedService {
             service: service.clone(),
             family: self.family,
             error: Arc::clone(error),
         })
     }
 
-    fn set_aside(&mut self, service: ObjectName, error: Error, done: &mut Done) {
+    fn skipped(&mut self, service: ObjectName, error: Error, done: &mut Done) {
         let error = Arc::new(error);
-        self.set_aside.insert(service.clone(), Arc::clone(&error));
-        done.set_aside.push(SetAside {
+        self.skipped.insert(service.clone(), Arc::clone(&error));
+        done.skipped.push(SkippedService {
             service,
             family: self.family,
             error,
@@ -409,10 +410,10 @@ impl OfFamily {
         let names = self.names.entry(name.service.clone()).or_default();
         names.retain(|known| known != name);
         if let Some(known) = self.ports.get(name) {
-            self.fronts.release(known);
+            self.frontends.release(known);
         }
         if let Some(port) = port {
-            self.fronts.claim(port);
+            self.frontends.claim(port);
         }
         match port {
             Some(port) => {
@@ -497,7 +498,7 @@ fn is_refusal(error: &Error) -> bool {
         Error::MessageError(_) | Error::Comment(_) | Error::Build(_) | Error::Unwritable(_) => true,
         Error::Iptables(error) => match &**error {
             Tables::Commit(error) => is_refused(error),
-            Tables::Draft(_)
+            Tables::Edit(_)
             | Tables::Unwritable(_)
             | Tables::MessageError(_)
             | Tables::Builtin { .. }

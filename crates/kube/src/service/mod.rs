@@ -22,8 +22,8 @@ mod store;
 pub use api::{InvalidObject, Node};
 pub use config::{Config, LocalDetector, NodePortAddresses};
 pub use conflict::{AddressKind, Conflict};
-pub use family::{FamilyErrors, SetAside};
-pub(super) use layout::flat::{is_of_fronts, is_table as is_flat_table};
+pub use family::{FamilyErrors, SkippedService};
+pub(super) use layout::flat::{has_frontend_keys, is_table as is_flat_table};
 pub(super) use layout::nftables::whose as whose_nftables;
 pub use layout::{Layout, Progress};
 pub use model::{
@@ -32,5 +32,5 @@ pub use model::{
 pub use names::{ChainKind, PortName};
 pub use proxy::{ServiceProxy, Synced};
 pub use resolve::{Backend, Backends, Refusal, ServicePort};
-pub use stale::{Forgotten, StaleFlows};
+pub use stale::{DeletedFlows, StaleFlows};
 pub use store::Services;

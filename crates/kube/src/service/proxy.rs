@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::config::Config;
 use super::conflict::Conflict;
-use super::family::{FamilyErrors, OfFamily, SetAside};
+use super::family::{FamilyErrors, FamilyProxy, SkippedService};
 use super::layout::flat::{self, Flat};
 use super::layout::iptables::Iptables;
 use super::layout::nftables::{self, Nftables};
@@ -57,10 +57,10 @@ use chainwright::nft::Connection;
 pub struct ServiceProxy {
     config: Arc<Config>,
     layout: Layout,
-    families: Vec<OfFamily>,
+    families: Vec<FamilyProxy>,
     commits: OwnCommits,
     /// Whether all services must be resolved again although none changed.
-    is_resolved_anew: bool,
+    must_resolve_all: bool,
     observer: Observer,
 }
 
@@ -76,7 +76,7 @@ pub struct Synced {
     pub whole: bool,
     /// Services in this sync that the kernel refused while it accepted the others. They are retried when they change,
     /// and at the next complete sync.
-    pub set_aside: Vec<SetAside>,
+    pub skipped: Vec<SkippedService>,
     /// Addresses and ports that services request and other services have, as far as this sync found them; all of them
     /// if the sync was complete.
     pub conflicts: Vec<Conflict>,
@@ -95,7 +95,7 @@ impl ServiceProxy {
             .iter()
             .map(|&family| {
                 let layout = open(layout, family, &config)?;
-                let mut family = OfFamily::new(family, layout, &config);
+                let mut family = FamilyProxy::new(family, layout, &config);
                 family.share(&commits);
                 Ok(family)
             })
@@ -105,7 +105,7 @@ impl ServiceProxy {
             layout,
             families,
             commits,
-            is_resolved_anew: false,
+            must_resolve_all: false,
             observer: Observer::default(),
         })
     }
@@ -131,12 +131,12 @@ impl ServiceProxy {
     /// # sandbox.run(|| -> Result<(), chainwright_kube::Error> {
     /// # use chainwright_kube::service::{Config, Layout, ServiceProxy};
     /// let mut proxy = ServiceProxy::open(Layout::Flat, Config::new("node1"))?;
-    /// proxy.on_progress(|part| println!("{}: {} of {}", part.family, part.done, part.all));
+    /// proxy.set_progress_callback(|part| println!("{}: {} of {}", part.family, part.done, part.all));
     /// # Ok(()) })??;
     /// # Ok(())
     /// # }
     /// ```
-    pub fn on_progress(&mut self, observe: impl Fn(Progress) + Send + Sync + 'static) {
+    pub fn set_progress_callback(&mut self, observe: impl Fn(Progress) + Send + Sync + 'static) {
         self.observer = Observer::new(observe);
         for family in &mut self.families {
             family.observe(self.observer.clone());
@@ -164,13 +164,13 @@ impl ServiceProxy {
         for &family in &config.families {
             if !self.families.iter().any(|known| known.family == family) {
                 let layout = open(self.layout, family, &config)?;
-                let mut family = OfFamily::new(family, layout, &config);
+                let mut family = FamilyProxy::new(family, layout, &config);
                 family.observe(self.observer.clone());
                 family.share(&self.commits);
                 families.push(family);
             }
         }
-        let is_gone = |family: &OfFamily| !config.families.contains(&family.family);
+        let is_gone = |family: &FamilyProxy| !config.families.contains(&family.family);
         for family in self.families.iter_mut().filter(|family| is_gone(family)) {
             family.is_known = false;
             family.layout.remove()?;
@@ -181,7 +181,7 @@ impl ServiceProxy {
             family.is_known &= is_only_elsewhere;
         }
         self.families.append(&mut families);
-        self.is_resolved_anew = true;
+        self.must_resolve_all = true;
         self.config = config;
         Ok(())
     }
@@ -189,7 +189,7 @@ impl ServiceProxy {
     /// Writes everything that changed since the last call to the kernel; the first time, and after an error,
     /// everything.
     ///
-    /// A service that the kernel refuses is skipped individually, and [listed](Synced::set_aside). It is found by
+    /// A service that the kernel refuses is skipped individually, and [listed](Synced::skipped). It is found by
     /// bisecting the changes; when everything is written, the search only asks the kernel to check, so that serving is
     /// not disturbed.
     ///
@@ -202,7 +202,7 @@ impl ServiceProxy {
     #[tracing::instrument(level = "debug", skip_all, fields(changed = services.changed().len()))]
     pub fn sync(&mut self, services: &mut Services) -> Result<Synced, Error> {
         let mut synced = Synced::default();
-        let changed: Vec<ObjectName> = if self.is_resolved_anew {
+        let changed: Vec<ObjectName> = if self.must_resolve_all {
             let changed = services.take_changed();
             let gone = changed.filter(|name| services.service(name).is_none());
             let gone: Vec<_> = gone.collect();
@@ -229,7 +229,7 @@ impl ServiceProxy {
             match family.sync(services, names, &self.config, whole) {
                 Ok(done) => {
                     synced.transactions += done.transactions;
-                    synced.set_aside.extend(done.set_aside);
+                    synced.skipped.extend(done.skipped);
                     synced.conflicts.extend(done.conflicts);
                 }
                 Err(error) => {
@@ -239,7 +239,7 @@ impl ServiceProxy {
             }
         }
         // A family that failed is written completely the next time.
-        self.is_resolved_anew = false;
+        self.must_resolve_all = false;
         if let Err(error) = failed.into_result(self.families.len()) {
             services.mark_changed(changed);
             return Err(error);
@@ -274,19 +274,19 @@ impl ServiceProxy {
     }
 
     /// Lists all skipped services, separately for each family.
-    pub fn set_aside(&self) -> impl Iterator<Item = SetAside> {
-        self.families.iter().flat_map(OfFamily::aside)
+    pub fn skipped(&self) -> impl Iterator<Item = SkippedService> {
+        self.families.iter().flat_map(FamilyProxy::skipped_services)
     }
 
     /// Lists all addresses and ports that services request and other services have, separately for each family. Such a
     /// service is served only at its other addresses.
     pub fn conflicts(&self) -> impl Iterator<Item = Conflict> {
-        self.families.iter().flat_map(OfFamily::conflicts)
+        self.families.iter().flat_map(FamilyProxy::conflicts)
     }
 
     /// Makes the next [`sync`](Self::sync) read the kernel's tables and repair them: proxies call this periodically
     /// where other programs can change the tables.
-    pub fn distrust(&mut self) {
+    pub fn require_full_sync(&mut self) {
         for family in &mut self.families {
             family.is_known = false;
         }
@@ -309,16 +309,16 @@ impl ServiceProxy {
     ///
     /// # Errors
     /// Those of reading and committing. An error of one layout does not stop the removal of the others.
-    pub fn remove_others(&mut self) -> Result<usize, Error> {
-        self.remove_others_of(&self.config.families)
+    pub fn remove_other_layouts(&mut self) -> Result<usize, Error> {
+        self.remove_other_layouts_in(&self.config.families)
     }
 
-    /// Like [`remove_others`](Self::remove_others), for these families only: for those that a [`sync`](Self::sync)
+    /// Like [`remove_other_layouts`](Self::remove_other_layouts), for these families only: for those that a [`sync`](Self::sync)
     /// wrote when it failed in another one.
     ///
     /// # Errors
-    /// As [`remove_others`](Self::remove_others).
-    pub fn remove_others_of(&self, families: &[Family]) -> Result<usize, Error> {
+    /// As [`remove_other_layouts`](Self::remove_other_layouts).
+    pub fn remove_other_layouts_in(&self, families: &[Family]) -> Result<usize, Error> {
         let mut removed = 0;
         let mut failed = FamilyErrors::default();
         for &family in families {
@@ -395,7 +395,7 @@ impl Layout {
     /// # Errors
     /// Those of listing tables, and of reading iptables' tables.
     pub fn is_there(self, family: Family) -> Result<bool, chainwright::Error> {
-        let has_table = |name: &str| match Connection::open_to_look() {
+        let has_table = |name: &str| match Connection::open_if_loaded() {
             Ok(mut nft) => Ok(nft.table(family.into(), name)?.is_some()),
             Err(chainwright::netlink::Error::NotLoaded) => Ok(false),
             Err(error) => Err(error.into()),
@@ -454,7 +454,7 @@ mod tests {
                 let mut proxy = serve(layout);
                 let mut nft = Connection::open().unwrap();
                 let before = nft.generation().unwrap();
-                assert_eq!(proxy.remove_others().unwrap(), 2);
+                assert_eq!(proxy.remove_other_layouts().unwrap(), 2);
                 let made = nft.generation().unwrap();
                 [before.next().next(), made, proxy.commits.latest(before)]
             });

@@ -63,13 +63,13 @@ enum What {
     /// Entries to these endpoints, which are gone.
     To(Vec<SocketAddr>),
     /// Entries to anything but a serving endpoint.
-    Astray,
+    NotServing,
 }
 
 /// The result of [`StaleFlows::delete`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Forgotten {
+pub struct DeletedFlows {
     /// Number of entries that were deleted individually, and of those that had gone by then.
     pub listed: Deleted,
     /// Number of requests in which the kernel deleted all entries that match a filter; it does not report how many
@@ -77,7 +77,7 @@ pub struct Forgotten {
     pub flushes: usize,
 }
 
-impl AddAssign for Forgotten {
+impl AddAssign for DeletedFlows {
     fn add_assign(&mut self, more: Self) {
         self.listed += more.listed;
         self.flushes += more.flushes;
@@ -103,7 +103,7 @@ impl StaleFlows {
         let stale = stale.map(|(name, port)| {
             let stale = Stale {
                 port: Arc::clone(port),
-                what: What::Astray,
+                what: What::NotServing,
             };
             (name.clone(), stale)
         });
@@ -180,12 +180,12 @@ impl StaleFlows {
     /// Those of listing and deleting, and of looking up the node's addresses if there are node ports. Deleted entries
     /// stay deleted; the call can be repeated for the rest.
     #[tracing::instrument(level = "debug", skip_all, fields(family = %self.family, ports = self.ports.len()))]
-    pub fn delete(&self, conntrack: &mut Connection) -> Result<Forgotten, Error> {
-        let mut forgotten = Forgotten::default();
+    pub fn delete(&self, conntrack: &mut Connection) -> Result<DeletedFlows, Error> {
+        let mut forgotten = DeletedFlows::default();
         if self.is_empty() {
             return Ok(forgotten);
         }
-        let wrong = Wrong::of(self)?;
+        let wrong = StaleFilter::of(self)?;
         for asked in self.filters() {
             if asked.is_whole && conntrack.flush_matching(&asked.filter)? {
                 forgotten.flushes += 1;
@@ -197,7 +197,7 @@ impl StaleFlows {
     }
 
     /// The filters with which the kernel is queried.
-    fn filters(&self) -> Vec<Asked> {
+    fn filters(&self) -> Vec<FlowQuery> {
         let udp = Filter::all().protocol(Protocol::Udp.number());
         let udp = match self.family {
             Family::Ipv4 => udp.ipv4(),
@@ -212,7 +212,7 @@ impl StaleFlows {
             });
             if all.len() > MOST_FILTERS {
                 let (filter, is_whole) = (udp, false);
-                return vec![Asked { filter, is_whole }];
+                return vec![FlowQuery { filter, is_whole }];
             }
         }
         all
@@ -225,7 +225,7 @@ fn is_concerned(port: &ServicePort) -> bool {
 }
 
 /// The addresses and ports of a service port, except node ports.
-fn fronts(port: &ServicePort) -> impl Iterator<Item = SocketAddr> {
+fn frontends(port: &ServicePort) -> impl Iterator<Item = SocketAddr> {
     let others = port.external_ips.iter().chain(&port.load_balancer_ips);
     let cluster_ip = port.has_cluster_ip.then_some(&port.cluster_ip);
     let ips = cluster_ip.into_iter().chain(others);
@@ -235,10 +235,10 @@ fn fronts(port: &ServicePort) -> impl Iterator<Item = SocketAddr> {
 impl What {
     fn of(before: Option<&ServicePort>, after: &ServicePort) -> Self {
         let has_same_fronts = |before: &&ServicePort| {
-            before.node_port == after.node_port && fronts(before).eq(fronts(after))
+            before.node_port == after.node_port && frontends(before).eq(frontends(after))
         };
         match before.filter(|b| is_concerned(b)).filter(has_same_fronts) {
-            None => Self::Astray,
+            None => Self::NotServing,
             Some(before) => {
                 let gone = before.backends.serving.iter().copied();
                 Self::To(gone.filter(|to| !after.backends.serves(*to)).collect())
@@ -249,14 +249,14 @@ impl What {
     /// Combines this with a later record, given the port's current state.
     fn and(self, later: Self, port: &ServicePort) -> Self {
         let (Self::To(mut gone), Self::To(later)) = (self, later) else {
-            return Self::Astray;
+            return Self::NotServing;
         };
         gone.extend(later);
         gone.retain(|to| !port.backends.serves(*to));
         gone.sort_unstable();
         gone.dedup();
         match gone.len() > MOST_GONE {
-            true => Self::Astray,
+            true => Self::NotServing,
             false => Self::To(gone),
         }
     }
@@ -264,7 +264,7 @@ impl What {
 
 /// A query to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Asked {
+struct FlowQuery {
     filter: Filter,
     /// Whether every entry that matches the filter is stale.
     is_whole: bool,
@@ -272,12 +272,12 @@ struct Asked {
 
 impl Stale {
     /// Calls `take` with the fewest filters that find all of its entries.
-    fn filters(&self, udp: Filter, mut take: impl FnMut(Asked)) {
+    fn filters(&self, udp: Filter, mut take: impl FnMut(FlowQuery)) {
         let from = |to: SocketAddr| TupleFilter::from(to.ip()).from_port(to.port());
         let to = |front: SocketAddr| TupleFilter::to(front.ip()).to_port(front.port());
-        let mut take = |filter, is_whole| take(Asked { filter, is_whole });
-        let places = fronts(&self.port).count() + usize::from(self.port.node_port.is_some());
-        match (&self.what, fronts(&self.port).next()) {
+        let mut take = |filter, is_whole| take(FlowQuery { filter, is_whole });
+        let places = frontends(&self.port).count() + usize::from(self.port.node_port.is_some());
+        match (&self.what, frontends(&self.port).next()) {
             (What::To(gone), Some(front)) if places == 1 && gone.len() <= MOST_FILTERS => {
                 let udp = udp.original(to(front));
                 gone.iter()
@@ -288,7 +288,7 @@ impl Stale {
                     .for_each(|gone| take(udp.reply(from(*gone)), false));
             }
             _ => {
-                fronts(&self.port).for_each(|front| take(udp.original(to(front)), false));
+                frontends(&self.port).for_each(|front| take(udp.original(to(front)), false));
                 if let Some(port) = self.port.node_port {
                     let to_port = TupleFilter::default().to_port(port);
                     take(udp.original(to_port), false);
@@ -298,25 +298,25 @@ impl Stale {
     }
 
     /// Whether a connection with replies from this address is stale.
-    fn is_wrong(&self, answers: SocketAddr) -> bool {
+    fn is_stale_reply(&self, answers: SocketAddr) -> bool {
         match &self.what {
             What::To(gone) => gone.contains(&answers),
-            What::Astray => !self.port.backends.serves(answers),
+            What::NotServing => !self.port.backends.serves(answers),
         }
     }
 }
 
 /// Decides which entries are stale.
-struct Wrong<'s> {
-    fronts: HashMap<SocketAddr, &'s Stale>,
+struct StaleFilter<'s> {
+    frontends: HashMap<SocketAddr, &'s Stale>,
     node_ports: HashMap<u16, &'s Stale>,
     node_addresses: HashSet<IpAddr>,
 }
 
-impl<'s> Wrong<'s> {
+impl<'s> StaleFilter<'s> {
     fn of(flows: &'s StaleFlows) -> Result<Self, Error> {
         let mut wrong = Self {
-            fronts: HashMap::new(),
+            frontends: HashMap::new(),
             node_ports: HashMap::new(),
             node_addresses: HashSet::new(),
         };
@@ -324,8 +324,8 @@ impl<'s> Wrong<'s> {
         let mut ports: Vec<_> = flows.ports.iter().collect();
         ports.sort_unstable_by_key(|(name, _)| *name);
         for (_, stale) in ports {
-            for front in fronts(&stale.port) {
-                wrong.fronts.entry(front).or_insert(stale);
+            for front in frontends(&stale.port) {
+                wrong.frontends.entry(front).or_insert(stale);
             }
             if let Some(port) = stale.port.node_port {
                 wrong.node_ports.entry(port).or_insert(stale);
@@ -347,12 +347,12 @@ impl<'s> Wrong<'s> {
             let is_own = self.node_addresses.contains(&original.destination);
             self.node_ports.get(&port).filter(|_| is_own)
         };
-        let Some(stale) = self.fronts.get(&front).or_else(of_node) else {
+        let Some(stale) = self.frontends.get(&front).or_else(of_node) else {
             return false;
         };
         let reply = entry.reply();
         let answers = reply.and_then(|r| Some(SocketAddr::new(r.source, r.source_port()?)));
-        answers.is_some_and(|answers| stale.is_wrong(answers))
+        answers.is_some_and(|answers| stale.is_stale_reply(answers))
     }
 }
 

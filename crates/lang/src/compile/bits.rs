@@ -1,7 +1,7 @@
 //! Compiles bitwise operations.
 
 use super::body::{Body, register};
-use super::constant::Want;
+use super::constant::ExpectedType;
 use super::load::{Loaded, is_constant};
 use crate::parse::{Fault, number};
 use crate::syntax::{Expr, Operator, Payload, Value};
@@ -80,7 +80,11 @@ impl Body<'_, '_> {
     }
 
     /// Combines a sequence of operations with constants into a mask and an xor value.
-    fn folded(&self, pending: Vec<(Operator, &Expr)>, want: Want) -> Result<(u128, u128), Fault> {
+    fn folded(
+        &self,
+        pending: Vec<(Operator, &Expr)>,
+        want: ExpectedType,
+    ) -> Result<(u128, u128), Fault> {
         let (mut mask, mut xor) = (Value::ones(want.bits), 0);
         for (operator, right) in pending.into_iter().rev() {
             let number = self.compiler.operand(right, want)?;
@@ -105,7 +109,7 @@ impl Body<'_, '_> {
         &self,
         field: &Payload,
         to: &Expr,
-        want: Want,
+        want: ExpectedType,
     ) -> Result<(u128, u128), Fault> {
         if is_constant(to) {
             return Ok((0, self.compiler.value(to, want)?.number));
@@ -274,7 +278,7 @@ impl Body<'_, '_> {
 
 impl super::Compiler<'_> {
     /// Evaluates the constant operand of a bitwise operation: a number for any type, or a constant of the type.
-    fn operand(&self, expr: &Expr, want: Want) -> Result<u128, Fault> {
+    fn operand(&self, expr: &Expr, want: ExpectedType) -> Result<u128, Fault> {
         if let Expr::Symbol(symbol) = expr
             && let Some(number) = number(&symbol.text)
         {

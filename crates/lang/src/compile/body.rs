@@ -77,7 +77,7 @@ impl<'b, 'c> Body<'b, 'c> {
     }
 
     pub(super) fn finish(mut self) -> Expressions<'static> {
-        self.settle();
+        self.flush_waiting();
         let mut out = Expressions::new();
         for group in self.groups {
             write(group, &mut out);
@@ -112,7 +112,7 @@ impl<'b, 'c> Body<'b, 'c> {
 
     /// Adds an expression other than a match, behind all pending matches.
     pub(super) fn push_decoded(&mut self, expression: &Decoded<'_>) {
-        self.settle();
+        self.flush_waiting();
         let mut out = Expressions::new();
         out.push_decoded(expression);
         self.groups.push(vec![Waiting::Instructions(out)]);
@@ -145,7 +145,7 @@ impl<'b, 'c> Body<'b, 'c> {
     }
 
     /// Ends a group of matches. Adjacent byte comparisons in it are merged.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn flush_waiting(&mut self) {
         if !self.waiting.is_empty() {
             self.groups.push(mem::take(&mut self.waiting));
         }
@@ -232,14 +232,14 @@ impl<'b, 'c> Body<'b, 'c> {
             Conflict::IcmpType(field) => {
                 format!("ICMP messages of the matched type have no `{field}`")
             }
-            Conflict::Unsaid(tunnel) => {
+            Conflict::MissingCarrier(tunnel) => {
                 let (name, below) = (tunnel.name(), tunnel.below.name);
                 format!("{name} is carried by {below}, which the rule does not match")
             }
         };
         let fault = Fault::new(self.compiler.place, message);
         match conflict {
-            Conflict::Unsaid(Tunnel {
+            Conflict::MissingCarrier(Tunnel {
                 port: Some(port),
                 below,
                 ..
@@ -277,7 +277,7 @@ impl<'b, 'c> Body<'b, 'c> {
             }
             Needed::OneOf(protocol, name, numbers) => {
                 let payload = field(protocol, name);
-                let want = self.want_of(&Expr::Payload(payload));
+                let want = self.expected_type(&Expr::Payload(payload));
                 let key = Expr::Payload(payload);
                 let elements: Vec<_> = numbers
                     .iter()
@@ -317,7 +317,7 @@ impl<'b, 'c> Body<'b, 'c> {
 
     /// Adds a match of one value, and records it.
     fn is(&mut self, left: &Expr, number: u128) -> Result<(), Fault> {
-        let want = self.want_of(left);
+        let want = self.expected_type(left);
         self.equals(left, number)?;
         self.learn(left, &want.value(number));
         Ok(())
@@ -328,7 +328,7 @@ impl<'b, 'c> Body<'b, 'c> {
         if let Expr::Payload(payload) = left {
             let start = self.start_of(payload)?;
             if start.is_multiple_of(8) && payload.bits.is_multiple_of(8) {
-                let want = self.want_of(left);
+                let want = self.expected_type(left);
                 let bytes = want.bytes(number, want.length());
                 self.ask(payload, start / 8, bytes);
                 return Ok(());

@@ -14,7 +14,7 @@ use chainwright::nft::build::ByteOrder;
 
 /// Expected type of a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Want {
+pub(super) struct ExpectedType {
     pub(super) data_type: DataType,
     /// Length in bits.
     pub(super) bits: u32,
@@ -22,7 +22,7 @@ pub(super) struct Want {
     pub(super) order: ByteOrder,
 }
 
-impl Want {
+impl ExpectedType {
     /// Creates an expected type with the length and byte order of a data type.
     pub(super) fn of(data_type: DataType) -> Self {
         let known = info(data_type);
@@ -148,7 +148,7 @@ fn what(data_type: DataType) -> &'static str {
 
 impl Compiler<'_> {
     /// Evaluates a constant: a value, a prefix, a range or a string prefix.
-    pub(super) fn constant(&self, expr: &Expr, want: Want) -> Result<Expr, Fault> {
+    pub(super) fn constant(&self, expr: &Expr, want: ExpectedType) -> Result<Expr, Fault> {
         match expr {
             Expr::Symbol(symbol) => self.symbol(symbol, want),
             Expr::Value(value) => Ok(Expr::Value(Value {
@@ -190,7 +190,7 @@ impl Compiler<'_> {
     }
 
     /// Evaluates a constant with a single value.
-    pub(super) fn value(&self, expr: &Expr, want: Want) -> Result<Value, Fault> {
+    pub(super) fn value(&self, expr: &Expr, want: ExpectedType) -> Result<Value, Fault> {
         match expr {
             // Combines flags.
             Expr::Flags(flags) => {
@@ -219,8 +219,8 @@ impl Compiler<'_> {
     }
 
     /// Evaluates a shift count, which must be less than the number of bits.
-    pub(super) fn shift_count(&self, expr: &Expr, want: Want) -> Result<u32, Fault> {
-        let count = Want {
+    pub(super) fn shift_count(&self, expr: &Expr, want: ExpectedType) -> Result<u32, Fault> {
+        let count = ExpectedType {
             data_type: DataType::INTEGER,
             bits: 32,
             order: ByteOrder::Host,
@@ -237,7 +237,7 @@ impl Compiler<'_> {
         })
     }
 
-    fn symbol(&self, symbol: &Symbol, want: Want) -> Result<Expr, Fault> {
+    fn symbol(&self, symbol: &Symbol, want: ExpectedType) -> Result<Expr, Fault> {
         let text = &*symbol.text;
         if types::is_string(want.data_type) {
             return self.characters(symbol, want);
@@ -257,7 +257,12 @@ impl Compiler<'_> {
     }
 
     /// Checks that a number fits into the bits of the type.
-    pub(super) fn fitting(&self, number: u128, want: Want, expr: &Expr) -> Result<u128, Fault> {
+    pub(super) fn fitting(
+        &self,
+        number: u128,
+        want: ExpectedType,
+        expr: &Expr,
+    ) -> Result<u128, Fault> {
         let most = Value::ones(want.bits);
         if number <= most {
             return Ok(number);
@@ -271,7 +276,7 @@ impl Compiler<'_> {
     }
 
     /// Number of a word, quoted or not.
-    fn number_of(&self, text: &str, want: Want) -> Option<u128> {
+    fn number_of(&self, text: &str, want: ExpectedType) -> Option<u128> {
         let named = |data_type| {
             let mut names = symbols(data_type).iter();
             let found = names.find(|(name, _)| *name == text);
@@ -384,7 +389,7 @@ impl Compiler<'_> {
     }
 
     /// Parses a string or string prefix.
-    fn characters(&self, symbol: &Symbol, want: Want) -> Result<Expr, Fault> {
+    fn characters(&self, symbol: &Symbol, want: ExpectedType) -> Result<Expr, Fault> {
         let most = (want.bits / 8).min(16) as usize;
         let (text, is_beginning) = match symbol.text.strip_suffix('*') {
             // Escaped asterisk.

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use super::Compiler;
 use super::body::Body;
-use super::constant::Want;
-use super::elements::{Joins, Ranges};
+use super::constant::ExpectedType;
+use super::elements::{RangeMerging, Ranges};
 use super::load::Loaded;
 use super::sets::{
-    Data, Notes, Shape, has_length, in_order_of_ranges, noted_order, with_data, with_keys,
+    Data, SetUserData, Shape, has_length, in_order_of_ranges, noted_order, with_data, with_keys,
 };
 use crate::parse::Fault;
 use crate::parse::{Declared, ElementList, SetDeclaration, Verb};
@@ -44,9 +44,9 @@ impl Compiler<'_> {
         declared: &Declared,
         family: Family,
         table: &Name<'static>,
-    ) -> Result<Vec<Want>, Fault> {
+    ) -> Result<Vec<ExpectedType>, Fault> {
         match declared {
-            Declared::Types(all) => Ok(all.iter().map(|one| Want::of(*one)).collect()),
+            Declared::Types(all) => Ok(all.iter().map(|one| ExpectedType::of(*one)).collect()),
             Declared::Typeof(expr) => {
                 let body = Body::new(self, family, table.clone());
                 let parts = match expr {
@@ -64,7 +64,7 @@ impl Compiler<'_> {
                         "nft crashes when it lists a set that is declared by `typeof jhash`";
                     return Err(body.error(message));
                 }
-                Ok(parts.iter().map(|part| body.want_of(part)).collect())
+                Ok(parts.iter().map(|part| body.expected_type(part)).collect())
             }
             Declared::Objects(_) => Ok(Vec::new()),
         }
@@ -177,7 +177,7 @@ impl Compiler<'_> {
             }
             _ => None,
         };
-        let notes = Notes {
+        let notes = SetUserData {
             key_order: order_of(keys, &wants),
             data_order: match (&declared.data, &data) {
                 (Some((declared, _)), Some(Data::Values { fields, .. })) => {
@@ -255,7 +255,7 @@ impl Compiler<'_> {
         !is_deleted && flags.is_some_and(|flags| !flags.contains(SetFlags::EVAL))
     }
 
-    fn check_types(&self, wants: &[Want], place: Place) -> Result<(), Fault> {
+    fn check_types(&self, wants: &[ExpectedType], place: Place) -> Result<(), Fault> {
         if wants.is_empty() || wants.iter().any(|want| want.bits == 0) {
             let message = "keys and data need types of a known length: use `typeof` for numbers";
             return Err(Fault::new(place, message));
@@ -338,10 +338,10 @@ impl Shape {
     pub(super) fn ranges(&self, verb: Verb) -> Ranges<'static> {
         Ranges {
             joins: match is_deletion(verb) {
-                _ if !self.merges => Joins::None,
+                _ if !self.merges => RangeMerging::None,
                 // Each range is deleted on its own, because the set may contain it unmerged.
-                true => Joins::Overlapping,
-                false => Joins::Adjacent,
+                true => RangeMerging::Overlapping,
+                false => RangeMerging::Adjacent,
             },
             is_closed: true,
             begins: !is_deletion(verb) && !self.is_filled,
@@ -351,7 +351,7 @@ impl Shape {
 }
 
 /// Byte order in the user data; nft writes none for some types.
-fn order_of(declared: &Declared, wants: &[Want]) -> u32 {
+fn order_of(declared: &Declared, wants: &[ExpectedType]) -> u32 {
     match declared {
         Declared::Types(types)
             if matches!(
@@ -401,8 +401,8 @@ fn shape_of(set: &SetRef<'_>) -> Option<Shape> {
         .iter()
         .flat_map(|fields| fields.lengths())
         .collect();
-    let noted = Noted::of(set, userdata::SET_KEY_BYTE_ORDER, userdata::SET_KEY_TYPEOF);
-    let (keys, mut is_unclear) = wants_of(key_type, set.key_length()?, &lengths, &noted);
+    let noted = StoredByteOrder::of(set, userdata::SET_KEY_BYTE_ORDER, userdata::SET_KEY_TYPEOF);
+    let (keys, mut is_unclear) = expected_types(key_type, set.key_length()?, &lengths, &noted);
     // Keys of interval sets are stored in network byte order.
     is_unclear &= !is_interval;
     let data = if flags.contains(SetFlags::OBJECT) {
@@ -420,12 +420,12 @@ fn shape_of(set: &SetRef<'_>) -> Option<Shape> {
         if is_interval {
             length /= 2;
         }
-        let noted = Noted::of(
+        let noted = StoredByteOrder::of(
             set,
             userdata::SET_DATA_BYTE_ORDER,
             userdata::SET_DATA_TYPEOF,
         );
-        let (fields, data_is_unclear) = wants_of(set.data_type()?, length, &[], &noted);
+        let (fields, data_is_unclear) = expected_types(set.data_type()?, length, &[], &noted);
         is_unclear |= data_is_unclear;
         Some(Data::Values {
             fields,
@@ -451,14 +451,14 @@ fn shape_of(set: &SetRef<'_>) -> Option<Shape> {
 }
 
 /// User data about integers whose type does not determine the byte order.
-struct Noted {
+struct StoredByteOrder {
     /// Byte order of a single value.
     order: ByteOrder,
     /// Byte order and length in bits of each field.
     fields: Vec<(ByteOrder, u32)>,
 }
 
-impl Noted {
+impl StoredByteOrder {
     fn of(set: &SetRef<'_>, order: u8, declared: u8) -> Self {
         let noted = set
             .userdata()
@@ -474,7 +474,12 @@ impl Noted {
 }
 
 /// Returns the fields of keys or data, and whether the byte order of one of them is unknown.
-fn wants_of(data_type: DataType, whole: u32, lengths: &[u32], noted: &Noted) -> (Vec<Want>, bool) {
+fn expected_types(
+    data_type: DataType,
+    whole: u32,
+    lengths: &[u32],
+    noted: &StoredByteOrder,
+) -> (Vec<ExpectedType>, bool) {
     let fields = fields_of(data_type);
     let mut is_unclear = false;
     let is_single = fields.len() == 1;
@@ -489,13 +494,13 @@ fn wants_of(data_type: DataType, whole: u32, lengths: &[u32], noted: &Noted) -> 
     let of_fields = if is_whole { of_fields } else { &[] };
     let known: u32 = fields
         .iter()
-        .map(|field| Want::of(*field).bits.div_ceil(32) * 4)
+        .map(|field| ExpectedType::of(*field).bits.div_ceil(32) * 4)
         .sum();
     let wants = fields
         .iter()
         .enumerate()
         .map(|(index, field)| {
-            let mut want = Want::of(*field);
+            let mut want = ExpectedType::of(*field);
             let noted_field = of_fields.get(index);
             if let Some((_, bits)) = noted_field {
                 want.bits = *bits;
@@ -517,7 +522,7 @@ fn wants_of(data_type: DataType, whole: u32, lengths: &[u32], noted: &Noted) -> 
                 },
                 _ => want.order,
             };
-            Want {
+            ExpectedType {
                 bits: match want.bits {
                     0 => bits,
                     own if own.div_ceil(8) * 8 == bits => own,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Compiler;
-use super::constant::{Want, place_of};
+use super::constant::{ExpectedType, place_of};
 use super::load::Loaded;
 use super::sets::Data;
 use crate::parse::Fault;
@@ -14,7 +14,7 @@ use chainwright::nft::{Element as Bytes, Milliseconds, Ranges as There, concaten
 
 /// Which ranges are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Joins {
+pub(super) enum RangeMerging {
     None,
     /// Overlapping ranges.
     Overlapping,
@@ -25,7 +25,7 @@ pub(super) enum Joins {
 /// Representation of ranges in a set.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ranges<'r> {
-    pub(super) joins: Joins,
+    pub(super) joins: RangeMerging,
     /// Whether each range has an end element, even if the next range starts there.
     pub(super) is_closed: bool,
     /// Whether an end element at the lowest value precedes the first range.
@@ -37,7 +37,7 @@ pub(super) struct Ranges<'r> {
 impl Ranges<'_> {
     /// Representation in an anonymous set.
     pub(super) const WITHOUT_NAME: Self = Self {
-        joins: Joins::Adjacent,
+        joins: RangeMerging::Adjacent,
         is_closed: false,
         begins: true,
         there: None,
@@ -219,7 +219,7 @@ impl Compiler<'_> {
     }
 
     /// Returns the first and last number of a constant.
-    fn ends(&self, expr: &Expr, want: Want) -> Result<(u128, u128), Fault> {
+    fn ends(&self, expr: &Expr, want: ExpectedType) -> Result<(u128, u128), Fault> {
         let of = |expr: &Expr| match expr {
             Expr::Value(value) => Ok(value.number),
             other => Err(self.fault(other, "expected a value")),
@@ -275,9 +275,9 @@ impl Compiler<'_> {
         for range in ranges {
             if let Some(last) = joined.last_mut() {
                 let is_near = match kept.joins {
-                    Joins::None => false,
-                    Joins::Overlapping => range.from <= last.to,
-                    Joins::Adjacent => range.from <= last.to.saturating_add(1),
+                    RangeMerging::None => false,
+                    RangeMerging::Overlapping => range.from <= last.to,
+                    RangeMerging::Adjacent => range.from <= last.to.saturating_add(1),
                 };
                 let is_new = !last.is_there || !range.is_there;
                 if is_near && !has_data && is_new {

@@ -1,7 +1,7 @@
 //! Compiles loads of selectors into registers.
 
 use super::body::{Body, register};
-use super::constant::{Want, bytes_in};
+use super::constant::{ExpectedType, bytes_in};
 use crate::parse::Fault;
 use crate::syntax::{Expr, Payload, Value};
 use crate::types::{self, info};
@@ -19,7 +19,7 @@ const REGISTER: u32 = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Loaded {
     /// Type of the values.
-    pub(super) want: Want,
+    pub(super) want: ExpectedType,
     /// Length in bytes.
     pub(super) length: usize,
     /// Number of bits by which the value is shifted left in the register.
@@ -28,7 +28,7 @@ pub(super) struct Loaded {
 
 impl Loaded {
     /// Creates a value that is not shifted.
-    pub(super) const fn of(want: Want) -> Self {
+    pub(super) const fn of(want: ExpectedType) -> Self {
         Self {
             want,
             length: want.length(),
@@ -55,7 +55,7 @@ struct Place {
 }
 
 impl Place {
-    const fn holding(&self, want: Want) -> Loaded {
+    const fn holding(&self, want: ExpectedType) -> Loaded {
         Loaded {
             want,
             length: self.length as usize,
@@ -77,17 +77,17 @@ fn place(start: u32, bits: u32) -> Place {
 
 impl Body<'_, '_> {
     /// Type of an expression's values.
-    pub(super) fn want_of(&self, expr: &Expr) -> Want {
+    pub(super) fn expected_type(&self, expr: &Expr) -> ExpectedType {
         match expr {
-            Expr::Binary(_, left, _) => self.want_of(left),
+            Expr::Binary(_, left, _) => self.expected_type(left),
             // Addresses that do not imply an IP version have that of the table.
             Expr::Ct(CtKey::SRC | CtKey::DST, _, None) => {
-                Want::of(match self.protocols.version() {
+                ExpectedType::of(match self.protocols.version() {
                     Some(Family::IP6) => DataType::IPV6_ADDR,
                     _ => DataType::IPV4_ADDR,
                 })
             }
-            Expr::Option(option) => Want {
+            Expr::Option(option) => ExpectedType {
                 data_type: match option {
                     option if option.is("mptcp", "subtype") => types::MPTCP_SUBTYPE,
                     option if option.is_address_of_ipv4() => types::OPTION_ADDRESS,
@@ -97,17 +97,17 @@ impl Body<'_, '_> {
                 order: expr.order(),
             },
             // These have no other values.
-            Expr::Socket(SocketKey::TRANSPARENT | SocketKey::WILDCARD, _) => Want {
+            Expr::Socket(SocketKey::TRANSPARENT | SocketKey::WILDCARD, _) => ExpectedType {
                 data_type: expr.data_type(),
                 bits: 1,
                 order: expr.order(),
             },
             // nft treats it as host byte order.
-            Expr::Meta(MetaKey::L4PROTO) => Want {
+            Expr::Meta(MetaKey::L4PROTO) => ExpectedType {
                 order: ByteOrder::Host,
-                ..Want::of(DataType::INET_PROTO)
+                ..ExpectedType::of(DataType::INET_PROTO)
             },
-            expr => Want {
+            expr => ExpectedType {
                 data_type: expr.data_type(),
                 bits: expr.bits(),
                 order: expr.order(),
@@ -210,7 +210,7 @@ impl Body<'_, '_> {
     /// Loads the bytes that contain a value into a register.
     pub(super) fn load_bytes(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Fault> {
         let dreg = register(word);
-        let want = self.want_of(expr);
+        let want = self.expected_type(expr);
         let whole = Loaded::of(want);
         match expr {
             Expr::Payload(payload) => {
@@ -378,8 +378,13 @@ impl Body<'_, '_> {
 
     /// Loads a constant, a selector or the result of a map lookup into registers, as consecutive values of these
     /// types.
-    pub(super) fn put(&mut self, expr: &Expr, wants: &[Want], word: u32) -> Result<u32, Fault> {
-        let length = |wants: &[Want]| wants.iter().map(|want| want.bits.div_ceil(32)).sum();
+    pub(super) fn put(
+        &mut self,
+        expr: &Expr,
+        wants: &[ExpectedType],
+        word: u32,
+    ) -> Result<u32, Fault> {
+        let length = |wants: &[ExpectedType]| wants.iter().map(|want| want.bits.div_ceil(32)).sum();
         match (expr, wants) {
             (Expr::Map(key, map), _) => {
                 self.map(key, map, wants, word)?;

@@ -1,10 +1,10 @@
 //! Compiles lookups in sets and maps.
 
 use super::body::{Body, register};
-use super::constant::Want;
+use super::constant::ExpectedType;
 use super::load::Loaded;
 use super::matching::type_of;
-use super::sets::{Asked, Data, Shape, told_type};
+use super::sets::{Data, LookupKey, Shape, kernel_type};
 use crate::parse::Fault;
 use crate::syntax::Expr;
 use crate::types;
@@ -19,8 +19,8 @@ fn is_known(data_type: DataType) -> bool {
 
 /// Whether a loaded field can be looked up as this field of a set's keys. `to_mark` allows numbers as keys of a set of
 /// marks.
-fn is_key_of(field: Want, of_set: Want, to_mark: bool) -> bool {
-    let (given, wanted) = (told_type(field.data_type), told_type(of_set.data_type));
+fn is_key_of(field: ExpectedType, of_set: ExpectedType, to_mark: bool) -> bool {
+    let (given, wanted) = (kernel_type(field.data_type), kernel_type(of_set.data_type));
     if given == wanted || !is_known(given) || !is_known(wanted) {
         return true;
     }
@@ -35,8 +35,8 @@ fn is_key_of(field: Want, of_set: Want, to_mark: bool) -> bool {
 }
 
 /// Whether a statement that expects this type accepts a map's data.
-fn is_data_for(wanted: Want, of_map: Want) -> bool {
-    let (given, taken) = (told_type(of_map.data_type), told_type(wanted.data_type));
+fn is_data_for(wanted: ExpectedType, of_map: ExpectedType) -> bool {
+    let (given, taken) = (kernel_type(of_map.data_type), kernel_type(wanted.data_type));
     if wanted.data_type == DataType::MARK && is_number(given) {
         return of_map.length() <= wanted.length();
     }
@@ -44,7 +44,7 @@ fn is_data_for(wanted: Want, of_map: Want) -> bool {
 }
 
 /// Names of these types.
-fn names(wants: &[Want]) -> String {
+fn names(wants: &[ExpectedType]) -> String {
     crate::data_type(type_of(wants.iter().copied()))
 }
 
@@ -69,10 +69,10 @@ impl Body<'_, '_> {
     }
 
     /// Types of a key's fields.
-    pub(super) fn wants_of(&self, key: &Expr) -> Vec<Want> {
+    pub(super) fn expected_types(&self, key: &Expr) -> Vec<ExpectedType> {
         match key {
-            Expr::Concat(parts) => parts.iter().map(|part| self.want_of(part)).collect(),
-            one => vec![self.want_of(one)],
+            Expr::Concat(parts) => parts.iter().map(|part| self.expected_type(part)).collect(),
+            one => vec![self.expected_type(one)],
         }
     }
 
@@ -84,7 +84,7 @@ impl Body<'_, '_> {
         word: u32,
         data: Option<&Data>,
     ) -> Result<SetId<'static>, Fault> {
-        let declared = self.wants_of(key);
+        let declared = self.expected_types(key);
         match set {
             Expr::Reference(name) => {
                 let is_map = data.is_some();
@@ -106,7 +106,7 @@ impl Body<'_, '_> {
             Expr::Set(elements) => {
                 let has_ranges = self.compiler.has_ranges(elements, &declared)?;
                 let fields = self.load_key(key, word, has_ranges)?;
-                let asked = Asked {
+                let asked = LookupKey {
                     key,
                     fields,
                     declared,
@@ -138,13 +138,14 @@ impl Body<'_, '_> {
     pub(super) fn check(
         &self,
         shape: &Shape,
-        keys: &[Want],
+        keys: &[ExpectedType],
         to_mark: bool,
         data: Option<&Data>,
         at: &Expr,
     ) -> Result<(), Fault> {
-        let bytes =
-            |wants: &[Want]| -> Vec<usize> { wants.iter().map(|want| want.length()).collect() };
+        let bytes = |wants: &[ExpectedType]| -> Vec<usize> {
+            wants.iter().map(|want| want.length()).collect()
+        };
         let to_mark = to_mark && keys.len() == 1;
         let mut fields = keys.iter().zip(&shape.keys);
         if bytes(keys) != bytes(&shape.keys)
@@ -190,7 +191,7 @@ impl Body<'_, '_> {
         &mut self,
         key: &Expr,
         map: &Expr,
-        wants: &[Want],
+        wants: &[ExpectedType],
         word: u32,
     ) -> Result<(), Fault> {
         let is_interval = match map {

@@ -2,10 +2,10 @@
 
 use super::bits::not_constant;
 use super::body::Body;
-use super::constant::Want;
+use super::constant::ExpectedType;
 use super::load::is_constant;
 use super::protocols::Protocols;
-use super::sets::told_type;
+use super::sets::kernel_type;
 use crate::headers::GRE;
 use crate::parse::{Fault, number};
 use crate::syntax::{Element, Expr, Operator, Relation, Value};
@@ -140,7 +140,7 @@ impl Body<'_, '_> {
             let message = "a field can only be compared with constants and sets";
             return Err(self.compiler.fault(right, message));
         }
-        let want = self.want_of(left);
+        let want = self.expected_type(left);
         let is_flags = types::is_bitmask(want.data_type)
             && !matches!(left, Expr::Binary(..))
             && !matches!(right, Expr::Range(..) | Expr::Prefix(..));
@@ -249,7 +249,7 @@ impl Body<'_, '_> {
             Relation::Implicit | Relation::Equal | Relation::NotEqual => {
                 // An xor on the left side is applied to the value instead.
                 if let Expr::Binary(Operator::Xor, inner, bits) = left {
-                    let want = self.want_of(left);
+                    let want = self.expected_type(left);
                     let bits = self.compiler.value(bits, want)?.number;
                     let value = Value {
                         number: value.number ^ bits,
@@ -288,7 +288,7 @@ impl Body<'_, '_> {
         {
             // Only the leading bytes.
             let offset = self.start_of(payload)? / 8;
-            let want = self.want_of(left);
+            let want = self.expected_type(left);
             let bytes = want.bytes(value.number, want.length());
             let length = bits / 8;
             let load = Load::load(payload.base, offset, length, Register::R1);
@@ -317,9 +317,9 @@ impl Body<'_, '_> {
         let set = self.sought(left, right, 0, None)?;
         self.look_up(&set, None, not);
         if let (false, Expr::Set(elements)) = (not, right)
-            && Protocols::are_told_by(left)
+            && Protocols::establishes_protocols(left)
         {
-            let want = self.want_of(left);
+            let want = self.expected_type(left);
             let keys = elements.iter().filter_map(|element| element.key.as_ref());
             let values = keys.map(|key| self.compiler.value(key, want).ok());
             let values: Vec<_> = values.collect();
@@ -333,8 +333,8 @@ impl Body<'_, '_> {
 }
 
 /// Type number of a value or a concatenation in the kernel.
-pub(super) fn type_of(wants: impl IntoIterator<Item = Want>) -> DataType {
-    let told = |want: Want| told_type(want.data_type);
+pub(super) fn type_of(wants: impl IntoIterator<Item = ExpectedType>) -> DataType {
+    let told = |want: ExpectedType| kernel_type(want.data_type);
     let types: Vec<DataType> = wants.into_iter().map(told).collect();
     match types[..] {
         [one] => one,

@@ -28,7 +28,7 @@ pub(super) struct Contents {
     /// Emptied or new objects: all sets of a family, of a table, or one set.
     emptied: HashSet<Emptied>,
     /// Set whose elements are needed but unknown.
-    pub(super) lacks: Option<Named>,
+    pub(super) missing_elements: Option<Named>,
 }
 
 /// Ranges of a set.
@@ -54,7 +54,7 @@ impl Content {
 /// be removed in it. So the ranges of several `add` commands are merged at the first of them, and those of several
 /// `delete` commands are cut at the first of them.
 #[derive(Default)]
-pub(super) struct Ahead {
+pub(super) struct MergePlan {
     /// Positions of commands that add and delete elements, by set; computed on first use.
     added: Option<HashMap<Named, Vec<usize>>>,
     deleted: HashMap<Named, Vec<usize>>,
@@ -68,7 +68,7 @@ pub(super) struct Ahead {
     counts: HashMap<Named, usize>,
 }
 
-impl Ahead {
+impl MergePlan {
     fn look(&mut self, commands: &[&Command]) {
         let mut added: HashMap<_, Vec<usize>> = HashMap::new();
         for (index, command) in commands.iter().enumerate() {
@@ -232,8 +232,8 @@ impl Compiler<'_> {
     }
 
     /// Creates the error that the elements of a set are unknown.
-    fn lacking(&mut self, name: &Named) -> Fault {
-        self.contents.lacks = Some(name.clone());
+    fn unknown_elements(&mut self, name: &Named) -> Fault {
+        self.contents.missing_elements = Some(name.clone());
         Fault::new(self.place, "the elements of the set are unknown")
     }
 
@@ -261,7 +261,7 @@ impl Compiler<'_> {
         if must_know || are_several || !is_deletion(verb) {
             let mut content = self.content(&name, highest);
             if must_know && !content.is_whole {
-                return Err(self.lacking(&name));
+                return Err(self.unknown_elements(&name));
             }
             let there = &mut content.ranges;
             let wrong = match verb {
@@ -358,7 +358,7 @@ impl Compiler<'_> {
         let name = name_of(id);
         let mut content = self.content(&name, Value::ones(key.want.bits));
         if !content.is_whole {
-            return Err(self.lacking(&name));
+            return Err(self.unknown_elements(&name));
         }
         let there = &mut content.ranges;
         let each = elements

@@ -36,8 +36,8 @@ use body::Body;
 use chainwright::netlink::MessageError;
 use chainwright::nft::Object as KernelObject;
 use chainwright::nft::{
-    Chain, ChainFlags, DataType, Device, Element, Family, Flowtable, FlowtableHook, Hook, Name,
-    Needed, Rule as KernelRule, SetId, Snapshot, Sought, Table, Transaction, userdata,
+    Chain, ChainFlags, DataType, Device, Element, ElementQuery, Family, Flowtable, FlowtableHook,
+    Hook, Name, Needed, Rule as KernelRule, SetId, Snapshot, Table, Transaction, userdata,
 };
 use chainwright::xt::Names;
 use order::{At, Order};
@@ -54,7 +54,7 @@ pub(super) enum Compiled {
     /// The transaction, and the location of the command for each operation.
     Done(Transaction, Vec<Place>),
     /// The elements of this set must be read first.
-    Lacks(merge::Named),
+    NeedsElements(merge::Named),
 }
 
 /// Object that a text deleted, by family, table and name; `None` stands for any.
@@ -73,7 +73,7 @@ pub(super) struct Compiler<'c> {
     /// Parts of the current ruleset that were read; `None` for all.
     read: Option<&'c Needed>,
     contents: merge::Contents,
-    ahead: merge::Ahead,
+    ahead: merge::MergePlan,
     order: Order,
     tx: Transaction,
     /// Location of the current command or statement.
@@ -111,9 +111,9 @@ impl<'c> Compiler<'c> {
             deleted: Vec::new(),
             read,
             contents: merge::Contents::default(),
-            ahead: merge::Ahead::default(),
+            ahead: merge::MergePlan::default(),
             order: Order::default(),
-            tx: Transaction::as_nft(),
+            tx: Transaction::nft_compatible(),
             place: Place::default(),
             declared: 0,
             anonymous: 0,
@@ -146,8 +146,8 @@ impl<'c> Compiler<'c> {
         for (index, command) in commands.iter().enumerate() {
             self.place = command.place;
             if let Err(fault) = self.command(commands, index) {
-                return match self.contents.lacks {
-                    Some(set) => Ok(Compiled::Lacks(set)),
+                return match self.contents.missing_elements {
+                    Some(set) => Ok(Compiled::NeedsElements(set)),
                     None => Err(fault),
                 };
             }
@@ -161,7 +161,7 @@ impl<'c> Compiler<'c> {
         mut self,
         elements: &Elements,
         place: Place,
-    ) -> Result<Vec<Sought>, Fault> {
+    ) -> Result<Vec<ElementQuery>, Fault> {
         self.place = place;
         let name = String::from_utf8_lossy(&elements.set).into_owned();
         let known = self.set(elements.family, &elements.table, &name, false)?;
@@ -169,16 +169,16 @@ impl<'c> Compiler<'c> {
             // As for deletion, elements consist of keys only.
             let each = self.elements_of(&known, &elements.elements, Verb::Delete)?;
             return each
-                .map(|element| Ok(Sought::Key(Box::new(element?))))
+                .map(|element| Ok(ElementQuery::Key(Box::new(element?))))
                 .collect();
         }
         let (keys, each) = declared::of_verb(&known, &elements.elements, Verb::Delete);
         let sought = each.map(|element| {
             let Some(key) = &element.key else {
-                return Ok(Sought::Key(Box::new(Element::catch_all())));
+                return Ok(ElementQuery::Key(Box::new(Element::catch_all())));
             };
             let (from, to) = self.key_of(key, &keys)?;
-            Ok(Sought::Range(from, to))
+            Ok(ElementQuery::Range(from, to))
         });
         sought.collect()
     }
@@ -186,7 +186,7 @@ impl<'c> Compiler<'c> {
     /// Data type and length in bits of an expression's value.
     pub(super) fn type_of(mut self, expr: &Expr) -> (DataType, u32) {
         let body = Body::new(&mut self, Family::INET, Name::default());
-        let want = body.want_of(expr);
+        let want = body.expected_type(expr);
         let bits = match expr {
             Expr::Socket(..) => expr.bits(), // the declared length, even if no value needs all bits
             _ => want.bits,

@@ -127,7 +127,7 @@ impl Order {
                 let at = usize::try_from(wanted).unwrap_or(usize::MAX);
                 let is_empty = rules.is_empty() && at < counts.flushed;
                 if at >= rules.len() && !is_empty {
-                    return Err(lacking(command.place, wanted));
+                    return Err(no_such_rule(command.place, wanted));
                 }
                 (!is_empty).then_some(at)
             }
@@ -173,7 +173,7 @@ impl Order {
     }
 }
 
-fn lacking(place: Place, index: u64) -> Fault {
+fn no_such_rule(place: Place, index: u64) -> Fault {
     let message = format!("the chain has no rule at index {index} (indexes start at 0)");
     Fault::missing(place, message)
 }

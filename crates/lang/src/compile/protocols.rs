@@ -87,7 +87,7 @@ pub(super) enum Conflict {
     /// They have an ICMP type without this field.
     IcmpType(&'static str),
     /// The rule does not match the tunnel's carrier protocol.
-    Unsaid(&'static Tunnel),
+    MissingCarrier(&'static Tunnel),
 }
 
 impl Protocols {
@@ -294,12 +294,12 @@ impl Protocols {
         &self,
         tunnel: &'static Tunnel,
     ) -> Result<Option<Needed>, Conflict> {
-        if tunnel.is_asked_for() {
+        if tunnel.has_implicit_carrier() {
             return self.transport_needed(tunnel.below, "");
         }
         match &self.transport {
             Layer::Is(known) if *known == tunnel.below => Ok(None),
-            Layer::Unknown => Err(Conflict::Unsaid(tunnel)),
+            Layer::Unknown => Err(Conflict::MissingCarrier(tunnel)),
             known if known.may_be(tunnel.below) => Ok(None),
             known => Err(self.conflict(known, tunnel.below)),
         }
@@ -328,7 +328,7 @@ impl Protocols {
     }
 
     /// Whether the values of a field establish a protocol or ICMP type.
-    pub(super) fn are_told_by(field: &Expr) -> bool {
+    pub(super) fn establishes_protocols(field: &Expr) -> bool {
         match field {
             Expr::Meta(key) | Expr::Inside(_, key) => matches!(
                 *key,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::Compiler;
-use super::constant::Want;
+use super::constant::ExpectedType;
 use super::elements::Ranges;
 use super::load::Loaded;
 use super::matching::type_of;
@@ -21,7 +21,7 @@ use chainwright::nft::{DataType, Element as Bytes, Family, Name, Set, SetFields,
 pub(crate) struct Shape {
     pub(crate) key_type: DataType,
     /// Fields of its keys, in storage order.
-    pub(crate) keys: Vec<Want>,
+    pub(crate) keys: Vec<ExpectedType>,
     pub(crate) data: Option<Data>,
     pub(crate) is_interval: bool,
     /// Whether overlapping ranges are merged (`auto-merge`).
@@ -40,7 +40,7 @@ pub(crate) enum Data {
     Verdict,
     Object(ObjectType),
     Values {
-        fields: Vec<Want>,
+        fields: Vec<ExpectedType>,
         is_interval: bool,
     },
 }
@@ -99,25 +99,25 @@ impl Shapes {
 }
 
 /// Converts a key to the byte order of interval sets.
-pub(super) fn in_order_of_ranges(want: Want) -> Want {
-    Want {
+pub(super) fn in_order_of_ranges(want: ExpectedType) -> ExpectedType {
+    ExpectedType {
         order: ByteOrder::Network,
         ..want
     }
 }
 
 /// Key of an anonymous set.
-pub(super) struct Asked<'e> {
+pub(super) struct LookupKey<'e> {
     pub(super) key: &'e Expr,
     /// Fields as they are in registers during the lookup.
     pub(super) fields: Vec<Loaded>,
     /// Types of the fields before byte order conversions.
-    pub(super) declared: Vec<Want>,
+    pub(super) declared: Vec<ExpectedType>,
 }
 
 /// User data that nft writes for a set.
 #[derive(Default)]
-pub(super) struct Notes<'n> {
+pub(super) struct SetUserData<'n> {
     /// Byte orders ([`noted_order`]).
     pub(super) key_order: u32,
     pub(super) data_order: u32,
@@ -131,7 +131,7 @@ pub(super) struct Notes<'n> {
 }
 
 /// Byte order in the user data; 0 for concatenations.
-pub(super) const fn noted_order(wants: &[Want]) -> u32 {
+pub(super) const fn noted_order(wants: &[ExpectedType]) -> u32 {
     match wants {
         [one] => match one.order {
             ByteOrder::Host => HOST_ENDIAN,
@@ -141,7 +141,7 @@ pub(super) const fn noted_order(wants: &[Want]) -> u32 {
     }
 }
 
-impl Notes<'_> {
+impl SetUserData<'_> {
     /// Writes the user data of a set.
     pub(super) fn write(&self, set: &mut Set<'_>) -> Result<(), CommentError> {
         let mut put = |kind, value: &[u8]| userdata::put(&mut set.userdata, kind, value);
@@ -216,11 +216,11 @@ fn is_abortive(expr: &Expr) -> bool {
 }
 
 /// Whether the type determines the length of a value.
-pub(super) fn has_length(want: &Want) -> bool {
-    types::info(told_type(want.data_type)).is_some_and(|info| info.bits > 0)
+pub(super) fn has_length(want: &ExpectedType) -> bool {
+    types::info(kernel_type(want.data_type)).is_some_and(|info| info.bits > 0)
 }
 
-impl Asked<'_> {
+impl LookupKey<'_> {
     /// Whether both versions of nft can list an anonymous set with several elements. They abort if neither expressions
     /// nor types determine the length of each field.
     fn can_be_listed(&self) -> bool {
@@ -236,7 +236,7 @@ impl Asked<'_> {
     fn typeof_(&self, is_map: bool, has_ranges: bool) -> Option<Vec<u8>> {
         match self.key {
             Expr::Concat(parts) => {
-                let is_turned = |want: &Want| {
+                let is_turned = |want: &ExpectedType| {
                     want.order == ByteOrder::Host
                         && want.bits > 8
                         && !types::is_string(want.data_type)
@@ -256,7 +256,7 @@ impl Asked<'_> {
 }
 
 /// Type number for the kernel; raw bytes become integers.
-pub(super) const fn told_type(data_type: DataType) -> DataType {
+pub(super) const fn kernel_type(data_type: DataType) -> DataType {
     match data_type {
         types::RAW | types::MPTCP_SUBTYPE | types::OPTION_ADDRESS => DataType::INTEGER,
         data_type => data_type,
@@ -292,8 +292,12 @@ impl Compiler<'_> {
     }
 
     /// Whether an anonymous set contains ranges.
-    pub(super) fn has_ranges(&self, elements: &[Element], keys: &[Want]) -> Result<bool, Fault> {
-        let is_range = |key: &Expr, want: Want| -> Result<bool, Fault> {
+    pub(super) fn has_ranges(
+        &self,
+        elements: &[Element],
+        keys: &[ExpectedType],
+    ) -> Result<bool, Fault> {
+        let is_range = |key: &Expr, want: ExpectedType| -> Result<bool, Fault> {
             Ok(match key {
                 Expr::Symbol(symbol) if types::is_string(want.data_type) => {
                     symbol.text.ends_with('*') && !symbol.text.ends_with("\\*")
@@ -331,7 +335,7 @@ impl Compiler<'_> {
         table: &Name<'static>,
         pattern: &'static str,
         with: impl FnOnce(Set<'static>) -> Set<'static>,
-        notes: &Notes<'_>,
+        notes: &SetUserData<'_>,
         elements: &[Bytes<'static>],
     ) -> Result<SetId<'static>, Fault> {
         self.anonymous += 1;
@@ -366,7 +370,7 @@ impl Compiler<'_> {
         &mut self,
         family: Family,
         table: &Name<'static>,
-        asked: &Asked<'_>,
+        asked: &LookupKey<'_>,
         elements: &[Element],
         has_ranges: bool,
         data: Option<&Data>,
@@ -382,7 +386,7 @@ impl Compiler<'_> {
         let (size, each) = self.each_element(keys.clone(), each, has_ranges, data, ranges)?;
         let bytes = each.collect::<Result<Vec<_>, _>>()?;
         let size = size.unwrap_or(bytes.len() as u32); // a message cannot hold more
-        let notes = Notes {
+        let notes = SetUserData {
             key_order: noted_order(&asked.declared),
             data_order: match data {
                 Some(Data::Values { fields, .. }) => noted_order(fields),
@@ -397,9 +401,9 @@ impl Compiler<'_> {
             },
             comment: None,
         };
-        let wants: Vec<Want> = keys
+        let wants: Vec<ExpectedType> = keys
             .iter()
-            .map(|key| Want {
+            .map(|key| ExpectedType {
                 bits: key.length as u32 * 8, // at most 16
                 ..key.want
             })
@@ -421,7 +425,7 @@ impl Compiler<'_> {
 }
 
 /// Sets the key type and length of a set.
-pub(super) fn with_keys<'s>(mut set: Set<'s>, keys: &[Want], is_interval: bool) -> Set<'s> {
+pub(super) fn with_keys<'s>(mut set: Set<'s>, keys: &[ExpectedType], is_interval: bool) -> Set<'s> {
     let lengths: Vec<u32> = keys.iter().map(|key| key.bits.div_ceil(8)).collect();
     set.key_type = Some(type_of(keys.iter().copied()));
     set.key_length = Some(match lengths[..] {

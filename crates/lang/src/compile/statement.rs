@@ -1,9 +1,9 @@
 //! Compiles statements.
 
 use super::body::{Body, register};
-use super::constant::Want;
+use super::constant::ExpectedType;
 use super::load::is_constant;
-use super::sets::{Data, Notes, Shape, noted_order, with_keys};
+use super::sets::{Data, SetUserData, Shape, noted_order, with_keys};
 use crate::headers;
 use crate::parse::Fault;
 use crate::stateful;
@@ -65,15 +65,15 @@ fn family_of(word: &str) -> Option<Family> {
     }
 }
 
-fn address(family: Family) -> Want {
-    Want::of(match family {
+fn address(family: Family) -> ExpectedType {
+    ExpectedType::of(match family {
         Family::IP6 => DataType::IPV6_ADDR,
         _ => DataType::IPV4_ADDR,
     })
 }
 
-fn port() -> Want {
-    Want::of(DataType::INET_SERVICE)
+fn port() -> ExpectedType {
+    ExpectedType::of(DataType::INET_SERVICE)
 }
 
 /// Whether a statement is terminal.
@@ -106,11 +106,11 @@ impl Body<'_, '_> {
             Statement::VerdictMap(key, map) => self.verdict_map(key, map)?,
             _ => {
                 self.require_all(statement)?;
-                self.settle();
+                self.flush_waiting();
                 self.act(statement)?;
             }
         }
-        self.settle();
+        self.flush_waiting();
         Ok(())
     }
 
@@ -305,7 +305,7 @@ impl Body<'_, '_> {
                     word += REGISTER;
                 }
                 if let Some(device) = device {
-                    self.put(device, &[Want::of(DataType::IFACE_INDEX)], word)?;
+                    self.put(device, &[ExpectedType::of(DataType::IFACE_INDEX)], word)?;
                     dup.sreg_dev = Some(register(word));
                 }
                 self.push(&dup);
@@ -316,7 +316,7 @@ impl Body<'_, '_> {
                 device,
             } => {
                 let mut fwd = Fwd::default();
-                self.put(device, &[Want::of(DataType::IFACE_INDEX)], 0)?;
+                self.put(device, &[ExpectedType::of(DataType::IFACE_INDEX)], 0)?;
                 fwd.sreg_dev = Some(register(0));
                 if let Some(to) = to {
                     let family = family.and_then(family_of);
@@ -536,9 +536,9 @@ impl Body<'_, '_> {
     fn nat_data(
         &self,
         map: &Expr,
-        address: Want,
+        address: ExpectedType,
         has_port: bool,
-    ) -> Result<(Vec<Want>, bool), Fault> {
+    ) -> Result<(Vec<ExpectedType>, bool), Fault> {
         match map {
             Expr::Reference(name) => match self.data_of(name)? {
                 Data::Values {
@@ -626,7 +626,7 @@ impl Body<'_, '_> {
                 _ => QueueFlags::CPU_FANOUT,
             };
         }
-        let want = Want {
+        let want = ExpectedType {
             data_type: DataType::INTEGER,
             bits: 16,
             order: ByteOrder::Host,
@@ -649,7 +649,7 @@ impl Body<'_, '_> {
                 }
             }
             Some(numbers) => {
-                let want = Want { bits: 32, ..want };
+                let want = ExpectedType { bits: 32, ..want };
                 self.put(numbers, &[want], 0)?;
                 Queue::register(Register::R1)
             }
@@ -666,13 +666,13 @@ impl Body<'_, '_> {
     fn set_to(&mut self, target: &Expr, to: &Expr) -> Result<(), Fault> {
         match target {
             Expr::Meta(key) => {
-                self.put(to, &[self.want_of(target)], 0)?;
+                self.put(to, &[self.expected_type(target)], 0)?;
                 self.push(&Meta::set(*key, Register::R1));
             }
             Expr::Ct(key, direction, _) => {
-                let mut want = self.want_of(target);
+                let mut want = self.expected_type(target);
                 if *key == CtKey::EVENTMASK {
-                    want = Want::of(CT_EVENT);
+                    want = ExpectedType::of(CT_EVENT);
                 }
                 self.put(to, &[want], 0)?;
                 self.push(&Ct {
@@ -681,7 +681,7 @@ impl Body<'_, '_> {
                 });
             }
             Expr::Option(option) if option.extension.kind == ExthdrOp::TCPOPT => {
-                let want = self.want_of(target);
+                let want = self.expected_type(target);
                 self.put(to, &[want], 0)?;
                 let (offset, length) = (option.offset / 8, option.bits.div_ceil(8));
                 self.push(&Exthdr::set_tcp_option(
@@ -706,7 +706,7 @@ impl Body<'_, '_> {
         let start = self.start_of(payload)?;
         let checksum = protocol.and_then(headers::checksum_of);
         let unit = if checksum.is_some() { 16 } else { 8 };
-        let want = self.want_of(&Expr::Payload(*payload));
+        let want = self.expected_type(&Expr::Payload(*payload));
         let is_whole = start.is_multiple_of(unit) && payload.bits.is_multiple_of(unit);
         let (mut first, mut behind) = (start / 8, (start + payload.bits).div_ceil(8));
         if is_whole {
@@ -765,7 +765,7 @@ impl Body<'_, '_> {
             Some(shape) if is_constant(key) => self.put(key, &shape.keys, 0)?,
             _ => {
                 if let Some(shape) = shape {
-                    self.check(shape, &self.wants_of(key), true, None, key)?;
+                    self.check(shape, &self.expected_types(key), true, None, key)?;
                 }
                 let mut fields = self.load_key(key, 0, false)?;
                 if let ([field], Some(DataType::MARK)) =
@@ -807,9 +807,9 @@ impl Body<'_, '_> {
         let Some(key) = &element.key else {
             return Err(self.error("a meter needs a key"));
         };
-        let wants: Vec<Want> = match key {
-            Expr::Concat(parts) => parts.iter().map(|part| self.want_of(part)).collect(),
-            key => vec![self.want_of(key)],
+        let wants: Vec<ExpectedType> = match key {
+            Expr::Concat(parts) => parts.iter().map(|part| self.expected_type(part)).collect(),
+            key => vec![self.expected_type(key)],
         };
         let mut flags = SetFlags::ANONYMOUS | SetFlags::EVAL;
         let op = match element.timeout {
@@ -830,9 +830,9 @@ impl Body<'_, '_> {
             ..Set::default()
         };
         let mut set = with_keys(set, &wants, false);
-        let notes = Notes {
+        let notes = SetUserData {
             key_order: noted_order(&wants),
-            ..Notes::default()
+            ..SetUserData::default()
         };
         let noted = notes.write(&mut set);
         noted.map_err(|error| self.error(error.to_string()))?;

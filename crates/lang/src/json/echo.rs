@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Serialize, Serializer};
 
-use super::layout::Laid;
+use super::layout::JanssonLayout;
 use super::read::node::{self, Key, Kind, Node};
 use crate::parse::script::VERBS;
 use crate::parse::{Command, Object, Verb};
@@ -66,15 +66,15 @@ pub(crate) fn document(text: &str, handles: &[(Place, u64)]) -> Option<String> {
             let begin = sorted.partition_point(|(place, _)| place.start < entry.place.start);
             let end = sorted.partition_point(|(place, _)| place.start < entry.place.end);
             let handle = sorted[begin..end].last().map(|(_, handle)| *handle);
-            tell(entry, handle);
+            insert_handle(entry, handle);
         }
     }
-    Some(Laid(document).to_string())
+    Some(JanssonLayout(document).to_string())
 }
 
 /// Adds a handle at nft's position (observed in versions 1.0.6 to 1.1.7): at the end of an object that is added or
 /// inserted, and beside an object that is created or replaced. Removes an existing handle.
-fn tell(entry: &mut Node<'_>, handle: Option<u64>) {
+fn insert_handle(entry: &mut Node<'_>, handle: Option<u64>) {
     let Some((key, value)) = only(entry) else {
         return;
     };
@@ -83,20 +83,20 @@ fn tell(entry: &mut Node<'_>, handle: Option<u64>) {
     let told = match verb.map(|(_, verb)| *verb) {
         None if key == "metainfo" => return,
         None => {
-            forget(value);
+            remove_handle(value);
             value
         }
         Some(Verb::Add | Verb::Insert) => {
             let Some((_, object)) = only(value) else {
                 return;
             };
-            forget(object);
+            remove_handle(object);
             object
         }
         Some(Verb::Create | Verb::Replace) => {
             match only(value) {
-                Some((_, object)) => forget(object),
-                None => forget(value),
+                Some((_, object)) => remove_handle(object),
+                None => remove_handle(value),
             }
             value
         }
@@ -120,7 +120,7 @@ fn only<'a, 't>(node: &'a mut Node<'t>) -> Option<(String, &'a mut Node<'t>)> {
     }
 }
 
-fn forget(object: &mut Node<'_>) {
+fn remove_handle(object: &mut Node<'_>) {
     if let Kind::Object(fields) = &mut object.kind {
         fields.retain(|(key, _)| key.text != HANDLE);
     }

@@ -80,9 +80,9 @@ impl io::Write for Utf8<'_, '_> {
 }
 
 /// Displays a value in this layout.
-pub(super) struct Laid<T>(pub(super) T);
+pub(super) struct JanssonLayout<T>(pub(super) T);
 
-impl<T: Serialize> fmt::Display for Laid<T> {
+impl<T: Serialize> fmt::Display for JanssonLayout<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write(f, &self.0)
     }
@@ -110,7 +110,7 @@ mod tests {
                 "\"\\u0001\\u001F\u{7f}\u{1f600}\"",
             ),
         ] {
-            assert_eq!(Laid(value).to_string(), laid);
+            assert_eq!(JanssonLayout(value).to_string(), laid);
         }
     }
 }

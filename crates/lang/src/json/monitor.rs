@@ -3,10 +3,10 @@
 use bstr::BStr;
 use serde::Serialize;
 
-use super::layout::Laid;
+use super::layout::JanssonLayout;
 use super::object::{Members, Named};
 use super::{Tagged, Writer};
-use crate::monitor::{EventFormatter, Form};
+use crate::monitor::{EventFormatter, OutputFormat};
 use chainwright::nft::is_map;
 use chainwright::nft::live::{Event, EventObject};
 use chainwright::nft::{Family, SnapshotSet};
@@ -25,7 +25,7 @@ impl Events {
 }
 
 fn line(verb: &'static str, object: impl Serialize) -> String {
-    Laid(Tagged(verb, object)).to_string()
+    JanssonLayout(Tagged(verb, object)).to_string()
 }
 
 /// Formats an event about an object. Decodes it again, so that it does not outlive the definitions of its table.
@@ -67,8 +67,8 @@ fn spoken<'e>(
     Some(line(verb, object))
 }
 
-impl Form for Events {
-    type Said = String;
+impl OutputFormat for Events {
+    type Output = String;
 
     fn object(
         formatter: &EventFormatter,

@@ -308,27 +308,27 @@ impl Serialize for Words<'_> {
 #[derive(Debug)]
 enum Elements<'o> {
     /// Elements that nft's language can represent.
-    Spoken(Writer<'o>, Vec<Element>),
+    Printable(Writer<'o>, Vec<Element>),
     Opaque,
 }
 
 impl<'o> Elements<'o> {
     fn of(writer: Writer<'o>, set: &SnapshotSet<'o>) -> Self {
         match SetReader::named(set).elements() {
-            Some(elements) => Self::Spoken(writer, elements),
+            Some(elements) => Self::Printable(writer, elements),
             None => Self::Opaque,
         }
     }
 
     const fn is_empty(&self) -> bool {
-        matches!(self, Self::Spoken(_, elements) if elements.is_empty())
+        matches!(self, Self::Printable(_, elements) if elements.is_empty())
     }
 }
 
 impl Serialize for Elements<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Spoken(writer, elements) => {
+            Self::Printable(writer, elements) => {
                 serializer.collect_seq(elements.iter().map(|each| writer.element(each)))
             }
             Self::Opaque => {
@@ -413,7 +413,7 @@ impl<'o> Writer<'o> {
             None => type_names(view.data_type().unwrap_or_default()).join(" . "),
         });
         let elem = match self.options.terse {
-            true => Elements::Spoken(self, Vec::new()),
+            true => Elements::Printable(self, Vec::new()),
             false => Elements::of(self, set),
         };
         let statements = set::statements(&view);
@@ -440,7 +440,7 @@ impl<'o> Writer<'o> {
                 Some(statements) if statements.is_empty() => None,
                 statements => Some(Words {
                     writer: self.planned(),
-                    statements: statements.unwrap_or_else(unspoken),
+                    statements: statements.unwrap_or_else(opaque_statements),
                 }),
             },
         };
@@ -569,7 +569,7 @@ fn text(text: Option<&BStr>) -> Option<String> {
 }
 
 /// Placeholder for statements that nft's language cannot represent.
-fn unspoken() -> Vec<syntax::Statement> {
+fn opaque_statements() -> Vec<syntax::Statement> {
     let why = "statements that nft cannot express".to_owned();
     vec![syntax::Statement::Opaque(why)]
 }

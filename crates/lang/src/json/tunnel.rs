@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::Serialize;
 
-use crate::list::tunnel::{GeneveOption, Kind, Spoken};
+use crate::list::tunnel::{GeneveOption, Kind, PrintableTunnel};
 use chainwright::nft::stateful::TunnelObject;
 
 /// Tunnel metadata for packets.
@@ -60,7 +60,7 @@ struct Geneve {
 impl Tunnel {
     /// Decodes an object; `None` if nft's language cannot represent it.
     pub(super) fn of(tunnel: &TunnelObject<'_>) -> Option<Self> {
-        let spoken = Spoken::of(tunnel)?;
+        let printable = PrintableTunnel::of(tunnel)?;
         let v4 = |address| match address {
             Some(IpAddr::V4(address)) => Some(address),
             _ => None,
@@ -70,17 +70,17 @@ impl Tunnel {
             _ => None,
         };
         Some(Self {
-            id: spoken.id,
-            src_ipv4: v4(spoken.source),
-            dst_ipv4: v4(spoken.destination),
-            src_ipv6: v6(spoken.source),
-            dst_ipv6: v6(spoken.destination),
-            sport: spoken.sport,
-            dport: spoken.dport,
-            tos: spoken.tos,
-            ttl: spoken.ttl,
-            kind: spoken.kind.as_ref().map(Kind::name),
-            tunnel: spoken.kind.map(|kind| match kind {
+            id: printable.id,
+            src_ipv4: v4(printable.source),
+            dst_ipv4: v4(printable.destination),
+            src_ipv6: v6(printable.source),
+            dst_ipv6: v6(printable.destination),
+            sport: printable.sport,
+            dport: printable.dport,
+            tos: printable.tos,
+            ttl: printable.ttl,
+            kind: printable.kind.as_ref().map(Kind::name),
+            tunnel: printable.kind.map(|kind| match kind {
                 Kind::Vxlan { gbp } => Options::Vxlan { gbp },
                 Kind::Erspan1 { index } => Options::Erspan1 { version: 1, index },
                 Kind::Erspan2 { direction, id } => Options::Erspan2 {

@@ -63,7 +63,7 @@ impl Options {
     /// Returns options that read the interface names when the first interface is printed, in the network namespace of
     /// the printing thread. This is cheaper if there are many interfaces and listings without any.
     #[must_use]
-    pub fn here_when_needed() -> Self {
+    pub fn interfaces_when_needed() -> Self {
         Self {
             interfaces_here: Some(OnceLock::new()),
             ..Self::default()

@@ -39,7 +39,7 @@ impl<W: Write> Printer<'_, W> {
             }
             ObjectData::Limit(limit) => {
                 let Some(limit) = stateful::limit_statement(limit) else {
-                    return self.unspoken(data);
+                    return self.print_opaque(data);
                 };
                 self.indent()?;
                 self.rate(&limit)?;
@@ -72,7 +72,7 @@ impl<W: Write> Printer<'_, W> {
                 let protocol = protocol_name(helper.l4proto);
                 let (Some(family), true) = (family_name(helper.l3proto), quotable(&name).is_some())
                 else {
-                    return self.unspoken(data);
+                    return self.print_opaque(data);
                 };
                 self.line(format_args!("type {} protocol {protocol}", Quoted(&name)))?;
                 self.line(format_args!("l3proto {family}"))
@@ -81,7 +81,7 @@ impl<W: Write> Printer<'_, W> {
                 let (Some(family), Some(times)) =
                     (family_name(timeout.l3proto), changed_timeouts(timeout))
                 else {
-                    return self.unspoken(data);
+                    return self.print_opaque(data);
                 };
                 self.line(format_args!("protocol {}", protocol_name(timeout.l4proto)))?;
                 self.line(format_args!("l3proto {family}"))?;
@@ -93,7 +93,7 @@ impl<W: Write> Printer<'_, W> {
             }
             ObjectData::CtExpect(expect) => {
                 let Some(family) = family_name(expect.l3proto) else {
-                    return self.unspoken(data);
+                    return self.print_opaque(data);
                 };
                 self.line(format_args!("protocol {}", protocol_name(expect.l4proto)))?;
                 self.line(format_args!("dport {}", expect.dport.unwrap_or_default()))?;
@@ -108,21 +108,21 @@ impl<W: Write> Printer<'_, W> {
                 let context = secmark.context.clone().unwrap_or_default();
                 match quotable(&context) {
                     Some(_) => self.line(format_args!("{}", Quoted(&context))),
-                    None => self.unspoken(data),
+                    None => self.print_opaque(data),
                 }
             }
             ObjectData::Tunnel(tunnel) => match super::tunnel::lines(tunnel) {
                 Some(lines) => lines
                     .iter()
                     .try_for_each(|line| self.line(format_args!("{line}"))),
-                None => self.unspoken(data),
+                None => self.print_opaque(data),
             },
-            other => self.unspoken(other),
+            other => self.print_opaque(other),
         }
     }
 
     /// Prints a comment with the object's data, for data that nft's language cannot represent.
-    fn unspoken(&mut self, data: &ObjectData<'_>) -> fmt::Result {
+    fn print_opaque(&mut self, data: &ObjectData<'_>) -> fmt::Result {
         let data = data.to_string();
         self.line(format_args!("# {}", Plain(data.as_str().into())))
     }

@@ -6,7 +6,7 @@ use crate::parse::DIRECTIONS;
 use chainwright::nft::stateful::{TunnelObject, TunnelOption};
 
 /// A tunnel object that nft's language can represent.
-pub(crate) struct Spoken {
+pub(crate) struct PrintableTunnel {
     pub(crate) id: u32,
     pub(crate) source: Option<IpAddr>,
     pub(crate) destination: Option<IpAddr>,
@@ -32,7 +32,7 @@ pub(crate) struct GeneveOption {
     pub(crate) data: String,
 }
 
-impl Spoken {
+impl PrintableTunnel {
     /// Decodes an object; `None` if nft has no syntax for a part of it, such as flags and flow labels.
     pub(crate) fn of(tunnel: &TunnelObject<'_>) -> Option<Self> {
         let flags = tunnel.flags.unwrap_or_default();
@@ -144,28 +144,31 @@ impl Kind {
 
 /// Lines of a tunnel's block; `None` if nft has no syntax for a part of it.
 pub(super) fn lines(tunnel: &TunnelObject<'_>) -> Option<Vec<String>> {
-    let spoken = Spoken::of(tunnel)?;
-    let mut lines = vec![format!("id {}", spoken.id)];
-    for (word, address) in [("saddr", spoken.source), ("daddr", spoken.destination)] {
+    let printable = PrintableTunnel::of(tunnel)?;
+    let mut lines = vec![format!("id {}", printable.id)];
+    for (word, address) in [
+        ("saddr", printable.source),
+        ("daddr", printable.destination),
+    ] {
         match address {
             Some(IpAddr::V4(address)) => lines.push(format!("ip {word} {address}")),
             Some(IpAddr::V6(address)) => lines.push(format!("ip6 {word} {address}")),
             None => {}
         }
     }
-    for (word, port) in [("sport", spoken.sport), ("dport", spoken.dport)] {
+    for (word, port) in [("sport", printable.sport), ("dport", printable.dport)] {
         if port != 0 {
             lines.push(format!("{word} {port}"));
         }
     }
-    if spoken.tos != 0 {
-        lines.push(format!("tos {}", spoken.tos));
+    if printable.tos != 0 {
+        lines.push(format!("tos {}", printable.tos));
     }
     // A missing TTL is not 0: the kernel then uses its default.
-    if let Some(ttl) = spoken.ttl {
+    if let Some(ttl) = printable.ttl {
         lines.push(format!("ttl {ttl}"));
     }
-    if let Some(kind) = &spoken.kind {
+    if let Some(kind) = &printable.kind {
         lines.push(format!("{} {{", kind.name()));
         lines.extend(kind.lines().into_iter().map(|line| format!("\t{line}")));
         lines.push("}".to_owned());

@@ -58,7 +58,7 @@ impl FromIterator<Element> for ElementList {
 }
 
 /// Consumer of parsed elements.
-pub(super) trait TakesElements {
+pub(super) trait ElementSink {
     fn take(&mut self, element: Element);
 
     /// Consumes elements at the current token that need no parsing, and moves the parser behind them.
@@ -67,13 +67,13 @@ pub(super) trait TakesElements {
     }
 }
 
-impl TakesElements for Vec<Element> {
+impl ElementSink for Vec<Element> {
     fn take(&mut self, element: Element) {
         self.push(element);
     }
 }
 
-impl TakesElements for ElementList {
+impl ElementSink for ElementList {
     fn take(&mut self, element: Element) {
         self.push(element);
     }
@@ -326,12 +326,12 @@ mod tests {
     use super::super::error::Fault;
     use super::super::expr::Side;
     use super::super::lexer::Token;
-    use super::super::{Kept, NoIncludes, Source};
+    use super::super::{NoIncludes, SavedVariables, Source};
     use super::*;
 
     /// Returns the elements in braces, and the token behind them.
-    fn read<T: TakesElements>(text: &str, mut taken: T) -> Result<(T, Token), Fault> {
-        let mut parser = Parser::behind(&Kept::default(), &NoIncludes);
+    fn read<T: ElementSink>(text: &str, mut taken: T) -> Result<(T, Token), Fault> {
+        let mut parser = Parser::behind(&SavedVariables::default(), &NoIncludes);
         parser.open(vec![Source::new("test", text)], Place::default())?;
         parser.advance();
         parser.expect_sign("{")?;

@@ -1,6 +1,6 @@
 //! Parses expressions.
 
-use super::elements::TakesElements;
+use super::elements::ElementSink;
 use super::error::{Fault, shown};
 use super::lexer::Kind;
 use super::parser::Parser;
@@ -263,7 +263,7 @@ impl Parser<'_> {
     pub(super) fn elements(
         &mut self,
         side: Side,
-        taken: &mut impl TakesElements,
+        taken: &mut impl ElementSink,
     ) -> Result<(), Fault> {
         loop {
             self.skip_lines();
@@ -473,7 +473,7 @@ impl Parser<'_> {
         }
         let relation = relation.unwrap_or(crate::syntax::Relation::Implicit);
         let right = self.right()?;
-        let left = asked_for_presence(left, &right);
+        let left = to_presence_test(left, &right);
         Ok(Statement::Match {
             left,
             relation,
@@ -508,7 +508,7 @@ fn is_constant(expr: &Expr) -> bool {
 }
 
 /// Converts a `fib` expression that is compared with `exists` or `missing` to a test of existence.
-pub(crate) fn asked_for_presence(left: Expr, right: &Expr) -> Expr {
+pub(crate) fn to_presence_test(left: Expr, right: &Expr) -> Expr {
     use chainwright::nft::expr::{FibFlags, FibResult};
     let is_answer = |expr: &Expr| match expr {
         Expr::Symbol(symbol) => matches!(&*symbol.text, "exists" | "missing") && !symbol.is_quoted,

@@ -11,9 +11,9 @@ mod lexer;
 pub(super) mod nat;
 pub(super) mod object;
 pub(super) mod parser;
-pub(super) mod question;
 #[cfg(any(test, feature = "fuzzing"))]
-mod said;
+mod printed;
+pub(super) mod query;
 pub(super) mod script;
 mod selector;
 pub(super) mod set;
@@ -31,20 +31,20 @@ pub(super) use elements::ElementList;
 pub use error::Error;
 pub(super) use error::Fault;
 pub(super) use parser::{number, parse_time};
-#[cfg(feature = "json")]
-pub(super) use question::RESET;
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use said::parsed_rules;
+pub(crate) use printed::parsed_rules;
+#[cfg(feature = "json")]
+pub(super) use query::RESET;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) use script::parse;
-pub(super) use script::parse_behind;
+pub(super) use script::parse_with_definitions;
 pub use source::read_text;
 pub(super) use source::{Directories, Includes, NoIncludes, Source, Sources};
 pub(super) use tree::{
-    Command, Declared, Described, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb,
-    Watched, WatchedKind, names_devices,
+    Command, Declared, Described, Elements, EventFilter, EventKind, Kind, Object, Position, Rule,
+    SetDeclaration, Verb, names_devices,
 };
 pub(super) use tunnel::DIRECTIONS;
 #[cfg(feature = "json")]
 pub(super) use tunnel::geneve_data;
-pub(super) use variables::{Defined, Kept};
+pub(super) use variables::{Defined, SavedVariables};

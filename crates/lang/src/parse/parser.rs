@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::error::{Fault, shown};
 use super::lexer::{Kind, Lexer, Token};
 use super::source::{Includes, Source, Sources};
-use super::variables::{Kept, Variables};
+use super::variables::{SavedVariables, Variables};
 use crate::syntax::{Place, Symbol};
 use chainwright::nft::{Family, Name};
 
@@ -50,7 +50,7 @@ pub(crate) struct Parser<'i> {
 
 impl<'i> Parser<'i> {
     /// Creates a parser with predefined variables.
-    pub(super) fn behind(kept: &Kept, includes: &'i dyn Includes) -> Self {
+    pub(super) fn behind(kept: &SavedVariables, includes: &'i dyn Includes) -> Self {
         let nowhere = Place::default();
         Self {
             includes,

@@ -5,7 +5,7 @@ use super::lexer::Kind as Token;
 use super::parser::Parser;
 use super::source::{Includes, Source, Sources};
 use super::tree::{Command, Elements, Object, Position, Rule, SetDeclaration, Verb};
-use super::variables::{Defined, Kept};
+use super::variables::{Defined, SavedVariables};
 use crate::syntax::Place;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Chain, Family, Flowtable, Name, Set, StatefulObject, Table};
@@ -83,7 +83,7 @@ pub(crate) fn parse(
     source: Source,
     includes: &dyn Includes,
 ) -> Result<(Vec<Command>, Sources), Error> {
-    let parsed = parse_behind(&Kept::default(), source, includes)?;
+    let parsed = parse_with_definitions(&SavedVariables::default(), source, includes)?;
     Ok((parsed.commands, parsed.sources))
 }
 
@@ -91,8 +91,8 @@ pub(crate) fn parse(
 ///
 /// # Errors
 /// The first error in the text.
-pub(crate) fn parse_behind(
-    kept: &Kept,
+pub(crate) fn parse_with_definitions(
+    kept: &SavedVariables,
     source: Source,
     includes: &dyn Includes,
 ) -> Result<Parsed, Error> {

@@ -45,11 +45,11 @@ pub(super) const WORDS: &[&str] = &[
 ];
 
 /// Statements of a rule with their locations, and the rule's comment.
-pub(super) type Said = (Vec<(Statement, Place)>, Option<String>);
+pub(super) type RuleBody = (Vec<(Statement, Place)>, Option<String>);
 
 impl Parser<'_> {
     /// Parses the statements and the comment of a rule.
-    pub(super) fn rule(&mut self) -> Result<Said, Fault> {
+    pub(super) fn rule(&mut self) -> Result<RuleBody, Fault> {
         let mut statements = Vec::new();
         let mut comment = None;
         while !self.at_end() {

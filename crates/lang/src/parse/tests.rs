@@ -7,10 +7,10 @@ mod limits;
 mod sources;
 mod trees;
 
-use super::said::said;
+use super::printed::printed;
 use super::{
-    Command, Declared, Directories, Elements, Error, Includes, Kept, NoIncludes, Object, Position,
-    Rule, SetDeclaration, Source, Sources, Verb, parse, parse_behind,
+    Command, Declared, Directories, Elements, Error, Includes, NoIncludes, Object, Position, Rule,
+    SavedVariables, SetDeclaration, Source, Sources, Verb, parse, parse_with_definitions,
 };
 
 /// Parses a text without includes.
@@ -40,5 +40,5 @@ fn again(family: &str, line: &str) -> Result<String, Error> {
         "table {family} t {{\nchain c {{\n{line}\n}}\n}}\n"
     ))?;
     let rule = rules(&commands).next().expect("the rule");
-    Ok(said(rule).expect("it is written"))
+    Ok(printed(rule).expect("it is written"))
 }

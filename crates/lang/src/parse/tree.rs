@@ -41,7 +41,7 @@ pub(crate) struct Command {
 
 impl Command {
     /// Whether the command is a query, which cannot be part of a transaction.
-    pub(crate) const fn is_question(&self) -> bool {
+    pub(crate) const fn is_query(&self) -> bool {
         matches!(self.verb, Verb::List | Verb::Reset | Verb::Get)
     }
 }
@@ -66,26 +66,26 @@ pub(crate) enum Object {
     /// A set created by a `meter` statement, to list.
     Meter(Set<'static>),
     /// Events to report.
-    Monitor(Watched),
+    Monitor(EventFilter),
     /// Operand of `describe`.
     Described(Described),
 }
 
 /// Selection of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Watched {
+pub(crate) struct EventFilter {
     /// Whether the command names a selection; otherwise everything is reported, including generations.
     pub(crate) is_named: bool,
     pub(crate) additions: bool,
     pub(crate) deletions: bool,
-    pub(crate) kind: WatchedKind,
+    pub(crate) kind: EventKind,
     /// Whether the command requests JSON.
     pub(crate) is_json: bool,
 }
 
 /// Kind of objects whose events are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WatchedKind {
+pub(crate) enum EventKind {
     Ruleset,
     Tables,
     Chains,

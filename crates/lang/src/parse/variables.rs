@@ -17,13 +17,13 @@ const OFFERED: usize = 1000;
 
 /// Variables of previous texts.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Kept {
+pub(crate) struct SavedVariables {
     values: Arc<HashMap<Box<str>, Value>>,
     /// Total length of these texts.
     length: usize,
 }
 
-impl Kept {
+impl SavedVariables {
     /// Applies the changes of another text.
     pub(crate) fn keep(&mut self, defined: Defined) {
         let values = Arc::make_mut(&mut self.values);
@@ -49,7 +49,7 @@ type Scope = HashMap<Box<str>, Option<Value>>;
 /// Variables by scope.
 #[derive(Debug)]
 pub(super) struct Variables {
-    kept: Kept,
+    kept: SavedVariables,
     /// Scopes; the outermost is first.
     scopes: Vec<Scope>,
     /// Remaining size of values that may be substituted.
@@ -66,7 +66,7 @@ struct Value {
 
 impl Variables {
     /// Starts with the variables of previous texts.
-    pub(super) fn behind(kept: &Kept) -> Self {
+    pub(super) fn behind(kept: &SavedVariables) -> Self {
         let more = kept.length.saturating_mul(FOR_A_BYTE);
         Self {
             kept: kept.clone(),

@@ -2,7 +2,7 @@
 
 use super::fields::{typed_operation, typed_tree};
 use super::inside::{compared_type, written_type};
-use super::registers::Kept;
+use super::registers::Content;
 use super::rule::{Reader, value};
 use crate::syntax::{Expr, Operator, Payload, Relation, Statement, Value};
 use crate::types;
@@ -13,7 +13,7 @@ impl Reader<'_, '_> {
     /// Returns the left side of a comparison and its value.
     pub(super) fn compared(&mut self, sreg: Register, bytes: &[u8]) -> Option<(Expr, Value)> {
         let loaded = self.registers.get(sreg)?;
-        let Kept::Expr(left) = loaded.expr.clone() else {
+        let Content::Expr(left) = loaded.expr.clone() else {
             return None;
         };
         let order = loaded.order;
@@ -117,7 +117,7 @@ impl Reader<'_, '_> {
                 .is_some_and(|(protocol, _)| protocol.name == "vlan");
             let tells = place.bits == 16 && relation == Relation::Implicit;
             if !(is_tag && tells) {
-                self.take_for(&payload);
+                self.remove_implicit(&payload);
             }
             let left = Expr::Payload(payload);
             let right = Value {
@@ -127,7 +127,7 @@ impl Reader<'_, '_> {
             return self.matched(left, relation, Expr::Value(right));
         }
         if let Some(whole) = self.begins_field(&place).filter(|_| is_equality) {
-            self.take_for(&whole);
+            self.remove_implicit(&whole);
             let left = Expr::Payload(whole);
             let right = Value {
                 data_type: left.data_type(),
@@ -149,7 +149,7 @@ impl Reader<'_, '_> {
                     bits: field.bits,
                     number: right.number >> left_over & Value::ones(field.bits),
                 };
-                self.take_for(&field);
+                self.remove_implicit(&field);
                 self.matched(payload, relation, Expr::Value(value))?;
             }
             return Some(());

@@ -39,7 +39,7 @@ pub(super) struct Context {
     pub(super) network: Option<&'static Protocol>,
     pub(super) transport: Option<&'static Protocol>,
     /// For each layer, the index of the statement that established its protocol, if it may be implicit.
-    told: [Option<usize>; 3],
+    established_by: [Option<usize>; 3],
     /// ICMP type, with the index of the statement that established it, if that may be implicit.
     icmp_type: Option<(Option<usize>, u128)>,
     /// Whether several ICMP types are possible.
@@ -51,11 +51,11 @@ pub(super) struct Context {
     /// Whether a match allows several transport protocols.
     pub(super) may_be_several: bool,
     /// Whether the network or transport layer was established twice, so that a removed match might not be redundant.
-    pub(super) is_told_twice: bool,
+    pub(super) is_established_twice: bool,
     /// Whether an ether type match established the network layer.
     pub(super) is_by_type: bool,
     /// Whether the network and transport layers were established at all.
-    pub(super) was_told: [bool; 2],
+    pub(super) was_established: [bool; 2],
     /// Whether there was a match of the ICMP type.
     has_icmp_type: bool,
 }
@@ -75,26 +75,26 @@ impl Context {
         Self {
             link,
             network,
-            ..Self::ignorant(family)
+            ..Self::without_protocols(family)
         }
     }
 
     /// Creates a context without any protocol.
-    pub(super) const fn ignorant(family: Family) -> Self {
+    pub(super) const fn without_protocols(family: Family) -> Self {
         Self {
             family,
             link: Vec::new(),
             network: None,
             transport: None,
-            told: [None; 3],
+            established_by: [None; 3],
             icmp_type: None,
             icmp_types: false,
             is_of_frame: false,
             tunnel: None,
             may_be_several: false,
-            is_told_twice: false,
+            is_established_twice: false,
             is_by_type: false,
-            was_told: [false; 2],
+            was_established: [false; 2],
             has_icmp_type: false,
         }
     }
@@ -121,11 +121,13 @@ impl Context {
         protocol: &Protocol,
         fits: impl Fn(&headers::Field) -> bool,
     ) -> Option<usize> {
-        let told = self.icmp_type.map(|(_, told)| told);
+        let established_by = self.icmp_type.map(|(_, established_by)| established_by);
         // `taddr` requires a match of a type that has it.
         let is_there = |field: &headers::Field| match (protocol.name, field.name) {
             ("icmpv6", "taddr") => {
-                self.icmp_types || told.is_some_and(|told| headers::WITH_TADDR.contains(&told))
+                self.icmp_types
+                    || established_by
+                        .is_some_and(|established_by| headers::WITH_TADDR.contains(&established_by))
             }
             // For these fields nft would add the ICMP type match outside the tunnel.
             ("icmp" | "icmpv6", "id" | "sequence") => self.tunnel.is_none() || self.has_icmp_type,
@@ -136,7 +138,7 @@ impl Context {
                 fits(field) && is_there(field) && is(implied_type(protocol, field.name))
             })
         };
-        let of_type = find(&|implied| implied.is_some() && implied == told);
+        let of_type = find(&|implied| implied.is_some() && implied == established_by);
         of_type.or_else(|| find(&|implied| implied.is_none()))
     }
 
@@ -172,8 +174,8 @@ impl Context {
     }
 
     /// Index of the statement that established a layer and may be implicit.
-    pub(super) const fn told(&self, layer: Layer) -> Option<usize> {
-        self.told[layer as usize]
+    pub(super) const fn established_by(&self, layer: Layer) -> Option<usize> {
+        self.established_by[layer as usize]
     }
 
     /// Whether two VLAN tags were established at the same offset.
@@ -210,7 +212,7 @@ impl Context {
     /// Records a match with its statement index.
     pub(super) fn learn(&mut self, left: &Expr, right: &Value, statement: usize) {
         let number = right.number;
-        let told = match left {
+        let established_by = match left {
             Expr::Meta(MetaKey::IIFTYPE) if number == 1 => {
                 self.link = vec![(&headers::ETHER, 0)];
                 Layer::Link
@@ -271,8 +273,8 @@ impl Context {
             }
             _ => return,
         };
-        let told = &mut self.told[told as usize];
-        *told = Some(statement);
+        let established_by = &mut self.established_by[established_by as usize];
+        *established_by = Some(statement);
     }
 
     /// Records a match of several values.
@@ -298,7 +300,11 @@ impl Context {
     }
 
     /// Removes the implicit protocol match for this field.
-    pub(super) fn take_for(&mut self, payload: &Payload, statements: &mut [Option<Statement>]) {
+    pub(super) fn remove_implicit(
+        &mut self,
+        payload: &Payload,
+        statements: &mut [Option<Statement>],
+    ) {
         let Some((protocol, field)) = payload.field else {
             return;
         };
@@ -308,16 +314,16 @@ impl Context {
         let field = &protocol.fields[field];
         // Inside a tunnel nft would match the ICMP type of the outer packet.
         if self.tunnel.is_none()
-            && let Some((told, number)) = &mut self.icmp_type
+            && let Some((established_by, number)) = &mut self.icmp_type
             && implied_type(protocol, field.name) == Some(*number)
-            && let Some(told) = told.take()
+            && let Some(established_by) = established_by.take()
         {
-            statements[told] = None;
+            statements[established_by] = None;
         }
         if let Some(tunnel) = self.tunnel {
-            return self.take_inside(tunnel, layer, protocol, statements);
+            return self.remove_implicit_inner(tunnel, layer, protocol, statements);
         }
-        let Some(told) = self.told[layer as usize] else {
+        let Some(established_by) = self.established_by[layer as usize] else {
             return;
         };
         // ICMP fields also imply the IP version, before the protocol.
@@ -336,18 +342,19 @@ impl Context {
         if !is_added {
             return;
         }
-        if self.says_more(layer, told, statements) {
+        if self.is_stricter(layer, established_by, statements) {
             return;
         }
-        if protocol.name == "vlan" && !is_default_tag(statements[told].as_ref()) {
+        if protocol.name == "vlan" && !is_default_tag(statements[established_by].as_ref()) {
             return;
         }
-        let is_first = self.told[Layer::Network as usize].is_some_and(|network| network < told);
+        let is_first = self.established_by[Layer::Network as usize]
+            .is_some_and(|network| network < established_by);
         let is_network = network.is_some() && self.network.map(|known| known.name) == network;
-        if let Some(of_network) = self.told[Layer::Network as usize]
+        if let Some(of_network) = self.established_by[Layer::Network as usize]
             && is_first
             && is_network
-            && !self.says_more(Layer::Network, of_network, statements)
+            && !self.is_stricter(Layer::Network, of_network, statements)
         {
             self.take(Layer::Network, statements);
         }
@@ -356,25 +363,25 @@ impl Context {
 
     /// Keeps all matches: a statement acted on the packets that they let through.
     pub(super) fn keep_all(&mut self) {
-        self.told = [None; 3];
-        if let Some((told, _)) = &mut self.icmp_type {
-            *told = None;
+        self.established_by = [None; 3];
+        if let Some((established_by, _)) = &mut self.icmp_type {
+            *established_by = None;
         }
     }
 
     /// Keeps the match of the transport protocol.
     pub(super) const fn keep_transport(&mut self) {
-        self.told[Layer::Transport as usize] = None;
+        self.established_by[Layer::Transport as usize] = None;
     }
 
     /// Keeps the match of the link layer.
     pub(super) const fn keep_link(&mut self) {
-        self.told[Layer::Link as usize] = None;
+        self.established_by[Layer::Link as usize] = None;
     }
 
     /// Keeps the match of the network layer.
     pub(super) const fn keep_network(&mut self) {
-        self.told[Layer::Network as usize] = None;
+        self.established_by[Layer::Network as usize] = None;
     }
 
     /// Removes the implicit match of this protocol.
@@ -389,14 +396,19 @@ impl Context {
 
     /// Removes the implicit match of this layer.
     pub(super) fn take(&mut self, layer: Layer, statements: &mut [Option<Statement>]) {
-        if let Some(told) = self.told[layer as usize].take() {
-            statements[told] = None;
+        if let Some(established_by) = self.established_by[layer as usize].take() {
+            statements[established_by] = None;
         }
     }
 
     /// Whether a protocol match is stricter than nft's implicit one. For the transport layer: it also determines the
     /// IP version. For the network layer: it requires a frame, and no other match does.
-    fn says_more(&self, layer: Layer, told: usize, statements: &[Option<Statement>]) -> bool {
+    fn is_stricter(
+        &self,
+        layer: Layer,
+        established_by: usize,
+        statements: &[Option<Statement>],
+    ) -> bool {
         let asks = |statement: &Option<Statement>, of: PayloadBase| {
             matches!(
                 statement,
@@ -408,12 +420,12 @@ impl Context {
         };
         match (layer, self.family) {
             (Layer::Transport, Family::INET | Family::NETDEV | Family::BRIDGE) => {
-                asks(&statements[told], PayloadBase::NETWORK)
+                asks(&statements[established_by], PayloadBase::NETWORK)
             }
             (Layer::Network, Family::INET | Family::NETDEV) => {
                 let is_frame = |statement| asks(statement, PayloadBase::LINK);
-                let is_said = self.is_of_frame || statements[..told].iter().any(is_frame);
-                is_frame(&statements[told]) && !is_said
+                let is_said = self.is_of_frame || statements[..established_by].iter().any(is_frame);
+                is_frame(&statements[established_by]) && !is_said
             }
             _ => false,
         }
@@ -421,8 +433,8 @@ impl Context {
 }
 
 /// Whether a match has the ether type that `vlan` implies.
-pub(super) fn is_default_tag(told: Option<&Statement>) -> bool {
-    match told {
+pub(super) fn is_default_tag(established_by: Option<&Statement>) -> bool {
+    match established_by {
         Some(Statement::Match {
             right: Expr::Value(value),
             relation: Relation::Implicit | Relation::Equal,

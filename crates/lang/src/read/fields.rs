@@ -104,7 +104,7 @@ impl Reader<'_, '_> {
         match expr {
             Expr::Payload(place) => {
                 let payload = self.completed(place);
-                self.take_for(&payload);
+                self.remove_implicit(&payload);
                 Expr::Payload(payload)
             }
             Expr::Option(option) => {
@@ -172,8 +172,8 @@ impl Reader<'_, '_> {
     /// Returns the value of a register with raw payload expressions instead of fields, as nft prints it in some
     /// places.
     pub(super) fn unresolved(&mut self, register: Register, data_type: DataType) -> Option<Expr> {
-        let ignorant = Context::ignorant(self.family());
-        let known = std::mem::replace(&mut self.context, ignorant);
+        let without_protocols = Context::without_protocols(self.family());
+        let known = std::mem::replace(&mut self.context, without_protocols);
         let found = self.typed_in(register, data_type, ByteOrder::Network);
         self.context = known;
         found
@@ -207,7 +207,7 @@ impl Reader<'_, '_> {
 
     pub(super) fn resolved_field(&mut self, field: Expr) -> Expr {
         match &field {
-            Expr::Payload(payload) => self.take_for(payload),
+            Expr::Payload(payload) => self.remove_implicit(payload),
             Expr::Option(option) => self.take_for_option(option),
             _ => {}
         }

@@ -26,7 +26,7 @@ impl Reader<'_, '_> {
                 self.load(payload.dreg?, Expr::Payload(place))
             }
             Decoded::Meta(meta) if meta.unknown.is_empty() && meta.sreg.is_none() => {
-                let key = meta.key.filter(|key| tunnels::is_told(*key))?;
+                let key = meta.key.filter(|key| tunnels::is_implicit_key(*key))?;
                 self.load(meta.dreg?, Expr::Inside(tunnel, key))
             }
             _ => None,
@@ -47,10 +47,10 @@ impl Reader<'_, '_> {
     }
 
     /// Removes the implicit protocol match for this field.
-    pub(super) fn take_for(&mut self, payload: &Payload) {
+    pub(super) fn remove_implicit(&mut self, payload: &Payload) {
         let mut statements = std::mem::take(&mut self.statements);
         let context = self.changed_context_in(payload.tunnel);
-        context.take_for(payload, &mut statements);
+        context.remove_implicit(payload, &mut statements);
         self.statements = statements;
     }
 
@@ -60,9 +60,9 @@ impl Reader<'_, '_> {
         let context = self.changed_context_in(left.tunnel());
         context.learn(left, right, number);
         for (index, layer) in [Layer::Network, Layer::Transport].into_iter().enumerate() {
-            if context.told(layer) == Some(number) {
-                context.is_told_twice |= context.was_told[index];
-                context.was_told[index] = true;
+            if context.established_by(layer) == Some(number) {
+                context.is_established_twice |= context.was_established[index];
+                context.was_established[index] = true;
             }
         }
         // After two tags at the same offset, fields would be at another offset when parsed again.
@@ -102,13 +102,13 @@ impl Context {
         statements: &mut [Option<Statement>],
     ) -> Option<()> {
         let is_below = self.transport == Some(tunnel.below);
-        if !tunnel.is_asked_for() {
+        if !tunnel.has_implicit_carrier() {
             self.keep_transport();
             return (is_below || self.may_be_several).then_some(());
         }
         let is_added = matches!(
-            self.told(Layer::Transport)
-                .and_then(|told| statements.get(told)),
+            self.established_by(Layer::Transport)
+                .and_then(|established_by| statements.get(established_by)),
             Some(Some(Statement::Match {
                 left: Expr::Meta(_),
                 ..
@@ -121,17 +121,20 @@ impl Context {
     }
 
     /// Removes the implicit matches for a field of this inner protocol, as far as nft adds them again.
-    pub(super) fn take_inside(
+    pub(super) fn remove_implicit_inner(
         &mut self,
         tunnel: &Tunnel,
         layer: Layer,
         protocol: &Protocol,
         statements: &mut [Option<Statement>],
     ) {
-        let Some(told) = self.told(layer).filter(|_| !self.is_told_twice) else {
+        let Some(established_by) = self
+            .established_by(layer)
+            .filter(|_| !self.is_established_twice)
+        else {
             return;
         };
-        let by = statements.get(told).and_then(Option::as_ref);
+        let by = statements.get(established_by).and_then(Option::as_ref);
         let is_added = match layer {
             // nft only adds the tag match if the ether type of the frame is not known.
             Layer::Link => protocol.name == "vlan" && !self.is_by_type && is_default_tag(by),
@@ -155,7 +158,9 @@ impl Context {
             return;
         }
         if version.is_some() {
-            let by = self.told(Layer::Network).filter(|network| *network < told);
+            let by = self
+                .established_by(Layer::Network)
+                .filter(|network| *network < established_by);
             let by = by.and_then(|network| statements.get(network)?.as_ref());
             let is_igmp = protocol.name == "igmp" && !is_inside(by);
             match self.adds_network(tunnel, by, true) && !is_igmp {
@@ -168,7 +173,7 @@ impl Context {
             }
         }
         if layer == Layer::Network {
-            self.keep_tag_of(statements.get(told).and_then(Option::as_ref));
+            self.keep_tag_of(statements.get(established_by).and_then(Option::as_ref));
         }
         self.take(layer, statements);
     }
@@ -236,7 +241,7 @@ pub(super) fn written_type(left: &Expr) -> DataType {
 }
 
 /// Whether a statement contains an expression without syntax: inner bytes that are not a field, or inner metadata.
-pub(super) fn is_unsaid(statement: &Statement) -> bool {
+pub(super) fn has_no_syntax(statement: &Statement) -> bool {
     let both = |one: &Expr, other: &Expr| in_expr(one) || in_expr(other);
     let any = |exprs: [&Option<Expr>; 2]| exprs.into_iter().flatten().any(in_expr);
     match statement {

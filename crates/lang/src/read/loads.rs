@@ -1,6 +1,6 @@
 //! Decodes loads into registers, and statements that write them.
 
-use super::registers::{Kept, Loaded};
+use super::registers::{Content, Loaded};
 use super::rule::{Reader, is_place, value};
 use crate::headers;
 use crate::keys;
@@ -29,7 +29,7 @@ impl Reader<'_, '_> {
     /// 32-bit integers without a type of their own, host order for all others.
     fn check_mark(&self, register: Register, data_type: DataType) -> Option<()> {
         let loaded = self.registers.get(register)?;
-        let Kept::Expr(expr) = &loaded.expr else {
+        let Content::Expr(expr) = &loaded.expr else {
             return Some(());
         };
         if data_type != DataType::MARK || loaded.length == 1 || matches!(expr, Expr::Map(..)) {
@@ -86,17 +86,17 @@ impl Reader<'_, '_> {
     pub(super) fn write(&mut self, place: Payload, sreg: Register) -> Option<()> {
         let loaded = self.registers.get(sreg)?.clone();
         // A part of a byte is changed by reading, masking and writing.
-        if let Kept::Expr(Expr::Binary(..)) = &loaded.expr
+        if let Content::Expr(Expr::Binary(..)) = &loaded.expr
             && let Some((field, to)) = self.bits_set(&place, &loaded)
         {
-            self.take_for(&field);
+            self.remove_implicit(&field);
             return self.push(Statement::Set(Expr::Payload(field), to));
         }
         let place = match self.context.is_outside(place.base, place.offset) {
             true => place,
             false => self.completed(place),
         };
-        self.take_for(&place);
+        self.remove_implicit(&place);
         let target = Expr::Payload(place);
         let to = self.typed_in(sreg, target.data_type(), ByteOrder::Network)?;
         self.push(Statement::Set(target, to))
@@ -104,7 +104,7 @@ impl Reader<'_, '_> {
 
     /// Returns the field that a masked write changes, with its new value.
     fn bits_set(&self, place: &Payload, loaded: &Loaded) -> Option<(Payload, Expr)> {
-        let Kept::Expr(expr) = &loaded.expr else {
+        let Content::Expr(expr) = &loaded.expr else {
             return None;
         };
         let ones = Value::ones(place.bits);
@@ -238,7 +238,7 @@ impl Reader<'_, '_> {
 
     pub(super) fn bitwise(&mut self, bitwise: &expr::Bitwise<'_>) -> Option<()> {
         let Loaded {
-            expr: Kept::Expr(mut expr),
+            expr: Content::Expr(mut expr),
             length,
             order,
         } = self.registers.get(bitwise.sreg?)?.clone()
@@ -306,7 +306,7 @@ impl Reader<'_, '_> {
                     _ => return None,
                 };
                 let other = self.registers.get(bitwise.sreg2?)?;
-                let Kept::Expr(right) = other.expr.clone() else {
+                let Content::Expr(right) = other.expr.clone() else {
                     return None;
                 };
                 // A single byte has no order.
@@ -316,7 +316,7 @@ impl Reader<'_, '_> {
             }
         }
         let loaded = Loaded {
-            expr: Kept::Expr(expr),
+            expr: Content::Expr(expr),
             length,
             order,
         };

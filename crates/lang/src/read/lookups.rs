@@ -1,7 +1,7 @@
 //! Decodes set lookups and statements that update sets.
 
-use super::registers::{Kept, Loaded};
-use super::rule::{Reader, spoken};
+use super::registers::{Content, Loaded};
+use super::rule::{Reader, valid_name};
 use super::set::{self, SetReader};
 use super::stateful::stateful_statement;
 use crate::syntax::{Element, Expr, Operator, Relation, Statement};
@@ -14,8 +14,8 @@ impl Reader<'_, '_> {
     pub(super) fn key(&self, register: Register, length: usize) -> Option<Vec<Expr>> {
         let loaded = self.registers.many(register, length)?;
         let parts = loaded.into_iter().map(|loaded| match &loaded.expr {
-            Kept::Expr(expr) => Some(expr.clone()),
-            Kept::Bytes(_) => None,
+            Content::Expr(expr) => Some(expr.clone()),
+            Content::Bytes(_) => None,
         });
         parts.collect()
     }
@@ -37,7 +37,7 @@ impl Reader<'_, '_> {
                 Expr::Payload(place) => match self.fields_of(&place) {
                     Some(fields) => {
                         for field in fields {
-                            self.take_for(&field);
+                            self.remove_implicit(&field);
                             resolved.push(Expr::Payload(field));
                         }
                     }
@@ -68,7 +68,7 @@ impl Reader<'_, '_> {
                     let reader = SetReader::anonymous(&set, key, shifts, is_map);
                     Expr::Set(reader.elements()?)
                 }
-                false => Expr::Reference(spoken(name)?),
+                false => Expr::Reference(valid_name(name)?),
             },
         )
     }
@@ -105,9 +105,9 @@ impl Reader<'_, '_> {
             Some(dreg) => {
                 data.0?;
                 let loaded = Loaded {
-                    expr: Kept::Expr(Expr::Map(
+                    expr: Content::Expr(Expr::Map(
                         Box::new(Expr::Concat(key)),
-                        Box::new(Expr::Reference(spoken(&name)?)),
+                        Box::new(Expr::Reference(valid_name(&name)?)),
                     )),
                     length: data.1 as usize,
                     order: data_order,
@@ -148,7 +148,7 @@ impl Reader<'_, '_> {
             element.data = Some(self.data_of(register, data_type?, &name)?);
         }
         let element = Box::new(element);
-        let name = spoken(&name)?;
+        let name = valid_name(&name)?;
         let statement = match flags.contains(SetFlags::ANONYMOUS) {
             true => Statement::Meter {
                 name,
@@ -187,7 +187,7 @@ impl Reader<'_, '_> {
 
     pub(super) fn objref(&mut self, objref: &expr::Objref<'_>) -> Option<()> {
         let (kind, object) = match (&objref.imm_name, &objref.set_name) {
-            (Some(name), _) => (objref.imm_type?, Expr::Object(spoken(name)?)),
+            (Some(name), _) => (objref.imm_type?, Expr::Object(valid_name(name)?)),
             (None, Some(name)) => {
                 let name = name.to_vec();
                 let view = self.set(&name)?.set();

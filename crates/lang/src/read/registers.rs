@@ -10,7 +10,7 @@ const WORDS: usize = 16;
 /// Value that an expression loaded into a register.
 #[derive(Debug, Clone)]
 pub(super) struct Loaded {
-    pub(super) expr: Kept,
+    pub(super) expr: Content,
     /// Length in bytes.
     pub(super) length: usize,
     pub(super) order: ByteOrder,
@@ -18,7 +18,7 @@ pub(super) struct Loaded {
 
 /// Content of a register.
 #[derive(Debug, Clone)]
-pub(super) enum Kept {
+pub(super) enum Content {
     Expr(Expr),
     /// Constant bytes; their type depends on where they are used.
     Bytes(Vec<u8>),

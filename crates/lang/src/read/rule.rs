@@ -5,8 +5,8 @@ use std::cell::Cell;
 use bstr::ByteSlice;
 
 use super::context::Context;
-use super::inside::is_unsaid;
-use super::registers::{Kept, Loaded, Registers};
+use super::inside::has_no_syntax;
+use super::registers::{Content, Loaded, Registers};
 use super::set;
 use super::stateful::stateful_statement;
 use super::statements::nat_flags;
@@ -69,7 +69,7 @@ fn at_depth(
             reader.take(expression).is_some()
         })
         && !reader.is_lost
-        && !reader.statements.iter().flatten().any(is_unsaid);
+        && !reader.statements.iter().flatten().any(has_no_syntax);
     let statements = match read {
         true => reader.statements.into_iter().flatten().collect(),
         false => decoded
@@ -124,7 +124,7 @@ pub(super) const fn is_place(offset: u32, bits: u32) -> bool {
 }
 
 /// Returns the name if it is valid in nft's language.
-pub(super) fn spoken(name: &[u8]) -> Option<String> {
+pub(super) fn valid_name(name: &[u8]) -> Option<String> {
     is_name(name).then(|| String::from_utf8_lossy(name).into_owned())
 }
 
@@ -305,7 +305,7 @@ impl Reader<'_, '_> {
             }
             Decoded::Queue(queue) => self.queue(queue),
             Decoded::FlowOffload(flow) => {
-                let name = spoken(flow.table_name.as_deref()?)?;
+                let name = valid_name(flow.table_name.as_deref()?)?;
                 self.push(Statement::FlowAdd(name))
             }
             Decoded::Notrack(_) => self.push(Statement::Notrack),
@@ -335,7 +335,7 @@ impl Reader<'_, '_> {
         let loaded = Loaded {
             length: bits as usize / 8,
             order: expr.order(),
-            expr: Kept::Expr(expr),
+            expr: Content::Expr(expr),
         };
         self.registers.put(register, loaded)
     }
@@ -349,7 +349,7 @@ impl Reader<'_, '_> {
             Data::Value(bytes) => {
                 let loaded = Loaded {
                     length: bytes.len(),
-                    expr: Kept::Bytes(bytes.to_vec()),
+                    expr: Content::Bytes(bytes.to_vec()),
                     order: ByteOrder::Host,
                 };
                 self.registers.put(immediate.dreg?, loaded)
@@ -361,7 +361,7 @@ impl Reader<'_, '_> {
     pub(super) fn verdict(&self, verdict: &expr::Verdict<'_>) -> Option<Verdict> {
         let target = |name: &chainwright::nft::Name<'_>| match self.bound_rules(name) {
             Some(rules) => Some(Target::Rules(rules)),
-            None => spoken(name).map(Target::Chain),
+            None => valid_name(name).map(Target::Chain),
         };
         Some(match verdict {
             expr::Verdict::Jump(name) => Verdict::Jump(target(name)?),

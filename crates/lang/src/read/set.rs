@@ -1,7 +1,7 @@
 //! Decodes set elements.
 
 use super::inside::is_of_header;
-use super::rule::{limit, spoken, value};
+use super::rule::{limit, valid_name, value};
 use super::stateful::stateful_statement;
 use crate::constant::quotable;
 use crate::syntax::{Element, Expr, Statement, Target, Value, Verdict};
@@ -317,12 +317,12 @@ impl<'s> SetReader<'s> {
         read.data = match (element.data(), element.object()) {
             (Some(Data::Value(bytes)), _) => Some(self.data(&bytes)?),
             (Some(Data::Verdict(verdict)), _) => Some(Expr::Verdict(match verdict {
-                expr::Verdict::Jump(name) => Verdict::Jump(Target::Chain(spoken(&name)?)),
-                expr::Verdict::Goto(name) => Verdict::Goto(Target::Chain(spoken(&name)?)),
+                expr::Verdict::Jump(name) => Verdict::Jump(Target::Chain(valid_name(&name)?)),
+                expr::Verdict::Goto(name) => Verdict::Goto(Target::Chain(valid_name(&name)?)),
                 other => plain_verdict(&other)?,
             })),
             (Some(Data::Opaque(_)), _) => return None,
-            (None, Some(object)) => Some(Expr::Object(spoken(object)?)),
+            (None, Some(object)) => Some(Expr::Object(valid_name(object)?)),
             (None, None) => None,
         };
         Some(read)

@@ -2,7 +2,7 @@
 
 use super::compare::range;
 use super::context::Layer;
-use super::registers::{Kept, Registers};
+use super::registers::{Content, Registers};
 use super::rule::{Reader, value};
 use crate::syntax::{Expr, Statement, Translation, Value};
 use crate::types;
@@ -29,8 +29,8 @@ impl Reader<'_, '_> {
             data_type => types::order(data_type),
         };
         match loaded.expr {
-            Kept::Expr(expr) => Some(self.resolve(expr)),
-            Kept::Bytes(bytes) => {
+            Content::Expr(expr) => Some(self.resolve(expr)),
+            Content::Bytes(bytes) => {
                 let value = value(&bytes, order, data_type)?;
                 Some(Expr::Value(value))
             }
@@ -78,7 +78,7 @@ impl Reader<'_, '_> {
         if let Some(min) = nat.addr_min {
             let loaded = self.registers.get(min)?;
             let map = match &loaded.expr {
-                Kept::Expr(Expr::Map(_, _)) => Some(loaded.length),
+                Content::Expr(Expr::Map(_, _)) => Some(loaded.length),
                 _ => None,
             };
             let first = self.address(min, family)?;

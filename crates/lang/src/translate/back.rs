@@ -9,12 +9,12 @@ use chainwright_testing::FakeKernel;
 /// A ruleset in nft's language as seen by iptables: its tables, and the tables that iptables ignores.
 ///
 /// The ruleset is applied to an empty in-memory model, not to the kernel. Rules that iptables-nft can decode are
-/// printed in iptables' syntax; [`Tables::save_in_words`] writes the others as comments and counts them.
+/// printed in iptables' syntax; [`Tables::save_with_formatter`] writes the others as comments and counts them.
 ///
 /// ```
 /// use chainwright::iptables::text::SaveOptions;
 /// use chainwright::iptables::Family;
-/// use chainwright_lang::translate::Back;
+/// use chainwright_lang::translate::ReverseTranslation;
 /// use chainwright_lang::{Options, Script, rule};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,12 +28,12 @@ use chainwright_testing::FakeKernel;
 ///         }
 ///     }",
 /// )?;
-/// let back = Back::of(Family::Ipv4, &script)?;
+/// let back = ReverseTranslation::of(Family::Ipv4, &script)?;
 /// let mut text = Vec::new();
 /// let options = Options::here();
 /// let omissions = back
 ///     .tables
-///     .save_in_words(
+///     .save_with_formatter(
 ///         SaveOptions::default(),
 ///         &|table, native| rule(table, native, &options),
 ///         &mut text,
@@ -47,7 +47,7 @@ use chainwright_testing::FakeKernel;
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Back {
+pub struct ReverseTranslation {
     /// Tables of this family with iptables' table names.
     pub tables: Tables,
     /// Other tables, such as `inet firewall`, which iptables ignores.
@@ -57,7 +57,7 @@ pub struct Back {
 /// Error while converting a ruleset.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum NotMade {
+pub enum ReverseError {
     /// The script does not compile.
     #[error(transparent)]
     Script(#[from] Error),
@@ -69,13 +69,13 @@ pub enum NotMade {
     FakeKernel(String),
 }
 
-impl Back {
+impl ReverseTranslation {
     /// Converts a ruleset.
     ///
     /// # Errors
-    /// [`NotMade`] if the script cannot be applied to an empty ruleset.
-    pub fn of(family: Family, script: &Script) -> Result<Self, NotMade> {
-        let of_model = |error: &dyn std::fmt::Display| NotMade::FakeKernel(error.to_string());
+    /// [`ReverseError`] if the script cannot be applied to an empty ruleset.
+    pub fn of(family: Family, script: &Script) -> Result<Self, ReverseError> {
+        let of_model = |error: &dyn std::fmt::Display| ReverseError::FakeKernel(error.to_string());
         let mut model = FakeKernel::new()
             .connect()
             .map_err(|error| of_model(&error))?;
@@ -85,7 +85,7 @@ impl Back {
         let change = script.transaction(Some(&nothing))?;
         model.commit(change.transaction()).map_err(|error| {
             let first = change.explain(&error).into_iter().next();
-            first.map_or_else(|| of_model(&error), NotMade::Refused)
+            first.map_or_else(|| of_model(&error), ReverseError::Refused)
         })?;
         let snapshot = model
             .snapshot(Scope::all())

@@ -57,15 +57,18 @@ const ADDRESS_TYPES: [(AddressTypes, &str); 9] = [
 const WHOLE_PACKETS: &str = "ip frag-off & 0x1fff == 0";
 
 /// Whether nft implies the rule's protocol for this match.
-pub(super) fn implies_protocol(one: &Match, said: &[String]) -> bool {
+pub(super) fn implies_protocol(one: &Match, translated: &[String]) -> bool {
     let is_of_protocol = matches!(
         one,
         Match::Tcp(_) | Match::Udp(_) | Match::Icmp(_) | Match::Icmp6(_) | Match::Multiport(_)
     );
-    is_of_protocol && said.first().is_some_and(|said| said != WHOLE_PACKETS)
+    is_of_protocol
+        && translated
+            .first()
+            .is_some_and(|translated| translated != WHOLE_PACKETS)
 }
 
-pub(super) fn said(one: &Match, rule: &Rule, family: Family) -> Words {
+pub(super) fn translated(one: &Match, rule: &Rule, family: Family) -> Words {
     let no_equal = || Untranslatable::Extension(part(one));
     let ip = word(family);
     Ok(match one {
@@ -275,12 +278,12 @@ fn multiport(multiport: &Multiport, rule: &Rule, no_equal: &dyn Fn() -> Untransl
 
 fn addresses(what: &str, range: &Compared<RangeInclusive<IpAddr>>) -> Option<String> {
     let (first, last) = (range.value.start(), range.value.end());
-    let said = match first.cmp(last) {
+    let translated = match first.cmp(last) {
         std::cmp::Ordering::Less => format!("{first}-{last}"),
         std::cmp::Ordering::Equal => first.to_string(),
         std::cmp::Ordering::Greater => return None,
     };
-    Some(format!("{what} {}{said}", sign(range.invert)))
+    Some(format!("{what} {}{translated}", sign(range.invert)))
 }
 
 fn addrtype(addrtype: &Addrtype, family: Family) -> Option<Vec<String>> {

@@ -1,6 +1,6 @@
 //! Translates iptables rules to nft's language, with native nf_tables expressions.
 //!
-//! [`Back`] translates in the other direction.
+//! [`ReverseTranslation`] translates in the other direction.
 //!
 //! A rule is translated completely or not at all. If a rule uses something that only an x_tables extension can do, it
 //! is [rejected](Untranslatable); a translated [text](Translation) has a comment in its place. [`Script`] parses and
@@ -30,8 +30,8 @@ use chainwright::internal::nft_name;
 use chainwright::iptables::{Address, Counters, Interface, Rule, Target};
 use chainwright::xt::{self, Family};
 
-pub use back::{Back, NotMade};
-pub use script::{NotRead, NotSaid, Translation};
+pub use back::{ReverseError, ReverseTranslation};
+pub use script::{ParseLineError, Translation, UntranslatedRule};
 
 /// Reason why a rule has no translation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +48,7 @@ pub enum Untranslatable {
     Never,
     /// What was made of it is not read.
     #[error("what it would be is not read: {0}")]
-    NotRead(String),
+    ParseLineError(String),
 }
 
 /// Translation of a part of a rule; empty if it adds no condition.
@@ -85,12 +85,12 @@ fn rule_with(
         (&rule.out_interface, "oifname"),
     ] {
         if let Some(interface) = interface {
-            words.extend(said_interface(interface, word)?);
+            words.extend(translated_interface(interface, word)?);
         }
     }
     for (address, word) in [(&rule.source, "saddr"), (&rule.destination, "daddr")] {
         if let Some(address) = address {
-            words.extend(said_address(address, family, word)?);
+            words.extend(translated_address(address, family, word)?);
         }
     }
     match rule.fragment {
@@ -101,19 +101,19 @@ fn rule_with(
     let (mut behind, mut comment) = (Vec::new(), None);
     let (mut implies, mut is_limited) = (false, false);
     for one in &rule.matches {
-        if let xt::Match::Comment(said) = one {
-            let text = quoted(said.as_bytes().as_bstr(), 127)?;
+        if let xt::Match::Comment(translated) = one {
+            let text = quoted(translated.as_bytes().as_bstr(), 127)?;
             if comment.replace(text).is_some() {
                 return Err(Untranslatable::Extension(part(one)));
             }
             continue;
         }
-        let said = matches::said(one, rule, family)?;
+        let translated = matches::translated(one, rule, family)?;
         // nft implies the protocol of a field just before the field. Behind a limit that would be too late: only
         // packets of the protocol may use up the limit.
-        implies |= !is_limited && matches::implies_protocol(one, &said);
+        implies |= !is_limited && matches::implies_protocol(one, &translated);
         is_limited |= matches!(one, xt::Match::Limit(_));
-        behind.extend(said);
+        behind.extend(translated);
     }
     if let Some(protocol) = rule.protocol.filter(|protocol| !implies || protocol.invert) {
         let not = sign(protocol.invert);
@@ -139,14 +139,14 @@ fn rule_with(
         Target::Queue => vec!["queue to 0".to_owned()],
         Target::Jump(chain) => vec![format!("jump {}", name(chain.as_bstr())?)],
         Target::Goto(chain) => vec![format!("goto {}", name(chain.as_bstr())?)],
-        Target::Extension(target) => targets::said(target, family)?,
+        Target::Extension(target) => targets::translated(target, family)?,
     });
     if let Some(comment) = comment {
         words.push(format!("comment {comment}"));
     }
-    let said = words.join(" ");
-    is_read(family, &said)?;
-    Ok(said)
+    let translated = words.join(" ");
+    is_read(family, &translated)?;
+    Ok(translated)
 }
 
 /// Translates with counter values, for [`Program::run`](chainwright::iptables::program::Program::run).
@@ -158,7 +158,7 @@ pub fn for_program(rule: &Rule, family: Family, counters: Option<Counters>) -> O
 /// Checks that a rule parses and compiles.
 fn is_read(family: Family, rule: &str) -> Result<(), Untranslatable> {
     let line = format!("add rule {} t c {rule}\n", word(family));
-    let not_read = |error: crate::Error| Untranslatable::NotRead(error.message);
+    let not_read = |error: crate::Error| Untranslatable::ParseLineError(error.message);
     let script = Script::parse("rule", line).map_err(not_read)?;
     script.transaction(None).map_err(not_read)?;
     Ok(())
@@ -218,7 +218,7 @@ fn quoted(text: &BStr, longest: usize) -> Result<String, Untranslatable> {
     }
 }
 
-fn said_interface(interface: &Interface, word: &str) -> Words {
+fn translated_interface(interface: &Interface, word: &str) -> Words {
     let not = sign(interface.invert);
     if interface.name.is_empty() && interface.prefix {
         return match interface.invert {
@@ -236,7 +236,7 @@ fn said_interface(interface: &Interface, word: &str) -> Words {
     Ok(vec![format!("{word} {not}{}", quoted(name.as_bstr(), 16)?)])
 }
 
-fn said_address(address: &Address, family: Family, field: &str) -> Words {
+fn translated_address(address: &Address, family: Family, field: &str) -> Words {
     let word = word(family);
     if address.family() != family {
         return Err(Untranslatable::Text(address.address.to_string()));
@@ -253,7 +253,7 @@ fn said_address(address: &Address, family: Family, field: &str) -> Words {
         (false, _) => {}
     }
     let not = sign(address.invert);
-    let said = match address.prefix() {
+    let translated = match address.prefix() {
         Some(0) if address.invert => return Err(Untranslatable::Never),
         Some(0) => return Ok(Vec::new()),
         Some(bits) if bits == whole => format!("{word} {field} {not}{}", address.address),
@@ -264,7 +264,7 @@ fn said_address(address: &Address, family: Family, field: &str) -> Words {
             format!("{word} {field} & {mask} {sign} {address}")
         }
     };
-    Ok(vec![said])
+    Ok(vec![translated])
 }
 
 /// Translates the comparison of a masked value.

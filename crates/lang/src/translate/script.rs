@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use bstr::{BStr, BString, ByteSlice};
 
 use super::{Untranslatable, name, word};
-use chainwright::internal::hook_of;
+use chainwright::internal::hook_declaration;
 use chainwright::iptables::text::{Command, ParseError, Verb, Word, words};
 use chainwright::iptables::{Counters, builtin};
 use chainwright::nft::Family as NftFamily;
@@ -21,13 +21,13 @@ use chainwright::xt::Family;
 ///
 /// let text = "*filter\n:INPUT DROP [0:0]\n-A INPUT -p tcp -m tcp --dport 22 -j ACCEPT\nCOMMIT\n";
 /// let translation = Translation::of(Family::Ipv4, text)?;
-/// assert!(translation.not_said.is_empty());
+/// assert!(translation.untranslated.is_empty());
 /// assert_eq!(
 ///     translation.text,
 ///     "table ip filter {\n\tchain INPUT {\n\t\ttype filter hook input priority 0; policy drop;\n\
 ///      \t\ttcp dport 22 counter accept\n\t}\n}\n"
 /// );
-/// # Ok::<(), chainwright_lang::translate::NotRead>(())
+/// # Ok::<(), chainwright_lang::translate::ParseLineError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -38,13 +38,13 @@ pub struct Translation {
     pub rules: usize,
     /// Lines without a translation. Without them, the result may accept packets that the original rejects, or vice
     /// versa.
-    pub not_said: Vec<NotSaid>,
+    pub untranslated: Vec<UntranslatedRule>,
 }
 
 /// A line without an equivalent in nft's language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct NotSaid {
+pub struct UntranslatedRule {
     /// Line number, from 1.
     pub line: usize,
     /// The line.
@@ -57,7 +57,7 @@ pub struct NotSaid {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("line {line}: {error}")]
 #[non_exhaustive]
-pub struct NotRead {
+pub struct ParseLineError {
     /// Line number, from 1.
     pub line: usize,
     /// Error message.
@@ -82,7 +82,7 @@ struct Chain {
 enum Line {
     Rule(String),
     /// Comment in place of a rule.
-    NotSaid(String),
+    UntranslatedRule(String),
     /// Other comment.
     Note(String),
 }
@@ -92,7 +92,7 @@ impl Translation {
     ///
     /// # Errors
     /// The first line that is not valid input for iptables-restore.
-    pub fn of(family: Family, text: impl AsRef<[u8]>) -> Result<Self, NotRead> {
+    pub fn of(family: Family, text: impl AsRef<[u8]>) -> Result<Self, ParseLineError> {
         let mut reader = Reader {
             family,
             tables: Vec::new(),
@@ -124,13 +124,13 @@ impl Translation {
     /// );
     /// let translation = Translation::of_rule(Family::Ipv4, "-i lo -j ACCEPT")?;
     /// assert_eq!(translation.text, "iifname \"lo\" counter accept\n");
-    /// # Ok::<(), chainwright_lang::translate::NotRead>(())
+    /// # Ok::<(), chainwright_lang::translate::ParseLineError>(())
     /// ```
     ///
     /// # Errors
     /// The arguments are not a rule, or insert it at a position other than the first or last.
-    pub fn of_rule(family: Family, typed: &str) -> Result<Self, NotRead> {
-        let wrong = |error: &dyn std::fmt::Display| NotRead {
+    pub fn of_rule(family: Family, typed: &str) -> Result<Self, ParseLineError> {
+        let wrong = |error: &dyn std::fmt::Display| ParseLineError {
             line: 1,
             error: error.to_string(),
         };
@@ -178,7 +178,7 @@ impl Translation {
                 }
                 Err(why) => {
                     translation.text += &format!("# {rule}: {why}\n");
-                    translation.not_said.push(NotSaid {
+                    translation.untranslated.push(UntranslatedRule {
                         line: 1,
                         text: rule.to_string(),
                         why: why.to_string(),
@@ -197,12 +197,12 @@ struct Reader {
 }
 
 impl Reader {
-    fn line(&mut self, line: usize, content: &[u8]) -> Result<(), NotRead> {
-        let wrong = |error: &str| NotRead {
+    fn line(&mut self, line: usize, content: &[u8]) -> Result<(), ParseLineError> {
+        let wrong = |error: &str| ParseLineError {
             line,
             error: error.to_owned(),
         };
-        let not_read = |error: ParseError| NotRead {
+        let not_read = |error: ParseError| ParseLineError {
             line,
             error: error.to_string(),
         };
@@ -243,10 +243,12 @@ impl Reader {
         if command.for_other_family {
             return Ok(());
         }
-        let mut not_said = |why: String| {
+        let mut untranslated = |why: String| {
             let text = content.to_str_lossy().into_owned();
             let comment = format!("# {}: {why}", text.replace(char::is_control, "?"));
-            self.translation.not_said.push(NotSaid { line, text, why });
+            self.translation
+                .untranslated
+                .push(UntranslatedRule { line, text, why });
             comment
         };
         let chain = command.chain.as_ref();
@@ -266,7 +268,7 @@ impl Reader {
                             self.translation.rules += 1;
                             Line::Rule(said)
                         }
-                        Err(why) => Line::NotSaid(not_said(why.to_string())),
+                        Err(why) => Line::UntranslatedRule(untranslated(why.to_string())),
                     };
                     let lines = &mut table.chains[chain].lines;
                     let at = place.map_or(lines.len(), |at| place_of_rule(lines, at));
@@ -289,7 +291,7 @@ impl Reader {
                     .map_err(|why| wrong(&why))?;
             }
             (_, chain) => {
-                let note = not_said("the line refers to existing rules".to_owned());
+                let note = untranslated("the line refers to existing rules".to_owned());
                 if let Some(chain) = chain {
                     table.chains[chain].lines.push(Line::Note(note));
                 }
@@ -315,7 +317,7 @@ impl Reader {
                     .unwrap_or_else(|_| chain.name.to_str_lossy().replace(char::is_control, "?"));
                 let _ = writeln!(out, "\t{comment}chain {shown} {{");
                 let lines = chain.lines.iter().map(|line| match line {
-                    Line::Rule(line) | Line::NotSaid(line) | Line::Note(line) => line,
+                    Line::Rule(line) | Line::UntranslatedRule(line) | Line::Note(line) => line,
                 });
                 for line in chain.hook.iter().chain(lines) {
                     let _ = writeln!(out, "\t{comment}\t{line}");
@@ -385,7 +387,7 @@ impl Table {
         let Some(builtin) = builtin(&self.name, &chain.name.to_str_lossy()) else {
             return Err(Untranslatable::Text(chain.name.to_string()).to_string());
         };
-        chain.hook = Some(hook_of(family, &builtin, policy));
+        chain.hook = Some(hook_declaration(family, &builtin, policy));
         Ok(())
     }
 }

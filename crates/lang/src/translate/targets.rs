@@ -18,7 +18,7 @@ const LEVELS: [&str; 8] = [
     "emerg", "alert", "crit", "err", "warn", "notice", "info", "debug",
 ];
 
-pub(super) fn said(target: &Target, family: Family) -> Words {
+pub(super) fn translated(target: &Target, family: Family) -> Words {
     let no_equal =
         || Untranslatable::Extension(Rule::new(Of::Extension(target.clone())).to_string());
     let one = |text: String| Ok(vec![text]);
@@ -189,13 +189,13 @@ fn translation(
         text.push_str(" to ");
     }
     if let Some(range) = addresses {
-        let said = |address: IpAddr| match (address, ports.is_some()) {
+        let translated = |address: IpAddr| match (address, ports.is_some()) {
             (IpAddr::V6(address), true) => format!("[{address}]"),
             (address, _) => address.to_string(),
         };
-        text += &said(range.first);
+        text += &translated(range.first);
         if range.last != range.first {
-            text += &format!("-{}", said(range.last));
+            text += &format!("-{}", translated(range.last));
         }
     }
     if let Some(ports) = ports {

@@ -7,16 +7,16 @@ use chainwright_sys::nfnetlink::{
     NFNL_BATCH_GENID, NFNL_MSG_BATCH_BEGIN, NFNL_MSG_BATCH_END, NFNL_SUBSYS_NFTABLES,
 };
 
-use super::draft::{Draft, Operation};
+use super::events::QueuedEvent;
 use super::state::{Devices, State};
-use super::told::Told;
-use super::wire::{Given, Refusal, U32, acknowledge, refuse};
+use super::tx_state::{Operation, TxState};
+use super::wire::{ParsedAttributes, Refusal, U32, acknowledge, refuse};
 use chainwright::netlink::{Message, Messages};
 
 /// The changes of a batch.
 pub(super) struct Committed {
     pub(super) state: State,
-    pub(super) told: Vec<Told>,
+    pub(super) events: Vec<QueuedEvent>,
     /// The first operation's sequence number, and whether it requests an echo of the generation to the sender.
     pub(super) first: u32,
     pub(super) is_echoed: bool,
@@ -46,7 +46,7 @@ pub(super) fn run(
         .next()
         .and_then(|begin| begin.nfgenmsg().ok())
         .and_then(|(_, attributes)| {
-            Given::read(attributes, &[(NFNL_BATCH_GENID, U32)])
+            ParsedAttributes::read(attributes, &[(NFNL_BATCH_GENID, U32)])
                 .ok()?
                 .u32(NFNL_BATCH_GENID)
         });
@@ -60,8 +60,8 @@ pub(super) fn run(
     }
     let mut validates_at_once = false;
     loop {
-        let mut draft = Draft::of(state, port, devices);
-        draft.validates_at_once = validates_at_once;
+        let mut tx_state = TxState::of(state, port, devices);
+        tx_state.validates_at_once = validates_at_once;
         let mut answers = Vec::new();
         let mut end = None;
         let mut failed = false;
@@ -70,47 +70,47 @@ pub(super) fn run(
                 end = Some(message);
                 break;
             }
-            let carried_out = carry_out(&mut draft, message);
-            failed |= carried_out.is_err();
-            if carried_out.is_err() || message.flags & NLM_F_ACK != 0 {
-                answers.push((message.raw, carried_out.err()));
+            let executed = execute(&mut tx_state, message);
+            failed |= executed.is_err();
+            if executed.is_err() || message.flags & NLM_F_ACK != 0 {
+                answers.push((message.raw, executed.err()));
             }
         }
         let Some(end) = end.filter(|_| !failed) else {
-            keep_handles(state, &draft);
+            keep_handles(state, &tx_state);
             return Outcome {
                 committed: None,
                 replies: deliver(&answers, port),
             };
         };
-        if draft.is_unbound() {
-            keep_handles(state, &draft);
+        if tx_state.is_unbound() {
+            keep_handles(state, &tx_state);
             answers.insert(0, (first, Some(refuse(libc::EINVAL))));
             return Outcome {
                 committed: None,
                 replies: deliver(&answers, port),
             };
         }
-        if draft.needs_validation && draft.validate().is_err() && !validates_at_once {
+        if tx_state.needs_validation && tx_state.validate().is_err() && !validates_at_once {
             // Runs the batch again to find the failing operation.
-            keep_handles(state, &draft);
+            keep_handles(state, &tx_state);
             validates_at_once = true;
             continue;
         }
         if end.flags & NLM_F_ACK != 0 {
             answers.push((end.raw, None));
         }
-        let committed = match draft.is_empty() {
+        let committed = match tx_state.is_empty() {
             true => {
-                keep_handles(state, &draft);
+                keep_handles(state, &tx_state);
                 None
             }
             false => {
-                let (state, told) = draft.commit();
+                let (state, events) = tx_state.commit();
                 let flags = operations.first().map_or(0, |first| first.flags);
                 Some(Committed {
                     state,
-                    told,
+                    events,
                     first: operations.first().map_or(0, |first| first.sequence),
                     is_echoed: flags & NLM_F_ECHO != 0,
                 })
@@ -123,12 +123,12 @@ pub(super) fn run(
     }
 }
 
-fn carry_out(draft: &mut Draft, message: &Message<'_>) -> Result<(), Refusal> {
+fn execute(tx_state: &mut TxState, message: &Message<'_>) -> Result<(), Refusal> {
     if message.kind >> 8 != u16::from(NFNL_SUBSYS_NFTABLES) {
         return Err(refuse(libc::EINVAL));
     }
     let (header, attributes) = message.nfgenmsg().map_err(|_| refuse(libc::EINVAL))?;
-    draft.carry_out(&Operation {
+    tx_state.execute(&Operation {
         message: message.kind as u8,
         flags: message.flags,
         sequence: message.sequence,
@@ -139,12 +139,12 @@ fn carry_out(draft: &mut Draft, message: &Message<'_>) -> Result<(), Refusal> {
 
 /// Keeps what a failed transaction doesn't revert: the handle counters, and the size that a set gets from a rule that
 /// adds elements to it.
-fn keep_handles(state: &mut State, draft: &Draft) {
-    state.handles = draft.state.handles;
-    state.unnamed_chains = draft.state.unnamed_chains;
+fn keep_handles(state: &mut State, tx_state: &TxState) {
+    state.handles = tx_state.state.handles;
+    state.unnamed_chains = tx_state.state.unnamed_chains;
     for table in &mut state.tables {
-        let after = draft.state.place(table.handle);
-        let Some(after) = after.map(|after| &draft.state.tables[after]) else {
+        let after = tx_state.state.place(table.handle);
+        let Some(after) = after.map(|after| &tx_state.state.tables[after]) else {
             continue;
         };
         if after.handles == table.handles {
@@ -154,7 +154,7 @@ fn keep_handles(state: &mut State, draft: &Draft) {
         table.handles = after.handles;
         for at in 0..table.sets.len() {
             let set = &table.sets[at];
-            let after = after.sets.whatever(set.handle);
+            let after = after.sets.find_any(set.handle);
             let size = after.map_or(set.size, |after| after.size);
             if set.size == 0 && size != 0 {
                 table.sets.edit(at).size = size;

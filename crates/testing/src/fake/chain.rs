@@ -13,11 +13,11 @@ use chainwright_sys::nf_tables::{
     NFTA_HOOK_PRIORITY,
 };
 
-use super::draft::{Draft, Operation};
+use super::events::{ChainUpdate, Step};
 use super::members::Sort;
 use super::state::{Base, Chain};
-use super::told::{ChainUpdate, Step};
-use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse, text};
+use super::tx_state::{Operation, TxState};
+use super::wire::{NAME, ParsedAttributes, Policy, Refusal, U32, U64, refuse, text};
 use chainwright::netlink::Attributes;
 use chainwright::nft::{Family, Hook};
 
@@ -63,9 +63,9 @@ fn hooks(family: u8, chain_type: &BStr) -> Option<u32> {
     })
 }
 
-impl Draft {
+impl TxState {
     pub(super) fn new_chain(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
-        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        let given = ParsedAttributes::read(operation.attributes, ATTRIBUTES)?;
         let family = operation.family;
         let number = self.table_by(operation, &given, NFTA_CHAIN_TABLE)?;
         let table = &self.state.tables[number];
@@ -112,7 +112,7 @@ impl Draft {
                 true => NFTA_CHAIN_HANDLE,
                 false => NFTA_CHAIN_NAME,
             };
-            operation.may_be_there(named_by)?;
+            operation.check_existing(named_by)?;
             let flags = flags | chain.flags & NFT_CHAIN_BASE;
             return self.update_chain(operation, &given, number, at, flags);
         }
@@ -144,7 +144,7 @@ impl Draft {
                 return Err(refuse(libc::EOPNOTSUPP));
             }
         }
-        let handle = self.table_mut(number).hand_out();
+        let handle = self.table_mut(number).allocate_handle();
         let name = match name {
             Some(name) => name.to_owned(),
             None if flags & NFT_CHAIN_BINDING == 0 => return Err(refuse(libc::EINVAL)),
@@ -174,7 +174,7 @@ impl Draft {
     fn update_chain(
         &mut self,
         operation: &Operation<'_>,
-        given: &Given<'_>,
+        given: &ParsedAttributes<'_>,
         number: usize,
         at: usize,
         flags: u32,
@@ -203,7 +203,7 @@ impl Draft {
             (true, Some(name)) => {
                 let table = &self.state.tables[number];
                 let is_taken = table.chains.named(name).is_ok();
-                if is_taken || self.is_to_be_named(number, name) {
+                if is_taken || self.is_renamed_to(number, name) {
                     return Err(refuse(libc::EEXIST).at(NFTA_CHAIN_NAME));
                 }
                 Some(name.to_owned())
@@ -229,11 +229,11 @@ impl Draft {
     fn hook(
         &self,
         family: u8,
-        given: &Given<'_>,
+        given: &ParsedAttributes<'_>,
         hook: &[u8],
         known: Option<&Base>,
     ) -> Result<Base, Refusal> {
-        let said = Given::read(hook, HOOK)?;
+        let said = ParsedAttributes::read(hook, HOOK)?;
         let (number, priority) = (said.u32(NFTA_HOOK_HOOKNUM), said.u32(NFTA_HOOK_PRIORITY));
         let (number, priority) = match (known, number, priority) {
             (Some(known), number, priority) => (
@@ -320,7 +320,7 @@ impl Draft {
     pub(super) fn table_by(
         &self,
         operation: &Operation<'_>,
-        given: &Given<'_>,
+        given: &ParsedAttributes<'_>,
         kind: u16,
     ) -> Result<usize, Refusal> {
         let Some(name) = given.text(kind) else {
@@ -332,10 +332,10 @@ impl Draft {
     }
 
     pub(super) fn delete_chain(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
-        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        let given = ParsedAttributes::read(operation.attributes, ATTRIBUTES)?;
         let number = self.table_by(operation, &given, NFTA_CHAIN_TABLE)?;
         let table = &self.state.tables[number];
-        let (told_by, found) = match given.u64(NFTA_CHAIN_HANDLE) {
+        let (found_by, found) = match given.u64(NFTA_CHAIN_HANDLE) {
             Some(handle) => (NFTA_CHAIN_HANDLE, table.chains.of(handle)),
             None => {
                 let name = given.text(NFTA_CHAIN_NAME);
@@ -343,7 +343,7 @@ impl Draft {
                 (NFTA_CHAIN_NAME, table.chains.named(name))
             }
         };
-        let Some(at) = operation.to_delete(found, told_by)? else {
+        let Some(at) = operation.to_delete(found, found_by)? else {
             return Ok(());
         };
         let chain = Arc::clone(&table.chains[at]);
@@ -375,7 +375,7 @@ impl Draft {
     fn delete_devices(
         &mut self,
         operation: &Operation<'_>,
-        given: &Given<'_>,
+        given: &ParsedAttributes<'_>,
         hook: &[u8],
         number: usize,
         at: usize,
@@ -400,11 +400,11 @@ impl Draft {
 }
 
 /// Reads the packet and byte counters, if given.
-fn counters(given: &Given<'_>) -> Result<Option<(u64, u64)>, Refusal> {
+fn counters(given: &ParsedAttributes<'_>) -> Result<Option<(u64, u64)>, Refusal> {
     let Some(counters) = given.get(NFTA_CHAIN_COUNTERS) else {
         return Ok(None);
     };
-    let counters = Given::read(counters, COUNTERS)?;
+    let counters = ParsedAttributes::read(counters, COUNTERS)?;
     match (
         counters.u64(NFTA_COUNTER_PACKETS),
         counters.u64(NFTA_COUNTER_BYTES),

@@ -15,13 +15,13 @@ use chainwright_sys::nf_tables::{
     NFTA_SET_ELEM_TIMEOUT, NFTA_SET_ELEM_USERDATA,
 };
 
-use super::draft::{Draft, Operation};
+use super::events::Step;
 use super::members::Member;
 use super::set::list_of_expressions;
 use super::state::{Element, Key, Reference, Set};
-use super::told::Step;
-use super::tree::{self, Memory};
-use super::wire::{Given, NAME, Out, Policy, Refusal, U32, U64, refuse};
+use super::tree::{self, TreeState};
+use super::tx_state::{Operation, TxState};
+use super::wire::{NAME, Out, ParsedAttributes, Policy, Refusal, U32, U64, refuse};
 use chainwright::netlink::Attributes;
 
 const LIST: &[(u16, Policy)] = &[
@@ -49,9 +49,9 @@ const DATA: &[(u16, Policy)] = &[
 /// Maximum length of a value.
 const LONGEST: usize = 64;
 
-impl Draft {
+impl TxState {
     pub(super) fn new_elements(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
-        let given = Given::read(operation.attributes, LIST)?;
+        let given = ParsedAttributes::read(operation.attributes, LIST)?;
         let list = given.needs(NFTA_SET_ELEM_LIST_ELEMENTS)?;
         let (number, at) = self.set_of_elements(operation, &given)?;
         let set = &self.state.tables[number].sets[at];
@@ -68,7 +68,7 @@ impl Draft {
     fn set_of_elements(
         &self,
         operation: &Operation<'_>,
-        given: &Given<'_>,
+        given: &ParsedAttributes<'_>,
     ) -> Result<(usize, usize), Refusal> {
         let number = self.table_by(operation, given, NFTA_SET_ELEM_LIST_TABLE)?;
         let name = given.text(NFTA_SET_ELEM_LIST_SET);
@@ -86,7 +86,7 @@ impl Draft {
         at: usize,
         payload: &[u8],
     ) -> Result<(), Refusal> {
-        let given = Given::read(payload, ATTRIBUTES)?;
+        let given = ParsedAttributes::read(payload, ATTRIBUTES)?;
         let set = Arc::clone(&self.state.tables[number].sets[at]);
         let flags = flags(&set, &given)?;
         let is_end = flags & NFT_SET_ELEM_INTERVAL_END != 0;
@@ -160,27 +160,27 @@ impl Draft {
             references,
             number: set.added,
         };
-        let mut memory = self.memory_of(&set);
-        if let Some(memory) = &mut memory {
-            memory.name(&element.key);
+        let mut tree_state = self.tree_state_of(&set);
+        if let Some(tree_state) = &mut tree_state {
+            tree_state.name(&element.key);
         }
-        match clash(&set, memory.as_deref(), &element) {
-            Clash::None if is_of_ranges(&set) && !is_in_order(&set, &element) => {
+        match conflict(&set, tree_state.as_deref(), &element) {
+            Conflict::None if is_of_ranges(&set) && !is_in_order(&set, &element) => {
                 Err(refuse(libc::EINVAL))
             }
-            Clash::None => {
+            Conflict::None => {
                 // Another reference would force a copy.
                 drop(set);
                 self.insert_element(operation, number, at, element)
             }
-            Clash::Overlap => Err(refuse(libc::EEXIST)),
-            Clash::Same(known) => {
+            Conflict::Overlap => Err(refuse(libc::EEXIST)),
+            Conflict::Same(known) => {
                 let is_other = known.data != element.data || known.object != element.object;
                 if is_other || operation.has(NLM_F_EXCL) {
                     return Err(refuse(libc::EEXIST));
                 }
-                if let Some(memory) = memory {
-                    memory.add_again(&set, &element.key)?;
+                if let Some(tree_state) = tree_state {
+                    tree_state.add_again(&set, &element.key)?;
                 }
                 let has_expiration = given.has(NFTA_SET_ELEM_EXPIRATION);
                 if times_out && (known.timeout != timeout || has_expiration) {
@@ -214,7 +214,7 @@ impl Draft {
             references.any(|reference| matches!(reference, Reference::Chain(_)));
         let element = Arc::new(element);
         let table = self.table_mut(number);
-        table.hold(&element.references);
+        table.acquire(&element.references);
         let set = table.sets.edit(at);
         (set.elements).insert(element.key.clone(), Arc::clone(&element));
         set.added += 1;
@@ -231,7 +231,7 @@ impl Draft {
         payload: &[u8],
         references: &mut Vec<Reference>,
     ) -> Result<Vec<u8>, Refusal> {
-        let given = Given::read(payload, DATA)?;
+        let given = ParsedAttributes::read(payload, DATA)?;
         let mut out = Out::default();
         let is_verdict = set.data_type == NFT_DATA_VERDICT;
         match (given.get(NFTA_DATA_VALUE), given.get(NFTA_DATA_VERDICT)) {
@@ -259,7 +259,7 @@ impl Draft {
         &self,
         number: usize,
         set: &Set,
-        given: &Given<'_>,
+        given: &ParsedAttributes<'_>,
         is_end: bool,
     ) -> Result<Vec<Vec<u8>>, Refusal> {
         let own: Vec<&[u8]> = match (
@@ -281,7 +281,7 @@ impl Draft {
     }
 
     pub(super) fn delete_elements(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
-        let given = Given::read(operation.attributes, LIST)?;
+        let given = ParsedAttributes::read(operation.attributes, LIST)?;
         let (number, at) = self.set_of_elements(operation, &given)?;
         let set = Arc::clone(&self.state.tables[number].sets[at]);
         if set.is_anonymous() {
@@ -313,7 +313,7 @@ impl Draft {
         at: usize,
         payload: &[u8],
     ) -> Result<(), Refusal> {
-        let given = Given::read(payload, ATTRIBUTES)?;
+        let given = ParsedAttributes::read(payload, ATTRIBUTES)?;
         let set = Arc::clone(&self.state.tables[number].sets[at]);
         let sought = sought(&set, &given)?;
         key_of(&set, given.get(NFTA_SET_ELEM_KEY_END))?;
@@ -322,13 +322,13 @@ impl Draft {
             (true, Some(first)) => range_of(&set, first).map(|element| element.key.clone()),
             _ => set.elements.contains_key(&sought).then(|| sought.clone()),
         };
-        let mut memory = self.memory_of(&set);
-        if let Some(memory) = &mut memory {
-            memory.name(&sought);
+        let mut tree_state = self.tree_state_of(&set);
+        if let Some(tree_state) = &mut tree_state {
+            tree_state.name(&sought);
         }
         let key = key.ok_or(refuse(libc::ENOENT))?;
-        if let Some(memory) = memory {
-            memory.delete(&set, &key)?;
+        if let Some(tree_state) = tree_state {
+            tree_state.delete(&set, &key)?;
         }
         drop(set);
         self.remove_element(operation, number, at, &key);
@@ -336,7 +336,7 @@ impl Draft {
     }
 
     /// Returns the state of an interval tree.
-    fn memory_of(&mut self, set: &Member<Set>) -> Option<&mut Memory> {
+    fn tree_state_of(&mut self, set: &Member<Set>) -> Option<&mut TreeState> {
         set.is_tree()
             .then(|| self.trees.entry(set.handle).or_default())
     }
@@ -376,7 +376,7 @@ fn limit(set: &Set, new: &Key) -> u64 {
     size * 2 + u64::from(lowest.is_end && is_none)
 }
 
-fn flags(set: &Set, given: &Given<'_>) -> Result<u32, Refusal> {
+fn flags(set: &Set, given: &ParsedAttributes<'_>) -> Result<u32, Refusal> {
     let flags = given.u32(NFTA_SET_ELEM_FLAGS).unwrap_or(0);
     let is_end = flags & NFT_SET_ELEM_INTERVAL_END != 0;
     let is_catchall = flags & NFT_SET_ELEM_CATCHALL != 0;
@@ -392,7 +392,7 @@ fn flags(set: &Set, given: &Given<'_>) -> Result<u32, Refusal> {
 }
 
 /// Checks whether an element of this set may have a last key.
-fn admits_last_key(set: &Set, given: &Given<'_>, flags: u32) -> Result<(), Refusal> {
+fn admits_last_key(set: &Set, given: &ParsedAttributes<'_>, flags: u32) -> Result<(), Refusal> {
     let has_one = given.has(NFTA_SET_ELEM_KEY_END);
     let is_wrong = match is_of_ranges(set) {
         true => {
@@ -412,7 +412,7 @@ fn key_of(set: &Set, payload: Option<&[u8]>) -> Result<Option<Vec<u8>>, Refusal>
     let Some(payload) = payload else {
         return Ok(None);
     };
-    let given = Given::read(payload, DATA)?;
+    let given = ParsedAttributes::read(payload, DATA)?;
     match given.get(NFTA_DATA_VALUE) {
         Some(value) if value.len() == set.key_length as usize && value.len() <= LONGEST => {
             Ok(Some(value.to_vec()))
@@ -422,7 +422,7 @@ fn key_of(set: &Set, payload: Option<&[u8]>) -> Result<Option<Vec<u8>>, Refusal>
 }
 
 /// Returns the key of a requested element.
-fn sought(set: &Set, given: &Given<'_>) -> Result<Key, Refusal> {
+fn sought(set: &Set, given: &ParsedAttributes<'_>) -> Result<Key, Refusal> {
     let flags = flags(set, given)?;
     admits_last_key(set, given, flags)?;
     Ok(Key {
@@ -432,7 +432,7 @@ fn sought(set: &Set, given: &Given<'_>) -> Result<Key, Refusal> {
 }
 
 /// How a new element conflicts with the set.
-pub(super) enum Clash<'s> {
+pub(super) enum Conflict<'s> {
     None,
     /// An element with the same key.
     Same(&'s Element),
@@ -440,7 +440,7 @@ pub(super) enum Clash<'s> {
     Overlap,
 }
 
-fn clash<'s>(set: &'s Set, memory: Option<&Memory>, element: &Element) -> Clash<'s> {
+fn conflict<'s>(set: &'s Set, tree_state: Option<&TreeState>, element: &Element) -> Conflict<'s> {
     if let (true, Some(key)) = (is_of_ranges(set), &element.key.key) {
         let last = element.last.as_ref().unwrap_or(key);
         return match (range_of(set, key), range_of(set, last)) {
@@ -448,21 +448,21 @@ fn clash<'s>(set: &'s Set, memory: Option<&Memory>, element: &Element) -> Clash<
                 if known.key == element.key
                     && known.last.as_ref().or(known.key.key.as_ref()) == Some(last) =>
             {
-                Clash::Same(known)
+                Conflict::Same(known)
             }
-            (None, None) => Clash::None,
-            _ => Clash::Overlap,
+            (None, None) => Conflict::None,
+            _ => Conflict::Overlap,
         };
     }
     if let Some(known) = set.elements.get(&element.key) {
-        return Clash::Same(known);
+        return Conflict::Same(known);
     }
     if element.key.key.is_none() {
-        return Clash::None;
+        return Conflict::None;
     }
-    match memory {
-        Some(memory) => tree::clash(set, memory, element),
-        None => Clash::None,
+    match tree_state {
+        Some(tree_state) => tree::conflict(set, tree_state, element),
+        None => Conflict::None,
     }
 }
 
@@ -506,7 +506,7 @@ fn range_of<'s>(set: &'s Set, key: &[u8]) -> Option<&'s Arc<Element>> {
 
 /// Returns the element with this key, or whose range contains it.
 pub(super) fn find<'s>(set: &'s Set, payload: &[u8]) -> Result<&'s Arc<Element>, Refusal> {
-    let given = Given::read(payload, ATTRIBUTES)?;
+    let given = ParsedAttributes::read(payload, ATTRIBUTES)?;
     let key = sought(set, &given)?;
     let absent = refuse(libc::ENOENT);
     let Some(wanted) = key
@@ -541,7 +541,7 @@ pub(super) fn find<'s>(set: &'s Set, payload: &[u8]) -> Result<&'s Arc<Element>,
 
 /// Returns the table name, the set name, and the list of a request for elements.
 pub(super) fn names(attributes: &[u8]) -> Result<(&BStr, &BStr, Option<&[u8]>), Refusal> {
-    let given = Given::read(attributes, LIST)?;
+    let given = ParsedAttributes::read(attributes, LIST)?;
     let needed = |kind| given.text(kind).ok_or(refuse(libc::EINVAL));
     Ok((
         needed(NFTA_SET_ELEM_LIST_TABLE)?,

@@ -6,11 +6,11 @@ use chainwright_sys::nf_tables::{
     NFTA_FLOWTABLE_HOOK_PRIORITY, NFTA_FLOWTABLE_NAME, NFTA_FLOWTABLE_TABLE,
 };
 
-use super::draft::{Draft, Operation};
+use super::events::Step;
 use super::members::Sort;
 use super::state::Flowtable;
-use super::told::Step;
-use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse};
+use super::tx_state::{Operation, TxState};
+use super::wire::{NAME, ParsedAttributes, Policy, Refusal, U32, U64, refuse};
 use chainwright::nft::Family;
 
 const ATTRIBUTES: &[(u16, Policy)] = &[
@@ -28,9 +28,9 @@ const HOOK: &[(u16, Policy)] = &[
 /// `NF_NETDEV_INGRESS`, the only hook of flowtables.
 const INGRESS: u32 = 0;
 
-impl Draft {
+impl TxState {
     pub(super) fn new_flowtable(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
-        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        let given = ParsedAttributes::read(operation.attributes, ATTRIBUTES)?;
         for kind in [
             NFTA_FLOWTABLE_TABLE,
             NFTA_FLOWTABLE_NAME,
@@ -42,7 +42,7 @@ impl Draft {
         let name = given.text(NFTA_FLOWTABLE_NAME).unwrap_or_default();
         let known = self.state.tables[number].flowtables.named(name).ok();
         if known.is_some() {
-            operation.may_be_there(NFTA_FLOWTABLE_NAME)?;
+            operation.check_existing(NFTA_FLOWTABLE_NAME)?;
         }
         let flags = given.u32(NFTA_FLOWTABLE_FLAGS);
         if flags.unwrap_or(0) & !(NFT_FLOWTABLE_HW_OFFLOAD | NFT_FLOWTABLE_COUNTER) != 0 {
@@ -53,7 +53,7 @@ impl Draft {
             return Err(refuse(libc::ENOENT));
         }
         let hook = given.get(NFTA_FLOWTABLE_HOOK).unwrap_or_default();
-        let hook = Given::read(hook, HOOK)?;
+        let hook = ParsedAttributes::read(hook, HOOK)?;
         let devices = match hook.get(NFTA_FLOWTABLE_HOOK_DEVS) {
             Some(list) => self.devices_of(list)?,
             None => Vec::new(),
@@ -100,7 +100,7 @@ impl Draft {
                     flags: flags.unwrap_or(0),
                 };
                 let table = self.table_mut(number);
-                let handle = table.hand_out();
+                let handle = table.allocate_handle();
                 table.flowtables.add(name.to_owned(), handle, flowtable);
                 handle
             }
@@ -110,7 +110,7 @@ impl Draft {
     }
 
     pub(super) fn delete_flowtable(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
-        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        let given = ParsedAttributes::read(operation.attributes, ATTRIBUTES)?;
         let (name, handle) = (
             given.text(NFTA_FLOWTABLE_NAME),
             given.u64(NFTA_FLOWTABLE_HANDLE),
@@ -120,18 +120,18 @@ impl Draft {
         }
         let number = self.table_by(operation, &given, NFTA_FLOWTABLE_TABLE)?;
         let table = &self.state.tables[number];
-        let (told_by, found) = match handle {
+        let (found_by, found) = match handle {
             Some(handle) => (NFTA_FLOWTABLE_HANDLE, table.flowtables.of(handle)),
             None => {
                 let name = name.unwrap_or_default();
                 (NFTA_FLOWTABLE_NAME, table.flowtables.named(name))
             }
         };
-        let Some(at) = operation.to_delete(found, told_by)? else {
+        let Some(at) = operation.to_delete(found, found_by)? else {
             return Ok(());
         };
         if let Some(hook) = given.get(NFTA_FLOWTABLE_HOOK) {
-            let hook = Given::read(hook, HOOK)?;
+            let hook = ParsedAttributes::read(hook, HOOK)?;
             let list = hook.get(NFTA_FLOWTABLE_HOOK_DEVS).unwrap_or_default();
             let gone = self.devices_of(list)?;
             let flowtable = self.table_mut(number).flowtables.edit(at);
@@ -147,7 +147,7 @@ impl Draft {
             return Ok(());
         }
         if table.flowtables[at].uses > 0 {
-            return Err(refuse(libc::EBUSY).at(told_by));
+            return Err(refuse(libc::EBUSY).at(found_by));
         }
         self.remove::<Flowtable>(operation, number, at);
         Ok(())

@@ -39,17 +39,17 @@ pub(super) const TABLE_FLAGS: u32 = NFT_TABLE_F_DORMANT | NFT_TABLE_F_OWNER | NF
 
 /// How much of an object an event contains; for a deleted object only its identification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Telling {
+pub(super) enum Detail {
     Whole,
     Gone,
 }
 
-pub(super) fn table(table: &Table, telling: Telling) -> Out {
+pub(super) fn table(table: &Table, detail: Detail) -> Out {
     let mut out = Out::default();
     out.text(NFTA_TABLE_NAME, &table.name)
         .u32(NFTA_TABLE_USE, table.uses())
         .u64(NFTA_TABLE_HANDLE, table.handle);
-    if telling == Telling::Gone {
+    if detail == Detail::Gone {
         return out;
     }
     out.u32(NFTA_TABLE_FLAGS, table.flags & TABLE_FLAGS);
@@ -62,12 +62,12 @@ pub(super) fn table(table: &Table, telling: Telling) -> Out {
     out
 }
 
-pub(super) fn chain(table: &Table, chain: &Member<Chain>, telling: Telling) -> Out {
+pub(super) fn chain(table: &Table, chain: &Member<Chain>, detail: Detail) -> Out {
     let mut out = Out::default();
     out.text(NFTA_CHAIN_TABLE, &table.name)
         .text(NFTA_CHAIN_NAME, chain.name())
         .u64(NFTA_CHAIN_HANDLE, chain.handle);
-    if telling == Telling::Gone {
+    if detail == Detail::Gone {
         return out;
     }
     if let Some(base) = &chain.base {
@@ -129,12 +129,12 @@ pub(super) fn rule(
     out
 }
 
-pub(super) fn set(table: &Table, set: &Member<Set>, telling: Telling) -> Out {
+pub(super) fn set(table: &Table, set: &Member<Set>, detail: Detail) -> Out {
     let mut out = Out::default();
     out.text(NFTA_SET_TABLE, &table.name)
         .text(NFTA_SET_NAME, set.name())
         .u64(NFTA_SET_HANDLE, set.handle);
-    if telling == Telling::Gone {
+    if detail == Detail::Gone {
         return out;
     }
     if set.flags != 0 {
@@ -258,13 +258,13 @@ fn expressions(out: &mut Out, [one, list]: [u16; 2], expressions: &[Vec<u8>]) {
     }
 }
 
-pub(super) fn object(table: &Table, object: &Member<StatefulObject>, telling: Telling) -> Out {
+pub(super) fn object(table: &Table, object: &Member<StatefulObject>, detail: Detail) -> Out {
     let mut out = Out::default();
     out.text(NFTA_OBJ_TABLE, &table.name)
         .text(NFTA_OBJ_NAME, object.name())
         .u32(NFTA_OBJ_TYPE, object.object_type)
         .u64(NFTA_OBJ_HANDLE, object.handle);
-    if telling == Telling::Gone {
+    if detail == Detail::Gone {
         return out;
     }
     out.u32(NFTA_OBJ_USE, object.uses);
@@ -293,12 +293,12 @@ pub(super) fn object(table: &Table, object: &Member<StatefulObject>, telling: Te
     out
 }
 
-pub(super) fn flowtable(table: &Table, flowtable: &Member<Flowtable>, telling: Telling) -> Out {
+pub(super) fn flowtable(table: &Table, flowtable: &Member<Flowtable>, detail: Detail) -> Out {
     let mut out = Out::default();
     out.text(NFTA_FLOWTABLE_TABLE, &table.name)
         .text(NFTA_FLOWTABLE_NAME, flowtable.name())
         .u64(NFTA_FLOWTABLE_HANDLE, flowtable.handle);
-    if telling == Telling::Gone {
+    if detail == Detail::Gone {
         return out;
     }
     out.u32(NFTA_FLOWTABLE_USE, flowtable.uses)
@@ -334,7 +334,7 @@ fn names<'t>(table: &'t Table, references: &[Reference]) -> VecDeque<&'t [u8]> {
         Reference::Chain(handle) => Some(*handle),
         _ => None,
     });
-    let chains = handles.filter_map(|handle| table.chains.whatever(handle));
+    let chains = handles.filter_map(|handle| table.chains.find_any(handle));
     chains.map(|chain| chain.name().as_bytes()).collect()
 }
 

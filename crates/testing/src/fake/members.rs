@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bstr::{BStr, BString};
 
-use super::listed::Telling;
+use super::listed::Detail;
 use super::state::Table;
 use super::wire::{Out, Refusal, refuse};
 
@@ -20,7 +20,7 @@ pub(super) trait Kind: Clone + 'static {
     fn of(table: &Table) -> &Members<Self>;
     fn of_mut(table: &mut Table) -> &mut Members<Self>;
     /// Returns the attributes as listed.
-    fn listed(table: &Table, member: &Member<Self>, telling: Telling) -> Out;
+    fn listed(table: &Table, member: &Member<Self>, detail: Detail) -> Out;
 }
 
 /// The kinds of members as values.
@@ -116,12 +116,16 @@ impl<K: Clone> Members<K> {
 
     /// Returns the index of the member with this name.
     pub(super) fn named(&self, name: &BStr) -> Result<usize, Refusal> {
-        self.named_so(name, |_| true)
+        self.named_matching(name, |_| true)
     }
 
     /// Returns the index of the member with this name that satisfies `is`. Two chains may have the same name, if one
     /// was to be renamed when the other was created: the kernel's hash table finds the last one to get the name.
-    pub(super) fn named_so(&self, name: &BStr, is: impl Fn(&K) -> bool) -> Result<usize, Refusal> {
+    pub(super) fn named_matching(
+        &self,
+        name: &BStr,
+        is: impl Fn(&K) -> bool,
+    ) -> Result<usize, Refusal> {
         let handles = self.names.get(name).map_or(&[][..], Vec::as_slice).iter();
         let mut found = handles.rev().filter_map(|&handle| self.place(handle));
         found
@@ -143,12 +147,12 @@ impl<K: Clone> Members<K> {
     }
 
     /// Returns the member with this handle, dead or alive.
-    pub(super) fn whatever(&self, handle: u64) -> Option<&Member<K>> {
+    pub(super) fn find_any(&self, handle: u64) -> Option<&Member<K>> {
         self.place(handle).map(|at| &*self.all[at])
     }
 
     /// Returns the member with this handle, dead or alive, for modification.
-    pub(super) fn edit_whatever(&mut self, handle: u64) -> Option<&mut Member<K>> {
+    pub(super) fn edit_any(&mut self, handle: u64) -> Option<&mut Member<K>> {
         self.place(handle).map(|at| self.edit(at))
     }
 
@@ -180,7 +184,7 @@ impl<K: Clone> Members<K> {
     }
 
     /// Marks a member as dead; returns its handle.
-    pub(super) fn die(&mut self, at: usize) -> u64 {
+    pub(super) fn mark_dead(&mut self, at: usize) -> u64 {
         self.leave(at);
         self.dead += 1;
         let one = self.edit(at);
@@ -198,7 +202,7 @@ impl<K: Clone> Members<K> {
     }
 
     /// Removes dead members, which changes indices.
-    pub(super) fn bury(&mut self) {
+    pub(super) fn remove_dead(&mut self) {
         if std::mem::take(&mut self.dead) > 0 {
             self.all.retain(|one| !one.is_dead);
         }
@@ -238,22 +242,22 @@ mod tests {
     }
 
     #[test]
-    fn found_by_name_and_handle_until_they_go() {
+    fn found_by_name_and_handle_until_deleted() {
         let mut members = members(&["a", "b", "c"]);
         assert_eq!(members.named("b".into()), Ok(1));
         assert_eq!(members.of(3), Ok(2));
-        assert_eq!(members.die(1), 2);
+        assert_eq!(members.mark_dead(1), 2);
         assert_eq!(members.named("b".into()), Err(refuse(libc::ENOENT)));
         assert_eq!(members.of(2), Err(refuse(libc::ENOENT)));
         assert_eq!((members.len(), members.count_alive()), (3, 2));
-        assert!(members.whatever(2).is_some_and(Member::is_dead));
+        assert!(members.find_any(2).is_some_and(Member::is_dead));
         // Another member gets its name before it is removed.
         members.add("b".into(), 4, ());
         assert_eq!(members.named("b".into()), Ok(3));
-        members.bury();
+        members.remove_dead();
         assert_eq!(members.named("b".into()), Ok(2));
         assert_eq!((members.len(), members.count_alive()), (3, 3));
-        assert!(members.whatever(2).is_none());
+        assert!(members.find_any(2).is_none());
     }
 
     #[test]
@@ -272,9 +276,16 @@ mod tests {
         let mut members = Members::default();
         members.add("n".into(), 1, 10);
         members.add("n".into(), 2, 20);
-        assert_eq!(members.named_so("n".into(), |&body| body == 20), Ok(1));
-        members.die(0);
+        assert_eq!(
+            members.named_matching("n".into(), |&body| body == 20),
+            Ok(1)
+        );
+        members.mark_dead(0);
         assert_eq!(members.named("n".into()), Ok(1));
-        assert!(members.named_so("n".into(), |&body| body == 10).is_err());
+        assert!(
+            members
+                .named_matching("n".into(), |&body| body == 10)
+                .is_err()
+        );
     }
 }

@@ -7,8 +7,8 @@
 //! | batches: all operations or none | `batch.rs` |
 //! | operations | `table.rs`, `chain.rs`, `rule.rs`, `set.rs`, `element.rs` (`tree.rs`), `object.rs`, `flowtable.rs` |
 //! | expressions as listed, and their references | `program.rs`, `expression/` |
-//! | the state of a running transaction | `draft.rs` |
-//! | its events | `told.rs` |
+//! | the state of a running transaction | `tx_state.rs` |
+//! | its events | `events.rs` |
 //! | validation of jumps | `validate.rs` |
 //! | the ruleset | `state.rs`, `members.rs`; its listing: `listed.rs` |
 //! | look-ups and dumps | `request.rs` |
@@ -26,8 +26,8 @@ use chainwright::nft::Connection;
 
 mod batch;
 mod chain;
-mod draft;
 mod element;
+mod events;
 mod expression;
 mod flowtable;
 mod listed;
@@ -40,8 +40,8 @@ mod set;
 mod socket;
 mod state;
 mod table;
-mod told;
 mod tree;
+mod tx_state;
 mod validate;
 mod wire;
 

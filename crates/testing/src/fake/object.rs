@@ -11,11 +11,11 @@ use chainwright_sys::nf_tables::{
     NFTA_OBJ_USERDATA, NFTA_QUOTA_BYTES, NFTA_QUOTA_CONSUMED, NFTA_QUOTA_FLAGS,
 };
 
-use super::draft::{Draft, Operation};
+use super::events::Step;
 use super::members::Sort;
 use super::state::{Data, StatefulObject};
-use super::told::Step;
-use super::wire::{Given, NAME, Out, Policy, Refusal, U32, U64, refuse};
+use super::tx_state::{Operation, TxState};
+use super::wire::{NAME, Out, ParsedAttributes, Policy, Refusal, U32, U64, refuse};
 use chainwright::netlink::Attributes;
 
 const ATTRIBUTES: &[(u16, Policy)] = &[
@@ -42,9 +42,9 @@ const LIMIT: &[(u16, Policy)] = &[
 /// Default burst of packet limits.
 const BURST: u32 = 5;
 
-impl Draft {
+impl TxState {
     pub(super) fn new_object(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
-        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        let given = ParsedAttributes::read(operation.attributes, ATTRIBUTES)?;
         for kind in [NFTA_OBJ_TYPE, NFTA_OBJ_NAME, NFTA_OBJ_DATA] {
             given.needs(kind)?;
         }
@@ -54,7 +54,7 @@ impl Draft {
         let data = given.get(NFTA_OBJ_DATA).unwrap_or_default();
         let table = &self.state.tables[number];
         if let Ok(at) = table.objects.of_type(object_type, name) {
-            operation.may_be_there(NFTA_OBJ_NAME)?;
+            operation.check_existing(NFTA_OBJ_NAME)?;
             // Only quotas can be changed; the update of any other object has no effect.
             if object_type != NFT_OBJECT_QUOTA {
                 return Ok(());
@@ -85,14 +85,14 @@ impl Draft {
             userdata: given.get(NFTA_OBJ_USERDATA).map(<[u8]>::to_vec),
         };
         let table = self.table_mut(number);
-        let handle = table.hand_out();
+        let handle = table.allocate_handle();
         table.objects.add(name.to_owned(), handle, object);
         self.note(operation, number, Step::Member(Sort::Object, handle));
         Ok(())
     }
 
     pub(super) fn delete_object(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
-        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        let given = ParsedAttributes::read(operation.attributes, ATTRIBUTES)?;
         let object_type = given.u32(NFTA_OBJ_TYPE).ok_or(refuse(libc::EINVAL))?;
         let (name, handle) = (given.text(NFTA_OBJ_NAME), given.u64(NFTA_OBJ_HANDLE));
         if name.is_none() && handle.is_none() {
@@ -100,7 +100,7 @@ impl Draft {
         }
         let number = self.table_by(operation, &given, NFTA_OBJ_TABLE)?;
         let table = &self.state.tables[number];
-        let (told_by, found) = match handle {
+        let (found_by, found) = match handle {
             Some(handle) => {
                 let is = |&at: &usize| table.objects[at].object_type == object_type;
                 let found = table.objects.of(handle).ok().filter(is);
@@ -111,11 +111,11 @@ impl Draft {
                 (NFTA_OBJ_NAME, table.objects.of_type(object_type, name))
             }
         };
-        let Some(at) = operation.to_delete(found, told_by)? else {
+        let Some(at) = operation.to_delete(found, found_by)? else {
             return Ok(());
         };
         if table.objects[at].uses > 0 {
-            return Err(refuse(libc::EBUSY).at(told_by));
+            return Err(refuse(libc::EBUSY).at(found_by));
         }
         self.remove::<StatefulObject>(operation, number, at);
         Ok(())
@@ -127,13 +127,13 @@ fn made(object_type: u32, data: &[u8]) -> Result<Data, Refusal> {
     let mut out = Out::default();
     match object_type {
         NFT_OBJECT_COUNTER => {
-            let given = Given::read(data, COUNTER)?;
+            let given = ParsedAttributes::read(data, COUNTER)?;
             let number = |kind| given.u64(kind).unwrap_or(0);
             out.u64(NFTA_COUNTER_BYTES, number(NFTA_COUNTER_BYTES))
                 .u64(NFTA_COUNTER_PACKETS, number(NFTA_COUNTER_PACKETS));
         }
         NFT_OBJECT_QUOTA => {
-            let given = Given::read(data, QUOTA)?;
+            let given = ParsedAttributes::read(data, QUOTA)?;
             let bytes = given.u64(NFTA_QUOTA_BYTES).ok_or(refuse(libc::EINVAL))?;
             if bytes > i64::MAX as u64 {
                 return Err(refuse(libc::EOVERFLOW));
@@ -159,7 +159,7 @@ fn made(object_type: u32, data: &[u8]) -> Result<Data, Refusal> {
             });
         }
         NFT_OBJECT_LIMIT => {
-            let given = Given::read(data, LIMIT)?;
+            let given = ParsedAttributes::read(data, LIMIT)?;
             let needed = |kind| given.u64(kind).ok_or(refuse(libc::EINVAL));
             let (rate, unit) = (needed(NFTA_LIMIT_RATE)?, needed(NFTA_LIMIT_UNIT)?);
             if rate == 0 {

@@ -3,12 +3,13 @@
 use bstr::{BStr, BString, ByteSlice as _};
 use chainwright_sys::nf_tables::NFT_DATA_VERDICT;
 
-use super::draft::Draft;
 use super::expression::{
-    self, Around, ChainFacts, Reference as Named, SetFacts, take_list, take_one, take_verdict,
+    self, ChainInfo, Reference as Named, RulesetView, SetInfo, evaluate_list, evaluate_one,
+    evaluate_verdict,
 };
 use super::members::{Kind, Member, Members};
 use super::state::{Chain, Reference, Rule, Set, Table};
+use super::tx_state::TxState;
 use super::wire::{Refusal, refuse};
 use chainwright::Errno;
 use chainwright::netlink::Attributes;
@@ -17,7 +18,7 @@ use chainwright::nft::{Family, SetFlags};
 
 /// The view that expressions have of a table.
 struct Place<'d> {
-    draft: &'d Draft,
+    tx_state: &'d TxState,
     number: usize,
     /// Index of the chain of the rule.
     chain: Option<usize>,
@@ -25,7 +26,7 @@ struct Place<'d> {
 
 impl Place<'_> {
     fn table(&self) -> &Table {
-        &self.draft.state.tables[self.number]
+        &self.tx_state.state.tables[self.number]
     }
 
     /// Resolves names to handles, and distinguishes sets that rules update.
@@ -51,27 +52,27 @@ fn handle_of<K: Kind>(members: &Members<K>, name: &BString) -> Result<u64, Refus
     Ok(members[members.named(name.as_ref())?].handle)
 }
 
-impl Around for Place<'_> {
+impl RulesetView for Place<'_> {
     fn family(&self) -> Family {
         Family(self.table().family)
     }
 
-    fn set(&mut self, name: &BStr, id: Option<u32>) -> Result<SetFacts, Errno> {
-        let at = self.draft.set_by(self.number, Some(name), id);
+    fn set(&mut self, name: &BStr, id: Option<u32>) -> Result<SetInfo, Errno> {
+        let at = self.tx_state.set_by(self.number, Some(name), id);
         Ok(facts(
             &self.table().sets[at.map_err(|refusal| refusal.errno)?],
         ))
     }
 
-    fn chain(&mut self, name: Option<&BStr>, id: Option<u32>) -> Result<ChainFacts, Errno> {
+    fn chain(&mut self, name: Option<&BStr>, id: Option<u32>) -> Result<ChainInfo, Errno> {
         let at = match (name, id) {
             (Some(name), _) => self.table().chains.named(name),
-            (None, Some(id)) => self.draft.chain_by_id(self.number, id),
+            (None, Some(id)) => self.tx_state.chain_by_id(self.number, id),
             (None, None) => Err(refuse(libc::EINVAL)),
         };
         let chains = &self.table().chains;
         let chain = &chains[at.map_err(|refusal| refusal.errno)?];
-        let facts = ChainFacts {
+        let facts = ChainInfo {
             name: chain.name().to_owned(),
             is_base: chain.base.is_some(),
             is_anonymous: chain.is_binding(),
@@ -96,27 +97,27 @@ impl Around for Place<'_> {
     }
 }
 
-fn facts(set: &Member<Set>) -> SetFacts {
+fn facts(set: &Member<Set>) -> SetInfo {
     let flags = SetFlags::from_bits_retain(set.flags);
-    SetFacts {
+    SetInfo {
         name: set.name().to_owned(),
         flags,
         key_length: set.key_length,
         maps_to_verdicts: set.data_type == NFT_DATA_VERDICT,
         data_length: set.data_length,
         is_bound: set.is_bound,
-        can_be_updated: SetFacts::in_growing_table(flags, set.key_length, set.had_size),
+        can_be_updated: SetInfo::in_growing_table(flags, set.key_length, set.had_size),
         expressions: set.expressions.clone(),
     }
 }
 
 /// Expressions as listed, and their references.
-type Taken = (Vec<u8>, Vec<Reference>);
+type Evaluated = (Vec<u8>, Vec<Reference>);
 
-impl Draft {
+impl TxState {
     const fn place(&self, number: usize) -> Place<'_> {
         Place {
-            draft: self,
+            tx_state: self,
             number,
             chain: None,
         }
@@ -128,12 +129,12 @@ impl Draft {
         number: usize,
         chain: usize,
         list: &[u8],
-    ) -> Result<Taken, Refusal> {
+    ) -> Result<Evaluated, Refusal> {
         let mut place = Place {
             chain: Some(chain),
             ..self.place(number)
         };
-        let taken = take_list(list, &mut place)?;
+        let taken = evaluate_list(list, &mut place)?;
         Ok((taken.listed, place.resolve(&taken.references)?))
     }
 
@@ -143,13 +144,13 @@ impl Draft {
         number: usize,
         element: &[u8],
     ) -> Result<Vec<u8>, Refusal> {
-        Ok(take_one(element, &mut self.place(number))?.listed)
+        Ok(evaluate_one(element, &mut self.place(number))?.listed)
     }
 
     /// Returns the listed verdict of an element, from its data.
-    pub(super) fn verdict(&self, number: usize, data: &[u8]) -> Result<Taken, Refusal> {
+    pub(super) fn verdict(&self, number: usize, data: &[u8]) -> Result<Evaluated, Refusal> {
         let mut place = self.place(number);
-        let taken = take_verdict(data, &mut place)?;
+        let taken = evaluate_verdict(data, &mut place)?;
         Ok((taken.listed, place.resolve(&taken.references)?))
     }
 }

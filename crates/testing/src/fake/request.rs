@@ -12,11 +12,11 @@ use chainwright_sys::nf_tables::{
 };
 use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
 
-use super::listed::{self, Telling};
+use super::listed::{self, Detail};
 use super::members::{Kind, Member};
 use super::state::{Chain, Flowtable, Set, State, StatefulObject, Table};
 use super::wire::{
-    Given, Header, NAME, Out, Policy, Refusal, U32, U64, acknowledge, done, put, refuse,
+    Header, NAME, Out, ParsedAttributes, Policy, Refusal, U32, U64, acknowledge, done, put, refuse,
 };
 use chainwright::netlink::{Attributes, Message, Messages};
 use chainwright::nft::connection::message_type;
@@ -149,7 +149,7 @@ fn whole(message: u8, table: &Table, attributes: Out) -> Answer {
 }
 
 fn member<K: Kind>(table: &Table, member: &Member<K>) -> Answer {
-    whole(K::NEW, table, K::listed(table, member, Telling::Whole))
+    whole(K::NEW, table, K::listed(table, member, Detail::Whole))
 }
 
 /// Looks up one object by name.
@@ -157,18 +157,14 @@ fn look_up(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec
     if kind == NFT_MSG_GETSETELEM {
         return look_elements_up(state, family, attributes);
     }
-    let given = Given::read(attributes, NAMED)?;
+    let given = ParsedAttributes::read(attributes, NAMED)?;
     let missing = refuse(libc::EINVAL);
     let name = given.text(NFTA_TABLE_NAME).ok_or(missing)?;
     let number = state.table_named(family, name, None);
     let table = &state.tables[number.map_err(|refusal| refusal.at(NFTA_TABLE_NAME))?];
     let second = given.text(SECOND);
     let answer = match kind {
-        NFT_MSG_GETTABLE => whole(
-            NFT_MSG_NEWTABLE,
-            table,
-            listed::table(table, Telling::Whole),
-        ),
+        NFT_MSG_GETTABLE => whole(NFT_MSG_NEWTABLE, table, listed::table(table, Detail::Whole)),
         NFT_MSG_GETCHAIN => {
             let name = given.text(NFTA_CHAIN_NAME).ok_or(missing)?;
             let chain = table.chains.named(name);
@@ -179,7 +175,7 @@ fn look_up(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec
             let chain = table.chains.named(second.ok_or(missing)?);
             let chain = chain.map_err(|refusal| refusal.at(NFTA_RULE_CHAIN))?;
             let chain = &table.chains[chain];
-            let handle = Given::read(attributes, &[(NFTA_RULE_HANDLE, U64)])?;
+            let handle = ParsedAttributes::read(attributes, &[(NFTA_RULE_HANDLE, U64)])?;
             let handle = handle.u64(NFTA_RULE_HANDLE).ok_or(missing)?;
             let mut rules = chain.rules.iter();
             let rule = rules.find(|placed| placed.rule.handle == handle);
@@ -195,7 +191,7 @@ fn look_up(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec
             member(table, &table.sets[set])
         }
         NFT_MSG_GETOBJ => {
-            let object_type = Given::read(attributes, &[(NFTA_OBJ_TYPE, U32)])?;
+            let object_type = ParsedAttributes::read(attributes, &[(NFTA_OBJ_TYPE, U32)])?;
             let object_type = object_type.u32(NFTA_OBJ_TYPE).ok_or(missing)?;
             let object = (table.objects).of_type(object_type, second.ok_or(missing)?);
             let object = object.map_err(|refusal| refusal.at(NFTA_OBJ_NAME))?;
@@ -230,7 +226,7 @@ fn look_elements_up(state: &State, family: u8, attributes: &[u8]) -> Result<Vec<
 
 /// Lists all objects of a kind, with the kernel's filters.
 fn list(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec<Answer>, Refusal> {
-    let given = Given::read(attributes, NAMED)?;
+    let given = ParsedAttributes::read(attributes, NAMED)?;
     let wanted = given.text(NFTA_TABLE_NAME);
     let tables = || {
         let tables = state.tables.iter();
@@ -241,11 +237,7 @@ fn list(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec<An
     match kind {
         NFT_MSG_GETTABLE => {
             let listed = |table: &Arc<Table>| {
-                whole(
-                    NFT_MSG_NEWTABLE,
-                    table,
-                    listed::table(table, Telling::Whole),
-                )
+                whole(NFT_MSG_NEWTABLE, table, listed::table(table, Detail::Whole))
             };
             answers.extend(tables().map(listed));
         }
@@ -274,7 +266,7 @@ fn list(state: &State, kind: u8, family: u8, attributes: &[u8]) -> Result<Vec<An
         }
         NFT_MSG_GETSETELEM => list_elements(state, family, attributes, &mut answers)?,
         NFT_MSG_GETOBJ => {
-            let object_type = Given::read(attributes, &[(NFTA_OBJ_TYPE, U32)])?;
+            let object_type = ParsedAttributes::read(attributes, &[(NFTA_OBJ_TYPE, U32)])?;
             let object_type = object_type.u32(NFTA_OBJ_TYPE).filter(|&number| number != 0);
             let is_meant = |object: &StatefulObject| {
                 object_type.is_none_or(|wanted| object.object_type == wanted)

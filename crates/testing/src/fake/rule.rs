@@ -8,10 +8,10 @@ use chainwright_sys::nf_tables::{
     NFTA_RULE_ID, NFTA_RULE_POSITION, NFTA_RULE_POSITION_ID, NFTA_RULE_TABLE, NFTA_RULE_USERDATA,
 };
 
-use super::draft::{Draft, Operation};
+use super::events::Step;
 use super::state::{Chain, Placed, Reference, Rule, Table};
-use super::told::Step;
-use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse};
+use super::tx_state::{Operation, TxState};
+use super::wire::{NAME, ParsedAttributes, Policy, Refusal, U32, U64, refuse};
 
 const ATTRIBUTES: &[(u16, Policy)] = &[
     (NFTA_RULE_TABLE, NAME),
@@ -36,9 +36,9 @@ fn rule_of(chain: &Chain, handle: u64) -> Result<usize, Refusal> {
     at.ok_or(refuse(libc::ENOENT))
 }
 
-impl Draft {
+impl TxState {
     pub(super) fn new_rule(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
-        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        let given = ParsedAttributes::read(operation.attributes, ATTRIBUTES)?;
         let number = self.table_by(operation, &given, NFTA_RULE_TABLE)?;
         let table = &self.state.tables[number];
         let at = match (given.text(NFTA_RULE_CHAIN), given.u32(NFTA_RULE_CHAIN_ID)) {
@@ -71,7 +71,7 @@ impl Draft {
                 if !operation.has(NLM_F_CREATE) || operation.has(NLM_F_REPLACE) {
                     return Err(refuse(libc::EINVAL));
                 }
-                let handle = self.table_mut(number).hand_out();
+                let handle = self.table_mut(number).allocate_handle();
                 let chain = &self.state.tables[number].chains[at];
                 if let Some(position) = given.u64(NFTA_RULE_POSITION) {
                     let rule = rule_of(chain, position);
@@ -102,7 +102,7 @@ impl Draft {
             return Err(refuse(libc::ENOENT));
         }
         let table = self.table_mut(number);
-        table.hold(&rule.references);
+        table.acquire(&rule.references);
         bind(table, &rule.references);
         let rules = &mut table.chains.edit(at).rules;
         let is_appended = operation.has(NLM_F_APPEND);
@@ -148,7 +148,7 @@ impl Draft {
     }
 
     pub(super) fn delete_rules(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
-        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        let given = ParsedAttributes::read(operation.attributes, ATTRIBUTES)?;
         let number = self.table_by(operation, &given, NFTA_RULE_TABLE)?;
         let Some(name) = given.text(NFTA_RULE_CHAIN) else {
             for at in 0..self.state.tables[number].chains.len() {
@@ -242,7 +242,7 @@ fn bind(table: &mut Table, references: &[Reference]) {
     for &reference in references {
         match reference {
             Reference::Set(handle) | Reference::UpdatedSet(handle) => {
-                if let Some(set) = table.sets.edit_whatever(handle) {
+                if let Some(set) = table.sets.edit_any(handle) {
                     set.is_bound = true;
                     if set.size == 0 && matches!(reference, Reference::UpdatedSet(_)) {
                         set.size = SIZE;
@@ -250,7 +250,7 @@ fn bind(table: &mut Table, references: &[Reference]) {
                 }
             }
             Reference::Chain(handle) => {
-                if let Some(chain) = table.chains.edit_whatever(handle) {
+                if let Some(chain) = table.chains.edit_any(handle) {
                     chain.is_bound = true;
                 }
             }

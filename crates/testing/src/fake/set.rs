@@ -15,11 +15,11 @@ use chainwright_sys::nf_tables::{
     NFTA_SET_TABLE, NFTA_SET_TIMEOUT, NFTA_SET_USERDATA,
 };
 
-use super::draft::{Draft, Operation};
+use super::events::{SetUpdate, Step};
 use super::members::Sort;
 use super::state::Set;
-use super::told::{SetUpdate, Step};
-use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse};
+use super::tx_state::{Operation, TxState};
+use super::wire::{NAME, ParsedAttributes, Policy, Refusal, U32, U64, refuse};
 use chainwright::netlink::Attributes;
 
 const ATTRIBUTES: &[(u16, Policy)] = &[
@@ -72,7 +72,7 @@ const MOST_OBJECT_TYPES: u32 = NFT_OBJECT_SYNPROXY;
 
 /// The numbers that set names of one pattern use in a table, valid until a set is deleted.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct UsedNumbers {
     /// The table's handle.
     table: u64,
     /// The part of the pattern before the number.
@@ -84,7 +84,7 @@ pub(super) struct Taken {
     first: u32,
 }
 
-impl Taken {
+impl UsedNumbers {
     /// Records a set of this name in a table.
     fn add(&mut self, table: u64, name: &BStr) {
         let number = name.strip_prefix(self.before.as_bytes());
@@ -94,9 +94,9 @@ impl Taken {
     }
 }
 
-impl Draft {
+impl TxState {
     pub(super) fn new_set(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
-        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        let given = ParsedAttributes::read(operation.attributes, ATTRIBUTES)?;
         for kind in [NFTA_SET_TABLE, NFTA_SET_NAME, NFTA_SET_KEY_LEN, NFTA_SET_ID] {
             given.needs(kind)?;
         }
@@ -105,7 +105,7 @@ impl Draft {
         let name = given.text(NFTA_SET_NAME).unwrap_or_default();
         match self.state.tables[number].sets.named(name) {
             Ok(at) => {
-                operation.may_be_there(NFTA_SET_NAME)?;
+                operation.check_existing(NFTA_SET_NAME)?;
                 if self.state.tables[number].sets[at].is_anonymous() {
                     return Err(refuse(libc::EOPNOTSUPP));
                 }
@@ -121,11 +121,11 @@ impl Draft {
         };
         set.expressions = self.expressions_of_set(number, &given, &set)?;
         let of_table = self.state.tables[number].handle;
-        for taken in &mut self.taken {
-            taken.add(of_table, name.as_bstr());
+        for used_numbers in &mut self.used_numbers {
+            used_numbers.add(of_table, name.as_bstr());
         }
         let table = self.table_mut(number);
-        let handle = table.hand_out();
+        let handle = table.allocate_handle();
         table.sets.add(name, handle, set);
         let table = table.handle;
         if let Some(id) = given.u32(NFTA_SET_ID) {
@@ -168,7 +168,7 @@ impl Draft {
     fn expressions_of_set(
         &self,
         number: usize,
-        given: &Given<'_>,
+        given: &ParsedAttributes<'_>,
         set: &Set,
     ) -> Result<Vec<Vec<u8>>, Refusal> {
         if let Some(expression) = given.get(NFTA_SET_EXPR) {
@@ -195,15 +195,17 @@ impl Draft {
             return Err(refuse(libc::EINVAL));
         }
         let table = &self.state.tables[number];
-        let is_of = |taken: &Taken| taken.table == table.handle && taken.before == before;
+        let is_of = |used_numbers: &UsedNumbers| {
+            used_numbers.table == table.handle && used_numbers.before == before
+        };
         // A deleted set may free a lower number.
         let gone = table.sets.count_dead();
-        self.taken
-            .retain(|taken| !is_of(taken) || taken.gone == gone);
-        let at = match self.taken.iter().position(is_of) {
+        self.used_numbers
+            .retain(|used_numbers| !is_of(used_numbers) || used_numbers.gone == gone);
+        let at = match self.used_numbers.iter().position(is_of) {
             Some(at) => at,
             None => {
-                let mut taken = Taken {
+                let mut used_numbers = UsedNumbers {
                     table: table.handle,
                     before: before.into(),
                     gone,
@@ -211,18 +213,18 @@ impl Draft {
                     first: 0,
                 };
                 for set in table.sets.iter().filter(|set| !set.is_dead()) {
-                    taken.add(table.handle, set.name());
+                    used_numbers.add(table.handle, set.name());
                 }
-                self.taken.push(taken);
-                self.taken.len() - 1
+                self.used_numbers.push(used_numbers);
+                self.used_numbers.len() - 1
             }
         };
-        let taken = &mut self.taken[at];
-        while taken.numbers.contains(&taken.first) {
-            taken.first += 1;
+        let used_numbers = &mut self.used_numbers[at];
+        while used_numbers.numbers.contains(&used_numbers.first) {
+            used_numbers.first += 1;
         }
-        let mut name = taken.before.clone();
-        name.extend_from_slice(taken.first.to_string().as_bytes());
+        let mut name = used_numbers.before.clone();
+        name.extend_from_slice(used_numbers.first.to_string().as_bytes());
         Ok(name)
     }
 
@@ -245,25 +247,25 @@ impl Draft {
     }
 
     pub(super) fn delete_set(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
-        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        let given = ParsedAttributes::read(operation.attributes, ATTRIBUTES)?;
         if operation.family == 0 {
             return Err(refuse(libc::EAFNOSUPPORT));
         }
         let number = self.table_by(operation, &given, NFTA_SET_TABLE)?;
         let table = &self.state.tables[number];
-        let (told_by, found) = match given.u64(NFTA_SET_HANDLE) {
+        let (found_by, found) = match given.u64(NFTA_SET_HANDLE) {
             Some(handle) => (NFTA_SET_HANDLE, table.sets.of(handle)),
             None => {
                 let name = given.text(NFTA_SET_NAME).ok_or(refuse(libc::EINVAL))?;
                 (NFTA_SET_NAME, table.sets.named(name))
             }
         };
-        let Some(at) = operation.to_delete(found, told_by)? else {
+        let Some(at) = operation.to_delete(found, found_by)? else {
             return Ok(());
         };
         let set = &table.sets[at];
         if set.uses > 0 || (operation.has(NLM_F_NONREC) && set.count() > 0) {
-            return Err(refuse(libc::EBUSY).at(told_by));
+            return Err(refuse(libc::EBUSY).at(found_by));
         }
         self.remove_set(operation, number, at);
         Ok(())
@@ -291,7 +293,7 @@ pub(super) fn list_of_expressions(list: &[u8]) -> impl Iterator<Item = Result<&[
 }
 
 /// Reads the definition of a set.
-fn read(given: &Given<'_>) -> Result<Set, Refusal> {
+fn read(given: &ParsedAttributes<'_>) -> Result<Set, Refusal> {
     let is_reserved = |data_type: u32| data_type & RESERVED == RESERVED;
     let key_type = given.u32(NFTA_SET_KEY_TYPE).unwrap_or(0);
     if is_reserved(key_type) {
@@ -363,7 +365,7 @@ fn read(given: &Given<'_>) -> Result<Set, Refusal> {
         added: 0,
     };
     if let Some(description) = given.get(NFTA_SET_DESC) {
-        let description = Given::read(description, DESCRIPTION)?;
+        let description = ParsedAttributes::read(description, DESCRIPTION)?;
         set.size = description.u32(NFTA_SET_DESC_SIZE).unwrap_or(0);
         set.had_size = set.size != 0;
         if let Some(list) = description.get(NFTA_SET_DESC_CONCAT) {
@@ -390,7 +392,7 @@ fn fields(list: &[u8], key_length: u32) -> Result<Vec<u32>, Refusal> {
         if fields.len() == MOST_FIELDS {
             return Err(refuse(libc::E2BIG));
         }
-        let length = Given::read(attribute.payload, FIELD)?.u32(NFTA_SET_FIELD_LEN);
+        let length = ParsedAttributes::read(attribute.payload, FIELD)?.u32(NFTA_SET_FIELD_LEN);
         match length {
             Some(length) if length > 0 && length <= LONGEST => fields.push(length),
             _ => return Err(refuse(libc::EINVAL)),

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use chainwright_sys::nf_tables::NFT_MSG_NEWGEN;
 use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 
+use super::events::QueuedEvent;
 use super::state::{Devices, State};
-use super::told::Told;
 use super::wire::{Header, put};
 use super::{batch, request};
 use chainwright::netlink::Peer;
@@ -96,8 +96,8 @@ impl Shared {
         let outcome = batch::run(&mut inner.state, queue.port, &devices, datagram);
         if let Some(committed) = outcome.committed {
             inner.state = committed.state;
-            inner.tell_some(&committed.told, queue.port, true);
-            inner.tell_generation(committed.first, queue.port, committed.is_echoed);
+            inner.send_events(&committed.events, queue.port, true);
+            inner.send_generation(committed.first, queue.port, committed.is_echoed);
         }
         queue.push_all(outcome.replies);
     }
@@ -105,9 +105,9 @@ impl Shared {
     /// Handles a closed socket: its tables are deleted, or lose their owner.
     fn close(&self, port: u32) {
         let mut inner = lock(&self.inner);
-        let told = inner.state.disown(port);
-        if !told.is_empty() {
-            inner.tell_some(&told, port, false);
+        let events = inner.state.close_owner(port);
+        if !events.is_empty() {
+            inner.send_events(&events, port, false);
         }
     }
 
@@ -120,7 +120,7 @@ impl Shared {
 
 impl Inner {
     /// Sends the generation to all subscribers, and optionally to the sender.
-    fn tell_generation(&self, sequence: u32, port: u32, to_sender: bool) {
+    fn send_generation(&self, sequence: u32, port: u32, to_sender: bool) {
         let generation = request::generation_and_thread(self.state.generation);
         let header = Header {
             kind: message_type(NFT_MSG_NEWGEN),
@@ -134,20 +134,20 @@ impl Inner {
     }
 
     /// Sends the events to all subscribers, and those with an echo flag to the sender.
-    fn tell_some(&self, told: &[Told], port: u32, to_sender: bool) {
-        for told in told.chunk_by(|one, next| one.is_echoed == next.is_echoed) {
-            let to_sender = to_sender && told.iter().any(|told| told.is_echoed);
+    fn send_events(&self, events: &[QueuedEvent], port: u32, to_sender: bool) {
+        for events in events.chunk_by(|one, next| one.is_echoed == next.is_echoed) {
+            let to_sender = to_sender && events.iter().any(|events| events.is_echoed);
             let mut datagram = Vec::new();
-            for told in told {
+            for events in events {
                 let before = datagram.len();
                 let header = Header {
-                    kind: message_type(told.message),
-                    flags: told.flags,
-                    sequence: told.sequence,
+                    kind: message_type(events.message),
+                    flags: events.flags,
+                    sequence: events.sequence,
                     port,
                 };
-                let nfgenmsg = self.nfgenmsg(told.family);
-                put(&mut datagram, header, &[&nfgenmsg, &told.attributes.0]);
+                let nfgenmsg = self.nfgenmsg(events.family);
+                put(&mut datagram, header, &[&nfgenmsg, &events.attributes.0]);
                 if before > 0 && datagram.len() > DATAGRAM {
                     let last = datagram.split_off(before);
                     self.send(&datagram, port, to_sender);

@@ -14,9 +14,9 @@ use chainwright_sys::nf_tables::{
     NFT_SET_ANONYMOUS, NFT_SET_CONCAT, NFT_SET_INTERVAL, NFT_TABLE_F_OWNER, NFT_TABLE_F_PERSIST,
 };
 
-use super::listed::{self, Telling};
+use super::events::QueuedEvent;
+use super::listed::{self, Detail};
 use super::members::{Kind, Member, Members, Sort};
-use super::told::Told;
 use super::wire::{Out, Refusal, refuse};
 
 /// A ruleset.
@@ -260,8 +260,8 @@ macro_rules! kinds {
                 &mut table.$members
             }
 
-            fn listed(table: &Table, member: &Member<Self>, telling: Telling) -> Out {
-                listed::$listed(table, member, telling)
+            fn listed(table: &Table, member: &Member<Self>, detail: Detail) -> Out {
+                listed::$listed(table, member, detail)
             }
         }
     )*};
@@ -277,7 +277,7 @@ kinds! {
 impl Members<StatefulObject> {
     /// Returns the index of the object of this type and name.
     pub(super) fn of_type(&self, object_type: u32, name: &BStr) -> Result<usize, Refusal> {
-        self.named_so(name, |object| object.object_type == object_type)
+        self.named_matching(name, |object| object.object_type == object_type)
     }
 }
 
@@ -300,21 +300,21 @@ impl Table {
             || self.flowtables.has_dead()
     }
 
-    fn bury(&mut self) {
-        self.chains.bury();
-        self.sets.bury();
-        self.objects.bury();
-        self.flowtables.bury();
+    fn remove_dead(&mut self) {
+        self.chains.remove_dead();
+        self.sets.remove_dead();
+        self.objects.remove_dead();
+        self.flowtables.remove_dead();
     }
 
     /// Allocates the next handle.
-    pub(super) fn hand_out(&mut self) -> u64 {
+    pub(super) fn allocate_handle(&mut self) -> u64 {
         self.handles += 1;
         self.handles
     }
 
     /// Increments the use counts of the referenced objects.
-    pub(super) fn hold(&mut self, references: &[Reference]) {
+    pub(super) fn acquire(&mut self, references: &[Reference]) {
         self.count(references, |uses| uses + 1);
     }
 
@@ -325,7 +325,7 @@ impl Table {
 
     fn count(&mut self, references: &[Reference], counted: impl Fn(u32) -> u32) {
         fn uses<K: Kind>(table: &mut Table, handle: u64) -> Option<&mut u32> {
-            let member = K::of_mut(table).edit_whatever(handle);
+            let member = K::of_mut(table).edit_any(handle);
             member.map(|member| &mut member.uses)
         }
         for &reference in references {
@@ -406,19 +406,19 @@ impl State {
 
 impl State {
     /// Removes dead objects.
-    pub(super) fn bury(&mut self) {
+    pub(super) fn remove_dead(&mut self) {
         self.tables.retain(|table| !table.is_dead);
         for table in &mut self.tables {
             if table.has_dead() {
-                Arc::make_mut(table).bury();
+                Arc::make_mut(table).remove_dead();
             }
         }
     }
 
     /// Handles a closed socket: its tables are deleted, or lose their owner if they persist. Returns the events, which
     /// don't move the generation.
-    pub(super) fn disown(&mut self, port: u32) -> Vec<Told> {
-        let mut told = Vec::new();
+    pub(super) fn close_owner(&mut self, port: u32) -> Vec<QueuedEvent> {
+        let mut events = Vec::new();
         let persists = |table: &Table| table.flags & NFT_TABLE_F_PERSIST != 0;
         self.tables.retain_mut(|table| {
             if table.owner != Some(port) {
@@ -430,16 +430,16 @@ impl State {
                 table.flags &= !NFT_TABLE_F_OWNER;
                 return true;
             }
-            told.push(Told {
+            events.push(QueuedEvent {
                 message: NFT_MSG_DELTABLE,
                 flags: 0,
                 sequence: 0,
                 is_echoed: false,
                 family: table.family,
-                attributes: listed::table(table, Telling::Gone),
+                attributes: listed::table(table, Detail::Gone),
             });
             false
         });
-        told
+        events
     }
 }

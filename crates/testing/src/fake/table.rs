@@ -8,12 +8,12 @@ use chainwright_sys::nf_tables::{
     NFTA_TABLE_USERDATA,
 };
 
-use super::draft::{Draft, Operation};
+use super::events::Step;
 use super::listed::TABLE_FLAGS;
 use super::members::{Kind, Members};
 use super::state::{Chain, Flowtable, StatefulObject, Table};
-use super::told::Step;
-use super::wire::{Given, NAME, Policy, Refusal, U32, U64, refuse};
+use super::tx_state::{Operation, TxState};
+use super::wire::{NAME, ParsedAttributes, Policy, Refusal, U32, U64, refuse};
 use chainwright::nft::Family;
 
 const ATTRIBUTES: &[(u16, Policy)] = &[
@@ -23,12 +23,12 @@ const ATTRIBUTES: &[(u16, Policy)] = &[
     (NFTA_TABLE_USERDATA, Policy::Binary(256)),
 ];
 
-impl Draft {
+impl TxState {
     pub(super) fn new_table(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
         if !Family::WITH_TABLES.contains(&Family(operation.family)) {
             return Err(refuse(libc::EOPNOTSUPP));
         }
-        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        let given = ParsedAttributes::read(operation.attributes, ATTRIBUTES)?;
         given.needs(NFTA_TABLE_NAME)?;
         let name = given.text(NFTA_TABLE_NAME).unwrap_or_default();
         let flags = given.u32(NFTA_TABLE_FLAGS);
@@ -37,7 +37,7 @@ impl Draft {
             .table_named(operation.family, name, Some(self.port))
         {
             Ok(number) => {
-                operation.may_be_there(NFTA_TABLE_NAME)?;
+                operation.check_existing(NFTA_TABLE_NAME)?;
                 return self.update_table(operation, number, flags);
             }
             Err(refusal) if refusal.is(libc::ENOENT) => {}
@@ -105,7 +105,7 @@ impl Draft {
     }
 
     pub(super) fn delete_table(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
-        let given = Given::read(operation.attributes, ATTRIBUTES)?;
+        let given = ParsedAttributes::read(operation.attributes, ATTRIBUTES)?;
         let (name, handle) = (given.text(NFTA_TABLE_NAME), given.u64(NFTA_TABLE_HANDLE));
         if operation.family == 0 || (name.is_none() && handle.is_none()) {
             for number in 0..self.state.tables.len() {
@@ -121,7 +121,7 @@ impl Draft {
             return Ok(());
         }
         let port = Some(self.port);
-        let (told_by, found) = match handle {
+        let (found_by, found) = match handle {
             Some(handle) => {
                 let found = self.state.table_of(operation.family, handle, port);
                 (NFTA_TABLE_HANDLE, found)
@@ -132,7 +132,7 @@ impl Draft {
                 (NFTA_TABLE_NAME, found)
             }
         };
-        let Some(number) = operation.to_delete(found, told_by)? else {
+        let Some(number) = operation.to_delete(found, found_by)? else {
             return Ok(());
         };
         if operation.has(NLM_F_NONREC) && self.state.tables[number].uses() > 0 {

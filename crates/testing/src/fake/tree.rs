@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use super::element::Clash;
+use super::element::Conflict;
 use super::state::{Element, Key, Set};
 use super::wire::{Refusal, refuse};
 
 /// State of an interval tree during a transaction.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct TreeState {
     /// The last start that the transaction used, of those that exist or were deleted: the next existing end must then
     /// belong to the same interval.
     start: Option<Key>,
@@ -17,7 +17,7 @@ pub(super) struct Memory {
     gone: BTreeSet<Key>,
 }
 
-impl Memory {
+impl TreeState {
     /// Records a bound that is added or deleted.
     pub(super) fn name(&mut self, key: &Key) {
         // The end without a start at the lowest key.
@@ -72,7 +72,11 @@ fn below<'s>(set: &'s Set, key: &Key) -> Option<&'s Key> {
 /// Returns the conflict of a new bound with the tree: two consecutive starts or ends don't form intervals.
 ///
 /// Not detected are intervals inside of an existing one whose end is added first.
-pub(super) fn clash<'s>(set: &'s Set, memory: &Memory, element: &Element) -> Clash<'s> {
+pub(super) fn conflict<'s>(
+    set: &'s Set,
+    tree_state: &TreeState,
+    element: &Element,
+) -> Conflict<'s> {
     let new = &element.key;
     let at = |is_end| Key {
         key: new.key.clone(),
@@ -81,7 +85,7 @@ pub(super) fn clash<'s>(set: &'s Set, memory: &Memory, element: &Element) -> Cla
     let behind = (Bound::Excluded(at(false)), Bound::Unbounded);
     let start = set.elements.get_key_value(&at(false));
     // The search above starts at the nearest bound, and stops if that one was deleted.
-    let gone = memory.gone.range(behind.clone()).next();
+    let gone = tree_state.gone.range(behind.clone()).next();
     let above = set.elements.range(behind).next();
     let above = above.filter(|(above, _)| gone.is_none_or(|gone| above.key <= gone.key));
     let above = start.or(above);
@@ -90,7 +94,7 @@ pub(super) fn clash<'s>(set: &'s Set, memory: &Memory, element: &Element) -> Cla
     let below = below.filter(|(key, _)| key.key.is_some());
     for (key, known) in above.iter().chain(&below) {
         if *key == new {
-            return Clash::Same(known);
+            return Conflict::Same(known);
         }
     }
     let is_end = |neighbour: Option<(&Key, _)>| neighbour.map(|(key, _)| key.is_end);
@@ -99,7 +103,7 @@ pub(super) fn clash<'s>(set: &'s Set, memory: &Memory, element: &Element) -> Cla
         false => is_end(below) == Some(false) && !set.is_anonymous(),
     };
     match overlaps {
-        true => Clash::Overlap,
-        false => Clash::None,
+        true => Conflict::Overlap,
+        false => Conflict::None,
     }
 }

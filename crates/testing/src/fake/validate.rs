@@ -2,14 +2,14 @@
 
 use chainwright_sys::nf_tables::NFT_CHAIN_BASE;
 
-use super::draft::Draft;
 use super::state::{Chain, Reference, Table};
+use super::tx_state::TxState;
 use super::wire::{Refusal, refuse};
 
 /// Maximum number of chains in a sequence of jumps (`NFT_JUMP_STACK_SIZE`).
 const DEEPEST: usize = 16;
 
-impl Draft {
+impl TxState {
     /// Validates the jumps of a table, if the transaction runs again to find the failing operation.
     pub(super) fn validate_now(&self, number: usize) -> Result<(), Refusal> {
         match self.validates_at_once {
@@ -59,7 +59,7 @@ fn follow(
             match reference {
                 Reference::Chain(handle) => enter(table, base, handle, depth, depths)?,
                 Reference::Set(handle) => {
-                    let set = table.sets.whatever(handle);
+                    let set = table.sets.find_any(handle);
                     let elements = set.into_iter().flat_map(|set| set.elements.values());
                     for element in elements {
                         for &reference in &element.references {

@@ -69,11 +69,11 @@ const KINDS: usize = 32;
 
 /// The attributes of a message: the last one of each type.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Given<'a> {
+pub(super) struct ParsedAttributes<'a> {
     payloads: [Option<&'a [u8]>; KINDS],
 }
 
-impl<'a> Given<'a> {
+impl<'a> ParsedAttributes<'a> {
     /// Reads attributes; ignores those without a policy.
     pub(super) fn read(bytes: &'a [u8], policies: &[(u16, Policy)]) -> Result<Self, Refusal> {
         let mut payloads = [None; KINDS];

@@ -85,7 +85,7 @@ impl Changed {
     }
 
     /// Number of rules that matched no packet.
-    pub(super) fn unmet(&self) -> usize {
+    pub(super) fn unmatched(&self) -> usize {
         self.rules.iter().map(HashSet::len).sum()
     }
 }

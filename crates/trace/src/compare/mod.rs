@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 pub use values::Values;
 
-use super::{Node, Options, Outcome, Packet, Rules, Walk};
+use super::{Node, Options, Outcome, Packet, Rules, Trace};
 
 /// Maximum number of kinds of difference.
 const KINDS: usize = 256;
@@ -33,7 +33,7 @@ pub struct Comparison {
     /// Number of rules and elements that only one of the rulesets has.
     pub changed: usize,
     /// Number of these rules that no packet matched.
-    pub unmet: usize,
+    pub unmatched: usize,
     /// One packet for each of the first 256 kinds of difference.
     pub differences: Vec<Difference>,
 }
@@ -44,17 +44,17 @@ pub struct Difference {
     /// The packet.
     pub packet: Packet,
     /// Trace through the first ruleset.
-    pub old: Walk,
+    pub old: Trace,
     /// Trace through the second ruleset.
-    pub new: Walk,
+    pub new: Trace,
     /// Number of further packets for which the same rules made the same decisions.
     pub more: usize,
 }
 
 /// Summarizes the outcomes of a packet with their probabilities.
-fn summary(walk: &Walk) -> Summary {
+fn summary(trace: &Trace) -> Summary {
     let mut summary = Summary::default();
-    for end in &walk.ends {
+    for end in &trace.ends {
         summary.is_unknown |= matches!(end.outcome, Outcome::Unknown(_) | Outcome::NotFollowed(_));
         let packet = &end.packet;
         let arrives = matches!(
@@ -112,9 +112,9 @@ impl Summary {
 }
 
 /// Returns the decisive rules with the outcomes.
-fn decided(walk: &Walk) -> Vec<String> {
+fn decided(trace: &Trace) -> Vec<String> {
     let mut seen = HashSet::new();
-    for end in &walk.ends {
+    for end in &trace.ends {
         let last = end.steps.last().map(ToString::to_string);
         seen.insert(format!("{} {}", last.unwrap_or_default(), end.outcome));
     }
@@ -140,11 +140,11 @@ pub fn compare(
     for packet in &values.packets(most) {
         comparison.tried += 1;
         let (one, other) = (
-            old.walk(packet, node, options),
-            new.walk(packet, node, options),
+            old.trace(packet, node, options),
+            new.trace(packet, node, options),
         );
-        for (side, walk) in [&one, &other].into_iter().enumerate() {
-            changed.met(side, walk.ends.iter().flat_map(|end| &end.steps));
+        for (side, trace) in [&one, &other].into_iter().enumerate() {
+            changed.met(side, trace.ends.iter().flat_map(|end| &end.steps));
         }
         let (was, is) = (summary(&one), summary(&other));
         let same = match was.is_unknown || is.is_unknown {
@@ -177,7 +177,7 @@ pub fn compare(
         }
     }
     comparison.changed = values.changed().count();
-    comparison.unmet = changed.unmet();
+    comparison.unmatched = changed.unmatched();
     comparison
 }
 
@@ -261,7 +261,7 @@ mod tests {
 
     /// Services three chains deep: each removed rule or element is shown by a packet, or counted.
     #[test]
-    fn each_rule_that_goes_is_found() {
+    fn each_removed_rule_is_found() {
         let mut rules = Vec::new();
         for number in 0..40 {
             rules.push(format!(
@@ -308,7 +308,7 @@ mod tests {
             )
         };
         let same = try_packets(&ruleset(usize::MAX));
-        assert_eq!((same.different, same.changed, same.unmet), (0, 0, 0));
+        assert_eq!((same.different, same.changed, same.unmatched), (0, 0, 0));
         for (index, rule) in rules
             .iter()
             .enumerate()
@@ -321,14 +321,14 @@ mod tests {
 
     /// A rule that nothing leads to, or whose effect cannot be compared, is reported and does not count as equal.
     #[test]
-    fn what_no_packet_meets_is_counted() {
+    fn unmatched_rules_are_counted() {
         let table = |rules: &str| {
             format!(
                 "table ip t {{ chain lone {{ {rules} }} chain f {{ type filter hook forward priority 0; }} }}"
             )
         };
         let found = compared(&table("drop"), &table(""));
-        assert_eq!((found.different, found.changed, found.unmet), (0, 1, 1));
+        assert_eq!((found.different, found.changed, found.unmatched), (0, 1, 1));
         let assuming = |last: &str| {
             format!(
                 "table ip t {{ chain f {{ type filter hook forward priority 0;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::{Base, Graph, How, Kind, Table};
+use super::{Base, EdgeKind, Graph, Kind, Table};
 use chainwright::iptables::{Backend, builtin};
 use chainwright::legacy;
 use chainwright::nft::expr::{Data, ExpressionIter, ExpressionView, Verdict};
@@ -20,31 +20,31 @@ use chainwright::nft::{
         reason = "the numbers are those of batches, which only texts make here"
     )
 )]
-pub(super) enum Lead<'a> {
+pub(super) enum RuleTarget<'a> {
     /// A chain.
-    Chain(How, &'a BStr),
+    Chain(EdgeKind, &'a BStr),
     /// The chain with this ID in the same batch.
-    Numbered(How, u32),
+    Numbered(EdgeKind, u32),
     /// A set, which may be a verdict map: its name, and its ID in the same batch.
     Set(&'a BStr, Option<u32>),
 }
 
 /// Returns the target of a verdict.
-pub(super) fn of_verdict<'a>(verdict: &'a Verdict<'_>) -> Option<Lead<'a>> {
+pub(super) fn of_verdict<'a>(verdict: &'a Verdict<'_>) -> Option<RuleTarget<'a>> {
     Some(match verdict {
-        Verdict::Jump(to) => Lead::Chain(How::Jump, to.as_bytes().as_bstr()),
-        Verdict::Goto(to) => Lead::Chain(How::Goto, to.as_bytes().as_bstr()),
-        Verdict::JumpId(id) => Lead::Numbered(How::Jump, *id),
-        Verdict::GotoId(id) => Lead::Numbered(How::Goto, *id),
+        Verdict::Jump(to) => RuleTarget::Chain(EdgeKind::Jump, to.as_bytes().as_bstr()),
+        Verdict::Goto(to) => RuleTarget::Chain(EdgeKind::Goto, to.as_bytes().as_bstr()),
+        Verdict::JumpId(id) => RuleTarget::Numbered(EdgeKind::Jump, *id),
+        Verdict::GotoId(id) => RuleTarget::Numbered(EdgeKind::Goto, *id),
         _ => return None,
     })
 }
 
 /// Visits the targets of a rule's expressions. Returns the comment that iptables stores as an expression. Malformed
 /// expressions have no target.
-pub(super) fn each_lead<'a>(
+pub(super) fn each_target<'a>(
     expressions: ExpressionIter<'a>,
-    visit: &mut dyn FnMut(Lead<'_>),
+    visit: &mut dyn FnMut(RuleTarget<'_>),
 ) -> Option<&'a BStr> {
     let mut comment = None;
     for expression in expressions.flatten() {
@@ -65,7 +65,7 @@ pub(super) fn each_lead<'a>(
             }
             Ok(ExpressionView::Lookup(lookup)) => {
                 let name = lookup.set().unwrap_or_default();
-                visit(Lead::Set(name, lookup.set_id()));
+                visit(RuleTarget::Set(name, lookup.set_id()));
             }
             Ok(ExpressionView::Match(one)) if one.name().is_some_and(|n| n == "comment") => {
                 comment = comment.or_else(|| one.info().map(until_nul));
@@ -163,16 +163,16 @@ impl Graph {
                     continue;
                 };
                 places.clear();
-                let comment = each_lead(expressions, &mut |lead| match lead {
-                    Lead::Chain(how, name) => {
+                let comment = each_target(expressions, &mut |lead| match lead {
+                    RuleTarget::Chain(how, name) => {
                         let to = self.named(table, false, name);
                         self.lead(node, to, how, 1);
                         places.push((to, how));
                     }
-                    Lead::Set(name, _) if maps.contains(name) => {
+                    RuleTarget::Set(name, _) if maps.contains(name) => {
                         self.ask(table, node, name, source, &mut inlined);
                     }
-                    Lead::Set(..) | Lead::Numbered(..) => {}
+                    RuleTarget::Set(..) | RuleTarget::Numbered(..) => {}
                 });
                 if let Some(comment) = comment.or_else(|| rule.comment()) {
                     self.comment(node, &places, comment);
@@ -200,7 +200,7 @@ impl Graph {
             self.add_map(table, name, source);
         }
         let to = self.named(table, true, name);
-        self.lead(node, to, How::Asks, 1);
+        self.lead(node, to, EdgeKind::Asks, 1);
     }
 
     fn add_map(&mut self, table: usize, name: &BStr, source: &SnapshotTable<'_>) {
@@ -224,7 +224,7 @@ impl Graph {
             }
             count += 1;
             if let Some(Data::Verdict(verdict)) = element.data()
-                && let Some(Lead::Chain(how, to)) = of_verdict(&verdict)
+                && let Some(RuleTarget::Chain(how, to)) = of_verdict(&verdict)
             {
                 let to = self.named(table, false, to);
                 self.lead(node, to, how, 1);
@@ -257,8 +257,8 @@ impl Graph {
             self.nodes[node].size = chain.rule_count();
             for rule in chain.rules() {
                 let lead = match rule.target() {
-                    Ok(legacy::Target::Jump(to)) => Some((to, How::Jump)),
-                    Ok(legacy::Target::Goto(to)) => Some((to, How::Goto)),
+                    Ok(legacy::Target::Jump(to)) => Some((to, EdgeKind::Jump)),
+                    Ok(legacy::Target::Goto(to)) => Some((to, EdgeKind::Goto)),
                     _ => None,
                 };
                 let lead = lead.map(|(to, how)| {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{How, Kind, View};
+use super::{EdgeKind, Kind, View};
 
 /// Displays a Graphviz `digraph` with a cluster for each table.
 #[derive(Debug, Clone, Copy)]
@@ -73,9 +73,9 @@ impl fmt::Display for Dot<'_, '_> {
         }
         for link in &view.links {
             let style = match link.how {
-                How::Jump => "solid",
-                How::Goto => "dashed",
-                How::Asks => "dotted",
+                EdgeKind::Jump => "solid",
+                EdgeKind::Goto => "dashed",
+                EdgeKind::Asks => "dotted",
             };
             write!(f, "  n{} -> n{} [style={style}", link.from, link.to)?;
             if link.count > 1 {
@@ -134,9 +134,9 @@ impl fmt::Display for Mermaid<'_, '_> {
         }
         for link in &view.links {
             let arrow = match link.how {
-                How::Jump => "-->",
-                How::Goto => "==>",
-                How::Asks => "-.->",
+                EdgeKind::Jump => "-->",
+                EdgeKind::Goto => "==>",
+                EdgeKind::Asks => "-.->",
             };
             match link.count {
                 1 => writeln!(f, "  n{} {arrow} n{}", link.from, link.to)?,

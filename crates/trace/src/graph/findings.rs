@@ -20,7 +20,7 @@ impl Graph {
     /// Finds loops, dangling edges, and unreferenced or unreachable nodes.
     #[must_use]
     pub fn findings(&self) -> Findings {
-        let led_to = self.led_to();
+        let has_incoming = self.has_incoming();
         let edges = self.edges.iter();
         let dangling = edges
             .filter(|edge| self.nodes[edge.to].kind == Kind::Missing)
@@ -31,7 +31,7 @@ impl Graph {
         for (place, node) in self.nodes.iter().enumerate() {
             match node.kind {
                 Kind::Base(_) | Kind::Missing => {}
-                _ if !led_to[place] => unreferenced.push(place),
+                _ if !has_incoming[place] => unreferenced.push(place),
                 _ if !reached[place] => unreachable.push(place),
                 _ => {}
             }

@@ -14,8 +14,8 @@ use chainwright_sys::nf_tables::{
 };
 use chainwright_sys::nfnetlink::NFNL_SUBSYS_NFTABLES;
 
-use super::build::{Lead, base, each_lead, of_verdict, until_nul};
-use super::{Graph, How, Kind, Table};
+use super::build::{RuleTarget, base, each_target, of_verdict, until_nul};
+use super::{EdgeKind, Graph, Kind, Table};
 use chainwright::iptables::text::{Command, ParseError, Verb, words};
 use chainwright::iptables::{Backend, Target, builtin, builtins};
 use chainwright::netlink::{Attributes, Messages, NfGenMsg};
@@ -56,7 +56,7 @@ struct Map {
     name: BString,
     is_anonymous: bool,
     /// Targets of its elements.
-    leads: Vec<(How, BString)>,
+    leads: Vec<(EdgeKind, BString)>,
     elements: usize,
     asked: bool,
 }
@@ -175,7 +175,7 @@ impl Graph {
                     }
                     map.elements += 1;
                     if let Some(Data::Verdict(verdict)) = element.data()
-                        && let Some(Lead::Chain(how, to)) = of_verdict(&verdict)
+                        && let Some(RuleTarget::Chain(how, to)) = of_verdict(&verdict)
                     {
                         map.leads.push((how, to.to_owned()));
                     }
@@ -188,11 +188,11 @@ impl Graph {
     fn declare_map(&mut self, map: &Map) {
         let node = self.declare(map.table, map.name.as_bstr(), Kind::Map);
         self.nodes[node].size = map.elements;
-        self.lead_where(node, map);
+        self.add_map_edges(node, map);
     }
 
     /// Adds edges to the targets of a map's elements.
-    fn lead_where(&mut self, node: usize, map: &Map) {
+    fn add_map_edges(&mut self, node: usize, map: &Map) {
         for (how, to) in &map.leads {
             let to = self.named(map.table, false, to.as_bstr());
             self.lead(node, to, *how, 1);
@@ -217,22 +217,22 @@ impl Graph {
         };
         let expressions = Expressions::of_bytes(list);
         let mut places = Vec::new();
-        let comment = each_lead(expressions.iter(), &mut |lead| {
+        let comment = each_target(expressions.iter(), &mut |lead| {
             let (how, to) = match lead {
-                Lead::Chain(how, name) => (how, self.named(table, false, name)),
-                Lead::Numbered(how, id) => match found.chains.get(&(table, id)) {
+                RuleTarget::Chain(how, name) => (how, self.named(table, false, name)),
+                RuleTarget::Numbered(how, id) => match found.chains.get(&(table, id)) {
                     Some(name) => (how, self.named(table, false, name.as_bstr())),
                     None => return,
                 },
-                Lead::Set(name, id) => {
+                RuleTarget::Set(name, id) => {
                     let Some(map) = found.map(table, name, id) else {
                         return;
                     };
                     if map.is_anonymous && !std::mem::replace(&mut map.asked, true) {
-                        self.lead_where(node, map);
+                        self.add_map_edges(node, map);
                         return;
                     }
-                    (How::Asks, self.named(table, true, name))
+                    (EdgeKind::Asks, self.named(table, true, name))
                 }
             };
             self.lead(node, to, how, 1);
@@ -450,8 +450,8 @@ impl Graph {
                 let count = command.spec.number();
                 self.nodes[node].size += count;
                 let lead = match &command.spec.rule.target {
-                    Target::Jump(to) => Some((How::Jump, to)),
-                    Target::Goto(to) => Some((How::Goto, to)),
+                    Target::Jump(to) => Some((EdgeKind::Jump, to)),
+                    Target::Goto(to) => Some((EdgeKind::Goto, to)),
                     _ => None,
                 };
                 let lead = lead.map(|(how, to)| {

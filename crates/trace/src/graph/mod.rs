@@ -77,7 +77,7 @@ pub struct Graph {
     /// Indexes in `edges` for each node, in rule order.
     out: Vec<Vec<u32>>,
     /// Index of each edge.
-    known: HashMap<(u32, u32, How), u32>,
+    known: HashMap<(u32, u32, EdgeKind), u32>,
     /// Nodes of each table by name; a chain and a map may have the same name.
     names: Vec<HashMap<(bool, BString), u32>>,
 }
@@ -180,7 +180,7 @@ impl fmt::Display for Base {
 
 /// Kind of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum How {
+pub enum EdgeKind {
     /// Jump with return.
     Jump,
     /// Goto without return.
@@ -189,7 +189,7 @@ pub enum How {
     Asks,
 }
 
-impl How {
+impl EdgeKind {
     /// Returns `jump`, `goto` or `asks`.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -209,7 +209,7 @@ pub struct Edge {
     /// Index of the target node.
     pub to: usize,
     /// Kind.
-    pub how: How,
+    pub how: EdgeKind,
     /// Number of rules or elements.
     pub count: usize,
 }
@@ -333,7 +333,7 @@ impl Graph {
     }
 
     /// Adds `count` rules or elements to an edge.
-    fn lead(&mut self, from: usize, to: usize, how: How, count: usize) {
+    fn lead(&mut self, from: usize, to: usize, how: EdgeKind, count: usize) {
         let number = |place: usize| u32::try_from(place).unwrap_or(u32::MAX);
         let next = number(self.edges.len());
         let place = *self
@@ -353,16 +353,16 @@ impl Graph {
     }
 
     /// Returns which nodes are the target of another node.
-    fn led_to(&self) -> Vec<bool> {
-        let mut led_to = vec![false; self.nodes.len()];
+    fn has_incoming(&self) -> Vec<bool> {
+        let mut has_incoming = vec![false; self.nodes.len()];
         for edge in &self.edges {
-            led_to[edge.to] |= edge.from != edge.to;
+            has_incoming[edge.to] |= edge.from != edge.to;
         }
-        led_to
+        has_incoming
     }
 
     /// Records a rule's comment for its chain and its targets, if they have none yet.
-    fn comment(&mut self, from: usize, targets: &[(usize, How)], comment: &BStr) {
+    fn comment(&mut self, from: usize, targets: &[(usize, EdgeKind)], comment: &BStr) {
         let own = std::iter::once(from);
         for place in own.chain(targets.iter().map(|(to, _)| *to)) {
             let node = &mut self.nodes[place];

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 
 use super::layout::{Drawn, Layout};
 use super::tree::shortened;
-use super::{How, Kind, View};
+use super::{EdgeKind, Kind, View};
 
 /// Width of a character in a monospaced font at [`SIZE`].
 const CHARACTER: f64 = 7.25;
@@ -76,13 +76,13 @@ enum Look {
 }
 
 impl Look {
-    const fn of(kind: &Kind, led_to: bool) -> Self {
+    const fn of(kind: &Kind, has_incoming: bool) -> Self {
         match kind {
             Kind::Base(base) if base.drops => Self::Drop,
             Kind::Base(_) => Self::Enter,
             Kind::Map => Self::Map,
             Kind::Missing => Self::Missing,
-            Kind::Chain if led_to => Self::Chain,
+            Kind::Chain if has_incoming => Self::Chain,
             Kind::Chain => Self::Unreferenced,
         }
     }
@@ -109,11 +109,11 @@ impl Look {
 }
 
 /// Dash attribute of an edge.
-const fn dashes(how: How) -> &'static str {
+const fn dashes(how: EdgeKind) -> &'static str {
     match how {
-        How::Jump => "",
-        How::Goto => r#" stroke-dasharray="7 3""#,
-        How::Asks => r#" stroke-dasharray="2 3""#,
+        EdgeKind::Jump => "",
+        EdgeKind::Goto => r#" stroke-dasharray="7 3""#,
+        EdgeKind::Asks => r#" stroke-dasharray="2 3""#,
     }
 }
 
@@ -287,12 +287,12 @@ impl View<'_> {
         &self,
         f: &mut fmt::Formatter<'_>,
         group: usize,
-        led_to: bool,
+        has_incoming: bool,
         (x, y): (f64, f64),
     ) -> fmt::Result {
         let text = self.text_of(group);
         let (width, height) = text.size();
-        let look = Look::of(self.kind(group), led_to);
+        let look = Look::of(self.kind(group), has_incoming);
         let ((fill, stroke), dashes) = (look.colors(), look.dashes());
         let corner = if look == Look::Map { 12 } else { 3 };
         // Several nodes are drawn as a stack.
@@ -370,7 +370,7 @@ impl View<'_> {
         &self,
         f: &mut fmt::Formatter<'_>,
         panel: &Panel,
-        led_to: &[bool],
+        has_incoming: &[bool],
         top: f64,
     ) -> fmt::Result {
         let (left, inner) = (2.0 * AROUND, top + HEADING + AROUND);
@@ -392,20 +392,20 @@ impl View<'_> {
                 self.draw_way(f, *link, way, *back, (left, inner))?;
             }
             for (group, (x, y)) in part.groups.iter().zip(&layout.boxes) {
-                self.draw_box(f, *group, led_to[*group], (left + x, inner + y))?;
+                self.draw_box(f, *group, has_incoming[*group], (left + x, inner + y))?;
             }
         }
         for (group, x, y) in &panel.alone {
-            self.draw_box(f, *group, led_to[*group], (left + x, inner + y))?;
+            self.draw_box(f, *group, has_incoming[*group], (left + x, inner + y))?;
         }
         Ok(())
     }
 
     /// Returns the legend entries for the styles in the picture.
-    fn legend(&self, panels: &[Panel], led_to: &[bool]) -> Vec<(Sample, &'static str)> {
+    fn legend(&self, panels: &[Panel], has_incoming: &[bool]) -> Vec<(Sample, &'static str)> {
         let has = |look| {
             let mut groups = 0..self.groups.len();
-            groups.any(|group| Look::of(self.kind(group), led_to[group]) == look)
+            groups.any(|group| Look::of(self.kind(group), has_incoming[group]) == look)
         };
         let leads = |how| self.links.iter().any(|link| link.how == how);
         let parts = panels.iter().flat_map(|panel| &panel.parts);
@@ -419,9 +419,9 @@ impl View<'_> {
         ];
         let boxes = boxes.into_iter().filter(|(look, _)| has(*look));
         let ways = [
-            (How::Jump, "jump"),
-            (How::Goto, "goto"),
-            (How::Asks, "asks"),
+            (EdgeKind::Jump, "jump"),
+            (EdgeKind::Goto, "goto"),
+            (EdgeKind::Asks, "asks"),
         ];
         let ways = ways.into_iter().filter(|(how, _)| leads(*how));
         let boxes = boxes.map(|(look, words)| (Sample::Box(look), words));
@@ -440,8 +440,8 @@ impl fmt::Display for Svg<'_, '_> {
         let panels: Vec<Panel> = tables
             .map(|(table, groups)| view.panel(table, groups))
             .collect();
-        let led_to = view.led_to();
-        let legend = view.legend(&panels, &led_to);
+        let has_incoming = view.has_incoming();
+        let legend = view.legend(&panels, &has_incoming);
         let entries = legend.iter();
         let legend_width: f64 = entries.map(|(sample, text)| sample.width(text)).sum();
         let widths = panels.iter().map(|panel| panel.width);
@@ -463,7 +463,7 @@ impl fmt::Display for Svg<'_, '_> {
         writeln!(f, "</defs>")?;
         let mut top = AROUND;
         for panel in &panels {
-            view.draw_panel(f, panel, &led_to, top)?;
+            view.draw_panel(f, panel, &has_incoming, top)?;
             top += panel.height + TABLES;
         }
         let mut x = AROUND;
@@ -479,7 +479,7 @@ impl fmt::Display for Svg<'_, '_> {
 #[derive(Debug, Clone, Copy)]
 enum Sample {
     Box(Look),
-    Way(How),
+    Way(EdgeKind),
     Ring,
 }
 

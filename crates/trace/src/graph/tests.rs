@@ -57,7 +57,7 @@ table inet t {
 
 /// Compares a script with the ruleset that the in-memory kernel makes of it.
 #[test]
-fn what_leads_where() {
+fn script_and_model_have_the_same_edges() {
     for graph in [of_script(WHOLE), of_model(WHOLE)] {
         assert_eq!(
             edges(&graph),
@@ -93,7 +93,7 @@ fn what_leads_where() {
 }
 
 #[test]
-fn what_no_kernel_takes_is_found() {
+fn missing_targets_and_loops_are_found() {
     let mut graph = of_script(
         "table ip t {
             chain a { jump b; }
@@ -437,7 +437,7 @@ fn what_nothing_leads_to_is_a_kind_of_its_own() {
 /// Chains announced as "below" are printed, even if another chain also leads to them and its list is cut. Lines
 /// respect the maximum length at any depth.
 #[test]
-fn what_is_said_to_be_below_is_there() {
+fn announced_groups_are_printed_below() {
     let row: Vec<_> = ('a'..='z')
         .map(|letter| format!("a_chain_of_a_row_{letter}"))
         .collect();
@@ -480,7 +480,7 @@ fn what_is_said_to_be_below_is_there() {
 
 /// The number of reported problems is limited like the number of shown chains.
 #[test]
-fn not_all_that_is_wrong_is_said() {
+fn findings_are_limited() {
     let jumps: Vec<_> = (0..100)
         .map(|number| format!("jump gone{number};"))
         .collect();

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
 
 use super::view::thousands;
-use super::{How, Kind, View};
+use super::{EdgeKind, Kind, View};
 
 /// Maximum depth of a tree, if lines are long enough. The kernel follows 16 jumps; deeper chains start a tree of their
 /// own.
@@ -37,20 +37,20 @@ struct Line {
     /// Indentation before its own branch.
     indent: String,
     branch: &'static str,
-    how: Option<How>,
+    how: Option<EdgeKind>,
     depth: usize,
     /// Number of chains that are not shown, instead of a group.
     more: usize,
 }
 
 /// State of printing a table.
-struct Grown {
+struct TreeState {
     /// Groups printed with all their targets.
     expanded: Vec<bool>,
     /// Groups that need no tree of their own, because they were printed or are part of a cut list.
     seen: Vec<bool>,
     /// Groups announced as "below".
-    owed: Vec<bool>,
+    announced: Vec<bool>,
     /// Roots of trees.
     roots: VecDeque<usize>,
 }
@@ -58,12 +58,12 @@ struct Grown {
 impl fmt::Display for Tree<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let view = self.view;
-        let led_to = view.led_to();
+        let has_incoming = view.has_incoming();
         let none = vec![false; view.groups.len()];
-        let mut grown = Grown {
+        let mut grown = TreeState {
             expanded: none.clone(),
             seen: none.clone(),
-            owed: none,
+            announced: none,
             roots: VecDeque::new(),
         };
         for (number, (table, groups)) in view.by_table().into_iter().enumerate() {
@@ -75,12 +75,12 @@ impl fmt::Display for Tree<'_, '_> {
             let is_base = |group: &usize| matches!(view.kind(*group), Kind::Base(_));
             let roots = &mut grown.roots;
             roots.extend(groups.iter().filter(|g| is_base(g)));
-            roots.extend(groups.iter().filter(|g| !is_base(g) && !led_to[**g]));
-            roots.extend(groups.iter().filter(|g| !is_base(g) && led_to[**g]));
+            roots.extend(groups.iter().filter(|g| !is_base(g) && !has_incoming[**g]));
+            roots.extend(groups.iter().filter(|g| !is_base(g) && has_incoming[**g]));
             while let Some(root) = grown.roots.pop_front() {
                 // Unconnected groups are listed below.
-                let alone = !is_base(&root) && view.out[root].is_empty() && !led_to[root];
-                let is_owed = grown.owed[root] && !grown.expanded[root];
+                let alone = !is_base(&root) && view.out[root].is_empty() && !has_incoming[root];
+                let is_owed = grown.announced[root] && !grown.expanded[root];
                 if is_owed || (!grown.seen[root] && !alone) {
                     self.grow(f, root, &mut grown)?;
                 }
@@ -129,7 +129,7 @@ impl Tree<'_, '_> {
     }
 
     /// Prints one tree.
-    fn grow(&self, f: &mut fmt::Formatter<'_>, root: usize, grown: &mut Grown) -> fmt::Result {
+    fn grow(&self, f: &mut fmt::Formatter<'_>, root: usize, grown: &mut TreeState) -> fmt::Result {
         let (view, deepest) = (self.view, self.deepest());
         let mut waiting = vec![Line {
             group: root,
@@ -156,7 +156,7 @@ impl Tree<'_, '_> {
                 _ => "",
             };
             self.line(f, &line, note)?;
-            if too_deep && !std::mem::replace(&mut grown.owed[group], true) {
+            if too_deep && !std::mem::replace(&mut grown.announced[group], true) {
                 grown.roots.push_back(group);
             }
             if !again && !too_deep {
@@ -218,9 +218,9 @@ impl Tree<'_, '_> {
         let group = &view.groups[line.group];
         let mut left = format!("  {}{}", line.indent, line.branch);
         match line.how {
-            Some(How::Goto) => left.push_str("goto "),
-            Some(How::Asks) => left.push_str("map "),
-            Some(How::Jump) | None => {}
+            Some(EdgeKind::Goto) => left.push_str("goto "),
+            Some(EdgeKind::Asks) => left.push_str("map "),
+            Some(EdgeKind::Jump) | None => {}
         }
         let size = match note {
             " (above)" => String::new(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::{Graph, How, Kind, Node, kind, printable};
+use super::{EdgeKind, Graph, Kind, Node, kind, printable};
 
 /// Options of a view.
 #[derive(Default)]
@@ -73,7 +73,7 @@ pub struct Link {
     /// Index of the target group.
     pub to: usize,
     /// Kind.
-    pub how: How,
+    pub how: EdgeKind,
     /// Number of rules or elements.
     pub count: usize,
 }
@@ -163,7 +163,7 @@ impl Graph {
         }
         let entries = (0..self.nodes.len()).filter(|place| self.is_base(*place));
         let reached = self.reached_from(entries);
-        let led_to = self.led_to();
+        let has_incoming = self.has_incoming();
         let mut families: HashMap<_, Vec<usize>> = HashMap::new();
         for (place, node) in self.nodes.iter().enumerate() {
             if !part.kept[place] || part.pinned[place] || self.is_base(place) {
@@ -171,7 +171,7 @@ impl Graph {
             }
             if let Some(kind) = kind::of(node.name.as_bstr()) {
                 let sort = std::mem::discriminant(&node.kind);
-                let key = (node.table, sort, kind, reached[place], led_to[place]);
+                let key = (node.table, sort, kind, reached[place], has_incoming[place]);
                 families.entry(key).or_default().push(place);
             }
         }
@@ -216,7 +216,7 @@ impl Graph {
     ) {
         let mut before = 0;
         for _ in 0..ROUNDS {
-            let mut parted: HashMap<(usize, Vec<(How, usize)>), usize> = HashMap::new();
+            let mut parted: HashMap<(usize, Vec<(EdgeKind, usize)>), usize> = HashMap::new();
             let mut next = class.clone();
             let mut members: Vec<usize> = kinds.keys().copied().collect();
             members.sort_unstable();
@@ -348,12 +348,12 @@ impl<'g> View<'g> {
     }
 
     /// Returns which groups are the target of another group.
-    pub(super) fn led_to(&self) -> Vec<bool> {
-        let mut led_to = vec![false; self.groups.len()];
+    pub(super) fn has_incoming(&self) -> Vec<bool> {
+        let mut has_incoming = vec![false; self.groups.len()];
         for link in &self.links {
-            led_to[link.to] |= link.from != link.to;
+            has_incoming[link.to] |= link.from != link.to;
         }
-        led_to
+        has_incoming
     }
 
     /// Formats the number of rules or elements of a group: `1 rule`.

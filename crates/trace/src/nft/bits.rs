@@ -1,21 +1,24 @@
 //! Bitwise operations and byte order conversions.
 
-use super::{Machine, Went, needed};
-use crate::flow::Open;
+use super::{Continuation, Evaluator, needed};
+use crate::flow::Undetermined;
 use crate::registers::{Order, bits_of, ordered};
 use crate::sets::data_bits;
 use crate::value::Bit;
 use chainwright::nft::expr::{BitwiseOp, BitwiseRef, ByteorderOp, ByteorderRef};
 
-impl<'s> Machine<'_, 's> {
+impl<'s> Evaluator<'_, 's> {
     /// In both directions, bytes are swapped if the byte orders differ.
-    pub(super) fn byteorder(&mut self, byteorder: &ByteorderRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn byteorder(
+        &mut self,
+        byteorder: &ByteorderRef<'s>,
+    ) -> Result<Continuation<'s>, Undetermined> {
         let length = needed(byteorder.len())? as usize;
         let size = needed(byteorder.size())? as usize;
         let (source, dreg) = (needed(byteorder.sreg())?, needed(byteorder.dreg())?);
         let known = [ByteorderOp::NTOH, ByteorderOp::HTON];
         if !known.contains(&needed(byteorder.op())?) || !matches!(size, 2 | 4 | 8) {
-            return Err(Open::unknown(
+            return Err(Undetermined::unknown(
                 "it converts the byte order in an unsupported way",
             ));
         }
@@ -25,10 +28,13 @@ impl<'s> Machine<'_, 's> {
             .flat_map(|chunk| ordered(chunk.to_vec(), Order::Host))
             .collect();
         needed(self.registers.store_bits(dreg, &turned))?;
-        Ok(Went::On)
+        Ok(Continuation::On)
     }
 
-    pub(super) fn bitwise(&mut self, bitwise: &BitwiseRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn bitwise(
+        &mut self,
+        bitwise: &BitwiseRef<'s>,
+    ) -> Result<Continuation<'s>, Undetermined> {
         let (source, dreg) = (needed(bitwise.sreg())?, needed(bitwise.dreg())?);
         let length = needed(bitwise.len())? as usize;
         let op = bitwise.op().unwrap_or(BitwiseOp::MASK_XOR);
@@ -38,7 +44,7 @@ impl<'s> Machine<'_, 's> {
                 let (mask, xor) = (needed(bitwise.mask())?, needed(bitwise.xor())?);
                 let (mask, xor) = (needed(mask.as_value())?, needed(xor.as_value())?);
                 if mask.len() < length || xor.len() < length {
-                    return Err(Open::unknown("a mask is too short"));
+                    return Err(Undetermined::unknown("a mask is too short"));
                 }
                 if let Some(known) = self.registers.known(self.flow, source, length) {
                     let both = mask.iter().zip(xor);
@@ -46,7 +52,7 @@ impl<'s> Machine<'_, 's> {
                     let bytes: Vec<u8> =
                         bytes.map(|(byte, (mask, xor))| byte & mask ^ xor).collect();
                     needed(self.registers.store_bytes(dreg, &bytes))?;
-                    return Ok(Went::On);
+                    return Ok(Continuation::On);
                 }
                 masked(&bits, mask, xor)
             }
@@ -54,7 +60,7 @@ impl<'s> Machine<'_, 's> {
                 let data = needed(bitwise.data())?;
                 let by = match needed(data.as_value())?.first_chunk::<4>() {
                     Some(bytes) => u32::from_ne_bytes(*bytes) as usize,
-                    None => return Err(Open::unknown("a shift is too short")),
+                    None => return Err(Undetermined::unknown("a shift is too short")),
                 };
                 shifted(bits, op == BitwiseOp::LSHIFT, by)
             }
@@ -64,18 +70,20 @@ impl<'s> Machine<'_, 's> {
                     None => data_bits(&needed(bitwise.data())?),
                 };
                 if other.len() < bits.len() {
-                    return Err(Open::unknown("a value is too short"));
+                    return Err(Undetermined::unknown("a value is too short"));
                 }
                 let both = bits.into_iter().zip(other);
                 both.map(|(one, other)| self.taken_together(op, one, other))
                     .collect()
             }
             _ => {
-                return Err(Open::unknown("it changes bits in an unsupported way"));
+                return Err(Undetermined::unknown(
+                    "it changes bits in an unsupported way",
+                ));
             }
         };
         needed(self.registers.store_bits(dreg, &changed))?;
-        Ok(Went::On)
+        Ok(Continuation::On)
     }
 
     /// Combines two bits. If both are unknown, the result is a new unknown.

@@ -1,7 +1,7 @@
 //! Expressions with bounds: rates, quotas, connection counts. Only the kernel knows their current state.
 
-use super::{Machine, Went};
-use crate::flow::Open;
+use super::{Continuation, Evaluator};
+use crate::flow::Undetermined;
 use chainwright::nft::expr::{
     Connlimit, ConnlimitFlags, Decoded, ExpressionRef, Limit, LimitFlags, LimitType, Quota,
     QuotaFlags,
@@ -70,19 +70,22 @@ impl Bound {
     }
 }
 
-impl<'s> Machine<'_, 's> {
+impl<'s> Evaluator<'_, 's> {
     /// Evaluates an expression with a bound.
-    pub(super) fn bound(&mut self, expression: &ExpressionRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn bound(
+        &mut self,
+        expression: &ExpressionRef<'s>,
+    ) -> Result<Continuation<'s>, Undetermined> {
         let decoded = expression.decode().ok();
         match decoded.as_ref().and_then(Bound::of) {
             Some(bound) => self.bounded(bound),
-            None => Err(Open::unknown("malformed expression")),
+            None => Err(Undetermined::unknown("malformed expression")),
         }
     }
 
     /// Continues below the bound, or beyond it if it is inverted.
-    pub(super) fn bounded(&mut self, bound: Bound) -> Result<Went<'s>, Open> {
+    pub(super) fn bounded(&mut self, bound: Bound) -> Result<Continuation<'s>, Undetermined> {
         let is_beyond = self.flow.once(bound.words, None)?;
-        Ok(Went::on_if(is_beyond == bound.inverted))
+        Ok(Continuation::on_if(is_beyond == bound.inverted))
     }
 }

@@ -1,13 +1,13 @@
 //! Comparisons of registers.
 
-use super::{Machine, Went, needed};
-use crate::flow::Open;
+use super::{Continuation, Evaluator, needed};
+use crate::flow::Undetermined;
 use crate::registers::bits_of;
 use crate::value::{Bit, Test, Value};
 use chainwright::nft::expr::{CmpOp, CmpRef, ExpressionView, RangeOp, RangeRef, Register};
 
-impl<'s> Machine<'_, 's> {
-    pub(super) fn cmp(&mut self, cmp: &CmpRef<'s>) -> Result<Went<'s>, Open> {
+impl<'s> Evaluator<'_, 's> {
+    pub(super) fn cmp(&mut self, cmp: &CmpRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         let (register, op) = (needed(cmp.sreg())?, needed(cmp.op())?);
         let data = needed(cmp.data())?;
         let wanted = needed(data.as_value())?;
@@ -19,7 +19,7 @@ impl<'s> Machine<'_, 's> {
                 CmpOp::LTE => &*bytes <= wanted,
                 CmpOp::GT => &*bytes > wanted,
                 CmpOp::GTE => &*bytes >= wanted,
-                _ => return Err(Open::unknown("it compares in an unsupported way")),
+                _ => return Err(Undetermined::unknown("it compares in an unsupported way")),
             },
             None => {
                 let bits = needed(self.registers.bits(register, wanted.len()))?;
@@ -34,10 +34,10 @@ impl<'s> Machine<'_, 's> {
                 }
             }
         };
-        Ok(Went::on_if(is))
+        Ok(Continuation::on_if(is))
     }
 
-    fn equal(&mut self, bits: &[Bit], wanted: &[u8]) -> Result<bool, Open> {
+    fn equal(&mut self, bits: &[Bit], wanted: &[u8]) -> Result<bool, Undetermined> {
         let wanted = bits_of(wanted).map(|bit| bit == Bit::Known(true));
         self.flow.ask_each(bits.iter().copied().zip(wanted))
     }
@@ -45,7 +45,7 @@ impl<'s> Machine<'_, 's> {
     /// Returns the range of numbers that pass an ordered comparison and all directly following ones of the same bytes:
     /// `tcp dport 10-20` is two comparisons. They are evaluated as one query, so that a branch splits into inside and
     /// outside, not also into below and above.
-    fn bounds(&self, first: &CmpRef<'s>) -> Result<(u128, u128), Open> {
+    fn bounds(&self, first: &CmpRef<'s>) -> Result<(u128, u128), Undetermined> {
         let (bytes, (mut low, mut high)) = accepted(first)?;
         for expression in self.rest.clone() {
             let Ok(Ok(ExpressionView::Cmp(next))) = expression.map(|next| next.view()) else {
@@ -61,7 +61,7 @@ impl<'s> Machine<'_, 's> {
         Ok((low, high))
     }
 
-    pub(super) fn range(&mut self, range: &RangeRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn range(&mut self, range: &RangeRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         let (register, op) = (needed(range.sreg())?, needed(range.op())?);
         let (from, to) = (needed(range.from_data())?, needed(range.to_data())?);
         let (from, to) = (needed(from.as_value())?, needed(to.as_value())?);
@@ -77,9 +77,9 @@ impl<'s> Machine<'_, 's> {
         let is = match op {
             RangeOp::EQ => within,
             RangeOp::NEQ => !within,
-            _ => return Err(Open::unknown("it compares in an unsupported way")),
+            _ => return Err(Undetermined::unknown("it compares in an unsupported way")),
         };
-        Ok(Went::on_if(is))
+        Ok(Continuation::on_if(is))
     }
 }
 
@@ -88,7 +88,7 @@ type Bytes = (Register, usize);
 
 /// Returns the bytes of an ordered comparison and the range that it accepts, which is empty if the first number
 /// exceeds the last.
-fn accepted(cmp: &CmpRef<'_>) -> Result<(Bytes, (u128, u128)), Open> {
+fn accepted(cmp: &CmpRef<'_>) -> Result<(Bytes, (u128, u128)), Undetermined> {
     const NONE: (u128, u128) = (1, 0);
     let (register, data) = (needed(cmp.sreg())?, needed(cmp.data())?);
     let end = needed(data.as_value())?;
@@ -98,15 +98,15 @@ fn accepted(cmp: &CmpRef<'_>) -> Result<(Bytes, (u128, u128)), Open> {
         CmpOp::LTE => (0, end),
         CmpOp::GT => end.checked_add(1).map_or(NONE, |first| (first, u128::MAX)),
         CmpOp::GTE => (end, u128::MAX),
-        _ => return Err(Open::unknown("it compares in an unsupported way")),
+        _ => return Err(Undetermined::unknown("it compares in an unsupported way")),
     };
     Ok(((register, length), range))
 }
 
 /// Big-endian number.
-fn number(bytes: &[u8]) -> Result<u128, Open> {
+fn number(bytes: &[u8]) -> Result<u128, Undetermined> {
     if bytes.len() > 16 {
-        return Err(Open::unknown(
+        return Err(Undetermined::unknown(
             "it compares the order of more than sixteen bytes",
         ));
     }

@@ -1,9 +1,9 @@
 //! Loads of packet data into registers, and writes back.
 
-use super::{Machine, Went, needed};
+use super::{Continuation, Evaluator, needed};
 use crate::domain::ones;
 use crate::field::{Field, PacketOption};
-use crate::flow::Open;
+use crate::flow::Undetermined;
 use crate::headers::{SYN, TCP};
 use crate::registers::Order;
 use crate::steps::Action;
@@ -14,30 +14,35 @@ use chainwright::nft::expr::{
     TunnelRef, XfrmKey, XfrmRef,
 };
 
-impl<'s> Machine<'_, 's> {
-    pub(super) fn payload(&mut self, payload: &PayloadRef<'s>) -> Result<Went<'s>, Open> {
+impl<'s> Evaluator<'_, 's> {
+    pub(super) fn payload(
+        &mut self,
+        payload: &PayloadRef<'s>,
+    ) -> Result<Continuation<'s>, Undetermined> {
         let (base, offset) = (needed(payload.base())?, needed(payload.offset())?);
         let length = needed(payload.len())?;
         if let Some(register) = payload.sreg() {
             if length > 16 {
-                return Err(Open::unknown("it writes more than sixteen bytes at once"));
+                return Err(Undetermined::unknown(
+                    "it writes more than sixteen bytes at once",
+                ));
             }
             let value = needed(
                 self.registers
                     .value(register, length as usize, Order::Network),
             )?;
             if !self.flow.write_header(base, offset, &value)? {
-                return Ok(Went::Break);
+                return Ok(Continuation::Break);
             }
             let shown = match self.flow.known(&value) {
                 Some(number) => format!("{number:#x}"),
                 None => "an unknown value".to_owned(),
             };
             let base = base.name().unwrap_or("unknown");
-            self.flow.does(Action::Other(format!(
+            self.flow.record_action(Action::Other(format!(
                 "{length} bytes at offset {offset} of the {base} header set to {shown}"
             )));
-            return Ok(Went::On);
+            return Ok(Continuation::On);
         }
         let register = needed(payload.dreg())?;
         if length > 16 {
@@ -46,19 +51,19 @@ impl<'s> Machine<'_, 's> {
                 let some = (length - at).min(16);
                 match self.flow.header(base, offset.saturating_add(at), some)? {
                     Some(value) => bits.extend(value.to_bits()),
-                    None => return Ok(Went::Break),
+                    None => return Ok(Continuation::Break),
                 }
             }
             needed(self.registers.store_bits(register, &bits))?;
-            return Ok(Went::On);
+            return Ok(Continuation::On);
         }
         match self.flow.header(base, offset, length)? {
             Some(value) => self.store(register, &value, Order::Network),
-            None => Ok(Went::Break),
+            None => Ok(Continuation::Break),
         }
     }
 
-    pub(super) fn meta(&mut self, meta: &MetaRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn meta(&mut self, meta: &MetaRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         let key = needed(meta.key())?;
         if let Some(register) = meta.sreg() {
             return self.set_meta(key, register);
@@ -79,11 +84,15 @@ impl<'s> Machine<'_, 's> {
         };
         match self.flow.meta(key)? {
             Some(value) => self.store(register, &value, order),
-            None => Ok(Went::Break),
+            None => Ok(Continuation::Break),
         }
     }
 
-    fn set_meta(&mut self, key: MetaKey, register: Register) -> Result<Went<'s>, Open> {
+    fn set_meta(
+        &mut self,
+        key: MetaKey,
+        register: Register,
+    ) -> Result<Continuation<'s>, Undetermined> {
         let (field, length) = match key {
             MetaKey::MARK => (Field::Mark, 4),
             MetaKey::NFTRACE | MetaKey::PKTTYPE | MetaKey::BRI_BROUTE => (Field::Meta(key), 1),
@@ -91,10 +100,10 @@ impl<'s> Machine<'_, 's> {
         };
         let value = needed(self.registers.value(register, length, Order::Host))?;
         self.flow.give(field, &value);
-        Ok(Went::On)
+        Ok(Continuation::On)
     }
 
-    pub(super) fn ct(&mut self, ct: &CtRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn ct(&mut self, ct: &CtRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         let key = needed(ct.key())?;
         if let Some(register) = ct.sreg() {
             return self.set_ct(key, register);
@@ -115,23 +124,23 @@ impl<'s> Machine<'_, 's> {
         };
         match self.flow.ct(key, direction)? {
             Some(value) => self.store(register, &value, order),
-            None => Ok(Went::Break),
+            None => Ok(Continuation::Break),
         }
     }
 
-    fn set_ct(&mut self, key: CtKey, register: Register) -> Result<Went<'s>, Open> {
+    fn set_ct(&mut self, key: CtKey, register: Register) -> Result<Continuation<'s>, Undetermined> {
         let (field, length) = match key {
             CtKey::MARK => (Field::CtMark, 4),
             CtKey::LABELS => (Field::Ct(key, None), 16),
             CtKey::ZONE => (Field::Ct(key, None), 2),
             CtKey::SECMARK | CtKey::EVENTMASK => (Field::Ct(key, None), 4),
             _ => {
-                return Err(Open::unknown("it sets an unsupported `ct` key"));
+                return Err(Undetermined::unknown("it sets an unsupported `ct` key"));
             }
         };
         // The zone is set before connection tracking sees the packet.
         if key != CtKey::ZONE && !self.flow.has_connection()? {
-            return Ok(Went::On);
+            return Ok(Continuation::On);
         }
         let mut value = needed(self.registers.value(register, length, Order::Host))?;
         if key == CtKey::LABELS {
@@ -142,10 +151,13 @@ impl<'s> Machine<'_, 's> {
             }
         }
         self.flow.give(field, &value);
-        Ok(Went::On)
+        Ok(Continuation::On)
     }
 
-    pub(super) fn exthdr(&mut self, exthdr: &ExthdrRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn exthdr(
+        &mut self,
+        exthdr: &ExthdrRef<'s>,
+    ) -> Result<Continuation<'s>, Undetermined> {
         let op = exthdr.op().unwrap_or(ExthdrOp::IPV6);
         let option = PacketOption {
             of: op.0 as u8,
@@ -160,16 +172,17 @@ impl<'s> Machine<'_, 's> {
                     Some(_) => "changed",
                     None => "taken out",
                 };
-                self.flow.does(Action::Other(format!("{option} {verb}")));
+                self.flow
+                    .record_action(Action::Other(format!("{option} {verb}")));
                 let changed = |field| matches!(field, Field::OptionByte(of, _) if of == option);
                 self.flow.forget_if(changed);
                 if exthdr.sreg().is_none() {
                     self.flow.set_number(Field::Has(option), 0);
                 }
             } else if exthdr.sreg().is_some() {
-                return Ok(Went::Break);
+                return Ok(Continuation::Break);
             }
-            return Ok(Went::On);
+            return Ok(Continuation::On);
         };
         let flags = exthdr.flags().unwrap_or_default();
         if flags.contains(ExthdrFlags::PRESENT) {
@@ -177,7 +190,7 @@ impl<'s> Machine<'_, 's> {
             return self.store(register, &value, Order::Host);
         }
         if !is_there {
-            return Ok(Went::Break);
+            return Ok(Continuation::Break);
         }
         let mut bits = Vec::new();
         for at in offset..offset.saturating_add(length.min(64)) {
@@ -185,7 +198,7 @@ impl<'s> Machine<'_, 's> {
             bits.extend(byte.to_bits());
         }
         needed(self.registers.store_bits(register, &bits))?;
-        Ok(Went::On)
+        Ok(Continuation::On)
     }
 
     /// Creates an unknown with this many bits.
@@ -193,7 +206,7 @@ impl<'s> Machine<'_, 's> {
         self.flow.fresh(words, bits, vec![(0, ones(bits))], false)
     }
 
-    pub(super) fn fib(&mut self, fib: &FibRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn fib(&mut self, fib: &FibRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         let flags = needed(fib.flags())?;
         let (result, register) = (needed(fib.result())?, needed(fib.dreg())?);
         let value = self.flow.fib(flags, result);
@@ -205,10 +218,10 @@ impl<'s> Machine<'_, 's> {
         self.store(register, &value, order)
     }
 
-    pub(super) fn route(&mut self, rt: &RtRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn route(&mut self, rt: &RtRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         let key = needed(rt.key())?;
         let Some(value) = self.flow.route(key) else {
-            return Ok(Went::Break);
+            return Ok(Continuation::Break);
         };
         let order = match key {
             RtKey::NEXTHOP4 | RtKey::NEXTHOP6 => Order::Network,
@@ -217,10 +230,13 @@ impl<'s> Machine<'_, 's> {
         self.store(needed(rt.dreg())?, &value, order)
     }
 
-    pub(super) fn socket(&mut self, socket: &SocketRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn socket(
+        &mut self,
+        socket: &SocketRef<'s>,
+    ) -> Result<Continuation<'s>, Undetermined> {
         let key = needed(socket.key())?;
         if !self.flow.is(Field::HasSocket, Test::Is(1))? {
-            return Ok(Went::Break);
+            return Ok(Continuation::Break);
         }
         let level = match key {
             SocketKey::CGROUPV2 => socket.level().unwrap_or_default(),
@@ -230,29 +246,32 @@ impl<'s> Machine<'_, 's> {
         self.store(needed(socket.dreg())?, &value, Order::Host)
     }
 
-    pub(super) fn osf(&mut self, osf: &OsfRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn osf(&mut self, osf: &OsfRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         if !self.flow.is(Field::Protocol, Test::Is(TCP))? || !self.flow.has_tcp_flags(SYN)? {
-            return Ok(Went::Break);
+            return Ok(Continuation::Break);
         }
         let value = self.made("the operating system guessed from its SYN", 128);
         self.store(needed(osf.dreg())?, &value, Order::Network)
     }
 
-    pub(super) fn tunnel(&mut self, tunnel: &TunnelRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn tunnel(
+        &mut self,
+        tunnel: &TunnelRef<'s>,
+    ) -> Result<Continuation<'s>, Undetermined> {
         let key = needed(tunnel.key())?;
         let is_there = self.flow.always("the packet has tunnel metadata")?;
         let value = match (key, is_there) {
             (TunnelKey::PATH, _) => Value::known(is_there.into(), 8),
-            (_, false) => return Ok(Went::Break),
+            (_, false) => return Ok(Continuation::Break),
             (_, true) => self.made("the tunnel id", 32),
         };
         self.store(needed(tunnel.dreg())?, &value, Order::Host)
     }
 
-    pub(super) fn xfrm(&mut self, xfrm: &XfrmRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn xfrm(&mut self, xfrm: &XfrmRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         let key = needed(xfrm.key())?;
         if !self.flow.always("the packet is processed by IPsec")? {
-            return Ok(Went::Break);
+            return Ok(Continuation::Break);
         }
         let (bits, order) = match key {
             XfrmKey::DADDR_IP4 | XfrmKey::SADDR_IP4 => (32, Order::Network),
@@ -263,12 +282,12 @@ impl<'s> Machine<'_, 's> {
         self.store(needed(xfrm.dreg())?, &value, order)
     }
 
-    pub(super) fn inner(&mut self, inner: &InnerRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn inner(&mut self, inner: &InnerRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         if !self
             .flow
             .always("its tunnel has a packet that rules can read")?
         {
-            return Ok(Went::Break);
+            return Ok(Continuation::Break);
         }
         let nested = needed(inner.expr())?;
         let (register, bits) = match nested.decode() {
@@ -282,7 +301,7 @@ impl<'s> Machine<'_, 's> {
         };
         let register = needed(register)?;
         if bits == 0 || bits > 128 {
-            return Err(Open::unknown("it reads inside a tunnel"));
+            return Err(Undetermined::unknown("it reads inside a tunnel"));
         }
         let value = self.made("the contents of its tunnel", bits);
         self.store(register, &value, Order::Network)

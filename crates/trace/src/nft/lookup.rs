@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bstr::BStr;
 
 use super::bounds::Bound;
-use super::{Machine, Went, needed};
-use crate::flow::Open;
+use super::{Continuation, Evaluator, needed};
+use crate::flow::Undetermined;
 use crate::sets::{Found, Set, SetChange};
 use crate::steps::Action;
 use chainwright::netlink::Malformed;
@@ -16,14 +16,17 @@ use chainwright::nft::expr::{
     NestedExpression, ObjectType, ObjrefRef,
 };
 
-impl<'s> Machine<'_, 's> {
+impl<'s> Evaluator<'_, 's> {
     /// Returns the set of this name.
-    fn set(&self, name: &BStr) -> Result<Arc<Set<'s>>, Open> {
+    fn set(&self, name: &BStr) -> Result<Arc<Set<'s>>, Undetermined> {
         let set = self.table.set(name);
-        set.ok_or_else(|| Open::unknown(format!("no such set: {name}")))
+        set.ok_or_else(|| Undetermined::unknown(format!("no such set: {name}")))
     }
 
-    pub(super) fn lookup(&mut self, lookup: &LookupRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn lookup(
+        &mut self,
+        lookup: &LookupRef<'s>,
+    ) -> Result<Continuation<'s>, Undetermined> {
         let set = self.set(needed(lookup.set())?)?;
         let register = needed(lookup.sreg())?;
         let inverted = lookup
@@ -34,28 +37,28 @@ impl<'s> Machine<'_, 's> {
             .flow
             .lookup(self.registers, self.changes, self.table, &set, register)?;
         let Some(found) = found else {
-            return Ok(Went::on_if(inverted));
+            return Ok(Continuation::on_if(inverted));
         };
         if inverted {
-            return Ok(Went::Break);
+            return Ok(Continuation::Break);
         }
         if let Found::Element(element) = &found
             && !self.of_element(element.expression(), element.expressions())?
         {
-            return Ok(Went::Break);
+            return Ok(Continuation::Break);
         }
         let Some(dreg) = lookup.dreg() else {
-            return Ok(Went::On);
+            return Ok(Continuation::On);
         };
         match found {
             Found::Element(element) => self.store_data(dreg, &needed(element.data())?),
-            Found::Added(bits) if bits.is_empty() => Err(Open::unknown(format!(
+            Found::Added(bits) if bits.is_empty() => Err(Undetermined::unknown(format!(
                 "the value of {} for the key is unknown",
                 set.name
             ))),
             Found::Added(bits) => {
                 needed(self.registers.store_bits(dreg, &bits))?;
-                Ok(Went::On)
+                Ok(Continuation::On)
             }
         }
     }
@@ -65,7 +68,7 @@ impl<'s> Machine<'_, 's> {
         &mut self,
         one: Option<NestedExpression<'_>>,
         several: Option<impl Iterator<Item = Result<ExpressionRef<'e>, Malformed>>>,
-    ) -> Result<bool, Open> {
+    ) -> Result<bool, Undetermined> {
         if let Some(one) = one
             && !self.goes_on_behind(one.get())?
         {
@@ -82,30 +85,37 @@ impl<'s> Machine<'_, 's> {
     fn goes_on_behind(
         &mut self,
         expression: Result<ExpressionRef<'_>, Malformed>,
-    ) -> Result<bool, Open> {
+    ) -> Result<bool, Undetermined> {
         let Ok(decoded) = expression.and_then(|expression| expression.decode()) else {
-            return Err(Open::unknown("malformed expression in an element"));
+            return Err(Undetermined::unknown("malformed expression in an element"));
         };
         match (Bound::of(&decoded), &decoded) {
             (Some(bound), _) => {
                 let went = self.bounded(bound.with("for this element"))?;
-                Ok(matches!(went, Went::On))
+                Ok(matches!(went, Continuation::On))
             }
             (None, Decoded::Counter(_) | Decoded::Last(_)) => Ok(true),
-            (None, other) => Err(Open::unknown(format!(
+            (None, other) => Err(Undetermined::unknown(format!(
                 "unsupported expression `{}` in an element",
                 other.name()
             ))),
         }
     }
 
-    pub(super) fn dynset(&mut self, dynset: &DynsetRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn dynset(
+        &mut self,
+        dynset: &DynsetRef<'s>,
+    ) -> Result<Continuation<'s>, Undetermined> {
         let set = self.set(needed(dynset.set_name())?)?;
         let key_register = needed(dynset.sreg_key())?;
         let delete = match needed(dynset.op())? {
             DynsetOp::ADD | DynsetOp::UPDATE => false,
             DynsetOp::DELETE => true,
-            _ => return Err(Open::unknown("it changes a set in an unsupported way")),
+            _ => {
+                return Err(Undetermined::unknown(
+                    "it changes a set in an unsupported way",
+                ));
+            }
         };
         let flags = dynset.flags().unwrap_or_default();
         let key = needed(self.registers.bits(key_register, set.key_length))?;
@@ -122,7 +132,7 @@ impl<'s> Machine<'_, 's> {
         };
         let goes_on = delete || self.of_element(dynset.expr(), dynset.expressions())?;
         let words = set.key_words(self.flow, &key);
-        self.flow.does(Action::Update {
+        self.flow.record_action(Action::Update {
             set: set.name.to_owned(),
             key: words,
             delete,
@@ -135,11 +145,16 @@ impl<'s> Machine<'_, 's> {
             delete,
         });
         // Inverted, it only matches if the update failed.
-        Ok(Went::on_if(goes_on && !flags.contains(DynsetFlags::INV)))
+        Ok(Continuation::on_if(
+            goes_on && !flags.contains(DynsetFlags::INV),
+        ))
     }
 
     /// Evaluates a named object, or one from a map.
-    pub(super) fn objref(&mut self, objref: &ObjrefRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn objref(
+        &mut self,
+        objref: &ObjrefRef<'s>,
+    ) -> Result<Continuation<'s>, Undetermined> {
         let (kind, name) = match objref.set_sreg() {
             None => (needed(objref.imm_type())?, needed(objref.imm_name())?),
             Some(register) => {
@@ -149,10 +164,10 @@ impl<'s> Machine<'_, 's> {
                     self.flow
                         .lookup(self.registers, self.changes, self.table, &set, register)?;
                 let element = match found {
-                    None => return Ok(Went::Break),
+                    None => return Ok(Continuation::Break),
                     Some(Found::Element(element)) => element,
                     Some(Found::Added(_)) => {
-                        return Err(Open::unknown(format!(
+                        return Err(Undetermined::unknown(format!(
                             "the object of {name} for the key is unknown"
                         )));
                     }
@@ -164,7 +179,7 @@ impl<'s> Machine<'_, 's> {
         let object = self.table.table.object(kind, name);
         let data = object.as_ref().and_then(|object| object.data());
         match (kind, data) {
-            (ObjectType::COUNTER, _) => Ok(Went::On),
+            (ObjectType::COUNTER, _) => Ok(Continuation::On),
             (ObjectType::QUOTA, Some(ObjectData::Quota(quota))) => {
                 self.bounded(Bound::quota(&quota).with(format_args!("({name})")))
             }
@@ -185,10 +200,10 @@ impl<'s> Machine<'_, 's> {
             ) => {
                 let kind = kind.name().unwrap_or("object");
                 self.flow
-                    .does(Action::Other(format!("{kind} {name} is assigned to it")));
-                Ok(Went::On)
+                    .record_action(Action::Other(format!("{kind} {name} is assigned to it")));
+                Ok(Continuation::On)
             }
-            _ => Err(Open::unknown(format!(
+            _ => Err(Undetermined::unknown(format!(
                 "the object {name} does not exist, or has an unsupported type"
             ))),
         }

@@ -22,7 +22,7 @@ mod tests;
 
 use bstr::ByteSlice;
 
-use super::flow::{Effect, Flow, Open};
+use super::flow::{Effect, Flow, Undetermined};
 use super::registers::{Order, Registers};
 use super::rules::TableOfRules;
 use super::sets::SetChange;
@@ -35,7 +35,7 @@ use chainwright::nft::expr::{
 
 /// How a rule continues after an expression.
 #[derive(Debug)]
-pub(super) enum Went<'s> {
+pub(super) enum Continuation<'s> {
     /// With the next expression.
     On,
     /// No match: the rule ends.
@@ -46,7 +46,7 @@ pub(super) enum Went<'s> {
     Effect(Effect),
 }
 
-impl Went<'_> {
+impl Continuation<'_> {
     /// Continues if `is` is true; otherwise the rule ends without a match.
     const fn on_if(is: bool) -> Self {
         match is {
@@ -57,7 +57,7 @@ impl Went<'_> {
 }
 
 /// State that expressions read and write.
-pub(super) struct Machine<'b, 's> {
+pub(super) struct Evaluator<'b, 's> {
     pub(super) flow: &'b mut Flow,
     pub(super) registers: &'b mut Registers,
     pub(super) changes: &'b mut Vec<SetChange>,
@@ -67,18 +67,21 @@ pub(super) struct Machine<'b, 's> {
 }
 
 /// Returns a required attribute.
-fn needed<T>(attribute: Option<T>) -> Result<T, Open> {
-    attribute.ok_or_else(|| Open::unknown("missing or malformed attribute"))
+fn needed<T>(attribute: Option<T>) -> Result<T, Undetermined> {
+    attribute.ok_or_else(|| Undetermined::unknown("missing or malformed attribute"))
 }
 
-impl<'s> Machine<'_, 's> {
+impl<'s> Evaluator<'_, 's> {
     /// Evaluates an expression.
     ///
     /// # Errors
     /// The branch splits, or the expression cannot be evaluated.
-    pub(super) fn carry_out(&mut self, expression: &ExpressionRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn evaluate(
+        &mut self,
+        expression: &ExpressionRef<'s>,
+    ) -> Result<Continuation<'s>, Undetermined> {
         let Ok(view) = expression.view() else {
-            return Err(Open::unknown("malformed expression"));
+            return Err(Undetermined::unknown("malformed expression"));
         };
         match view {
             ExpressionView::Payload(payload) => self.payload(&payload),
@@ -104,7 +107,7 @@ impl<'s> Machine<'_, 's> {
                 let register = needed(immediate.dreg())?;
                 self.store_data(register, &needed(immediate.data())?)
             }
-            ExpressionView::Counter(_) | ExpressionView::Last(_) => Ok(Went::On),
+            ExpressionView::Counter(_) | ExpressionView::Last(_) => Ok(Continuation::On),
             ExpressionView::Limit(_) | ExpressionView::Quota(_) | ExpressionView::Connlimit(_) => {
                 self.bound(expression)
             }
@@ -118,24 +121,24 @@ impl<'s> Machine<'_, 's> {
             ExpressionView::Reject(reject) => self.reject(&reject),
             ExpressionView::Log(log) => {
                 let prefix = log.prefix().unwrap_or_default();
-                self.flow.does(Action::Log(prefix.to_owned()));
-                Ok(Went::On)
+                self.flow.record_action(Action::Log(prefix.to_owned()));
+                Ok(Continuation::On)
             }
             ExpressionView::Queue(queue) => self.queue(&queue),
             ExpressionView::Notrack(_) => {
                 self.flow.do_not_track();
-                Ok(Went::On)
+                Ok(Continuation::On)
             }
             ExpressionView::Tproxy(tproxy) => self.tproxy(&tproxy),
             ExpressionView::Dup(dup) => self.dup(&dup),
-            ExpressionView::Fwd(_) => Ok(Went::Effect(Effect::Stolen(
+            ExpressionView::Fwd(_) => Ok(Continuation::Effect(Effect::Stolen(
                 "sent out through another device immediately".to_owned(),
             ))),
             ExpressionView::FlowOffload(offload) => {
                 let name = offload.table_name().unwrap_or_default();
                 self.flow
-                    .does(Action::Other(format!("its flow is offloaded to {name}")));
-                Ok(Went::On)
+                    .record_action(Action::Other(format!("its flow is offloaded to {name}")));
+                Ok(Continuation::On)
             }
             ExpressionView::Synproxy(_) => self.synproxy(),
 
@@ -143,42 +146,51 @@ impl<'s> Machine<'_, 's> {
                 let revision = found.revision().unwrap_or_default() as u8;
                 let (name, info) = (needed(found.name())?, found.info().unwrap_or_default());
                 let is = extensions::read_match(self.flow, name.as_bytes(), revision, info)?;
-                Ok(Went::on_if(is))
+                Ok(Continuation::on_if(is))
             }
             ExpressionView::Target(found) => {
                 let revision = found.revision().unwrap_or_default() as u8;
                 let (name, info) = (needed(found.name())?, found.info().unwrap_or_default());
                 let effect = extensions::read_target(self.flow, name.as_bytes(), revision, info)?;
                 Ok(match effect {
-                    Effect::Continue => Went::On,
-                    effect => Went::Effect(effect),
+                    Effect::Continue => Continuation::On,
+                    effect => Continuation::Effect(effect),
                 })
             }
-            ExpressionView::Opaque(opaque) => Err(Open::unknown(format!(
+            ExpressionView::Opaque(opaque) => Err(Undetermined::unknown(format!(
                 "unsupported expression `{}`",
                 opaque.name
             ))),
-            _ => Err(Open::unknown("unsupported expression")),
+            _ => Err(Undetermined::unknown("unsupported expression")),
         }
     }
 
-    fn store(&mut self, register: Register, value: &Value, order: Order) -> Result<Went<'s>, Open> {
+    fn store(
+        &mut self,
+        register: Register,
+        value: &Value,
+        order: Order,
+    ) -> Result<Continuation<'s>, Undetermined> {
         needed(self.registers.store(register, value, order))?;
-        Ok(Went::On)
+        Ok(Continuation::On)
     }
 
-    fn store_data(&mut self, register: Register, data: &Data<'s>) -> Result<Went<'s>, Open> {
+    fn store_data(
+        &mut self,
+        register: Register,
+        data: &Data<'s>,
+    ) -> Result<Continuation<'s>, Undetermined> {
         match data {
             Data::Value(bytes) => {
                 needed(self.registers.store_bytes(register, bytes))?;
-                Ok(Went::On)
+                Ok(Continuation::On)
             }
             Data::Verdict(verdict) => Ok(match verdict {
-                Verdict::Continue => Went::On,
-                Verdict::Break => Went::Break,
-                verdict => Went::Verdict(verdict.clone()),
+                Verdict::Continue => Continuation::On,
+                Verdict::Break => Continuation::Break,
+                verdict => Continuation::Verdict(verdict.clone()),
             }),
-            Data::Opaque(_) => Err(Open::unknown("a value has an unsupported form")),
+            Data::Opaque(_) => Err(Undetermined::unknown("a value has an unsupported form")),
         }
     }
 }

@@ -1,21 +1,28 @@
 //! Number generators and hashes.
 
-use super::{Machine, Went, needed};
+use super::{Continuation, Evaluator, needed};
 use crate::domain::ones;
-use crate::flow::Open;
+use crate::flow::Undetermined;
 use crate::registers::Order;
 use crate::value::Value;
 use chainwright::nft::expr::{HashRef, HashType, NumgenRef, NumgenType};
 
-impl<'s> Machine<'_, 's> {
-    pub(super) fn numgen(&mut self, numgen: &NumgenRef<'s>) -> Result<Went<'s>, Open> {
+impl<'s> Evaluator<'_, 's> {
+    pub(super) fn numgen(
+        &mut self,
+        numgen: &NumgenRef<'s>,
+    ) -> Result<Continuation<'s>, Undetermined> {
         let register = needed(numgen.dreg())?;
         let modulus = needed(numgen.modulus())?;
         let from = numgen.offset().unwrap_or_default();
         let (words, uniform) = match needed(numgen.numgen_type())? {
             NumgenType::RANDOM => ("a random number", true),
             NumgenType::INCREMENTAL => ("an incremental number", false),
-            _ => return Err(Open::unknown("it generates numbers in an unsupported way")),
+            _ => {
+                return Err(Undetermined::unknown(
+                    "it generates numbers in an unsupported way",
+                ));
+            }
         };
         let value = self.drawn(words, modulus, from, uniform);
         self.store(register, &value, Order::Host)
@@ -32,7 +39,7 @@ impl<'s> Machine<'_, 's> {
         self.flow.fresh(words, 32, ranges, uniform)
     }
 
-    pub(super) fn hash(&mut self, hash: &HashRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn hash(&mut self, hash: &HashRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         let register = needed(hash.dreg())?;
         let modulus = needed(hash.modulus())?;
         let from = hash.offset().unwrap_or_default();

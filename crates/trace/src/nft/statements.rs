@@ -1,12 +1,12 @@
 //! Statements.
 
-use super::{Machine, Went, needed};
+use super::{Continuation, Evaluator, needed};
 use crate::field::Field;
-use crate::flow::{Effect, Open};
+use crate::flow::{Effect, Undetermined};
 use crate::headers::{ACK, SYN, TCP};
 use crate::nat::Translation;
 use crate::registers::Order;
-use crate::reject::Answer;
+use crate::reject::RejectReply;
 use crate::steps::Action;
 use crate::value::{Test, Value};
 use chainwright::nft::Family as NftFamily;
@@ -16,14 +16,14 @@ use chainwright::nft::expr::{
 };
 use chainwright::xt::Family;
 
-impl<'s> Machine<'_, 's> {
+impl<'s> Evaluator<'_, 's> {
     /// Returns the ends of a range in registers.
     fn ends(
         &self,
         first: Option<Register>,
         last: Option<Register>,
         length: usize,
-    ) -> Result<Option<(Value, Value)>, Open> {
+    ) -> Result<Option<(Value, Value)>, Undetermined> {
         let Some(register) = first else {
             return Ok(None);
         };
@@ -39,21 +39,21 @@ impl<'s> Machine<'_, 's> {
         &self,
         first: Option<Register>,
         last: Option<Register>,
-    ) -> Result<Option<(Value, Value)>, Open> {
+    ) -> Result<Option<(Value, Value)>, Undetermined> {
         self.ends(first, last, 2)
     }
 
-    pub(super) fn nat(&mut self, nat: &NatRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn nat(&mut self, nat: &NatRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         // Without a family, the statement is for both: it only has ports.
         if only(nat.family()).is_some_and(|family| family != self.flow.family) {
-            return Ok(Went::On);
+            return Ok(Continuation::On);
         }
         let flags = nat.flags().unwrap_or_default();
         let destination = match needed(nat.nat_type())? {
             NatType::DNAT => true,
             NatType::SNAT => false,
             _ => {
-                return Err(Open::unknown("it translates in an unsupported way"));
+                return Err(Undetermined::unknown("it translates in an unsupported way"));
             }
         };
         let length = self.flow.address_bits() as usize / 8;
@@ -64,38 +64,45 @@ impl<'s> Machine<'_, 's> {
             random: is_random(Some(flags)),
             ..Translation::new(destination, if destination { "dnat" } else { "snat" })
         };
-        self.flow.translate(&translation).map(Went::Effect)
+        self.flow.translate(&translation).map(Continuation::Effect)
     }
 
-    pub(super) fn masq(&mut self, masq: &MasqRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn masq(&mut self, masq: &MasqRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         let ports = self.ports(masq.proto_min(), masq.proto_max())?;
         let random = is_random(masq.flags());
-        self.flow.masquerade(ports, random).map(Went::Effect)
+        self.flow
+            .masquerade(ports, random)
+            .map(Continuation::Effect)
     }
 
-    pub(super) fn redir(&mut self, redir: &RedirRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn redir(&mut self, redir: &RedirRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         let ports = self.ports(redir.proto_min(), redir.proto_max())?;
         let random = is_random(redir.flags());
-        self.flow.redirect(ports, random).map(Went::Effect)
+        self.flow.redirect(ports, random).map(Continuation::Effect)
     }
 
-    pub(super) fn reject(&mut self, reject: &RejectRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn reject(
+        &mut self,
+        reject: &RejectRef<'s>,
+    ) -> Result<Continuation<'s>, Undetermined> {
         let code = reject.icmp_code().unwrap_or_default();
         let answer = match needed(reject.reject_type())? {
-            RejectType::TCP_RST => Answer::TcpReset,
+            RejectType::TCP_RST => RejectReply::TcpReset,
             RejectType::ICMPX_UNREACH => {
-                match Answer::of_both(RejectIcmpxCode(code), self.flow.family) {
+                match RejectReply::of_both(RejectIcmpxCode(code), self.flow.family) {
                     Some(answer) => answer,
-                    None => return Err(Open::unknown("it rejects in an unsupported way")),
+                    None => return Err(Undetermined::unknown("it rejects in an unsupported way")),
                 }
             }
-            RejectType::ICMP_UNREACH => Answer::Icmp(code),
-            _ => return Err(Open::unknown("it rejects in an unsupported way")),
+            RejectType::ICMP_UNREACH => RejectReply::Icmp(code),
+            _ => return Err(Undetermined::unknown("it rejects in an unsupported way")),
         };
-        Ok(Went::Effect(Effect::Reject(answer.words(self.flow.family))))
+        Ok(Continuation::Effect(Effect::Reject(
+            answer.words(self.flow.family),
+        )))
     }
 
-    pub(super) fn queue(&mut self, queue: &QueueRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn queue(&mut self, queue: &QueueRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         let (first, queues) = match queue.sreg_qnum() {
             None => {
                 let queues = queue.total().unwrap_or(1).max(1);
@@ -104,20 +111,20 @@ impl<'s> Machine<'_, 's> {
             Some(register) => {
                 let number = needed(self.registers.value(register, 4, Order::Host))?;
                 let Some((first, last)) = self.flow.ends_of(&number.part(0, 16)) else {
-                    return Err(Open::unknown("its queue number is unknown"));
+                    return Err(Undetermined::unknown("its queue number is unknown"));
                 };
                 (first as u16, (last - first + 1).min(0xffff) as u16)
             }
         };
         let flags = queue.flags().unwrap_or_default();
-        Ok(Went::Effect(Effect::Queue {
+        Ok(Continuation::Effect(Effect::Queue {
             first,
             queues,
             bypass: flags.contains(QueueFlags::BYPASS),
         }))
     }
 
-    pub(super) fn dup(&mut self, dup: &DupRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn dup(&mut self, dup: &DupRef<'s>) -> Result<Continuation<'s>, Undetermined> {
         let to = match dup.sreg_addr() {
             Some(register) => {
                 let length = self.flow.address_bits() as usize / 8;
@@ -127,30 +134,33 @@ impl<'s> Machine<'_, 's> {
             None => "a device".to_owned(),
         };
         self.flow
-            .does(Action::Other(format!("a copy is sent to {to}")));
-        Ok(Went::On)
+            .record_action(Action::Other(format!("a copy is sent to {to}")));
+        Ok(Continuation::On)
     }
 
-    pub(super) fn synproxy(&mut self) -> Result<Went<'s>, Open> {
+    pub(super) fn synproxy(&mut self) -> Result<Continuation<'s>, Undetermined> {
         if !self.flow.is(Field::Protocol, Test::Is(TCP))? || self.flow.is_later_fragment()? {
-            return Ok(Went::Break);
+            return Ok(Continuation::Break);
         }
         Ok(
             if self.flow.has_tcp_flags(SYN)? || self.flow.has_tcp_flags(ACK)? {
-                Went::Effect(Effect::Stolen("answered by synproxy".to_owned()))
+                Continuation::Effect(Effect::Stolen("answered by synproxy".to_owned()))
             } else {
-                Went::On
+                Continuation::On
             },
         )
     }
 
-    pub(super) fn tproxy(&mut self, tproxy: &TproxyRef<'s>) -> Result<Went<'s>, Open> {
+    pub(super) fn tproxy(
+        &mut self,
+        tproxy: &TproxyRef<'s>,
+    ) -> Result<Continuation<'s>, Undetermined> {
         const WITH_SOCKETS: [(u128, u128); 2] = [(6, 6), (17, 17)];
         if only(tproxy.family()).is_some_and(|family| family != self.flow.family)
             || !self.flow.is(Field::Protocol, Test::Among(&WITH_SOCKETS))?
             || self.flow.is_later_fragment()?
         {
-            return Ok(Went::Break);
+            return Ok(Continuation::Break);
         }
         let port = match tproxy.reg_port() {
             Some(register) => needed(self.registers.value(register, 2, Order::Network))?,
@@ -159,14 +169,14 @@ impl<'s> Machine<'_, 's> {
         let port = self.flow.words(Field::DestinationPort, &port);
         let words = format!("a transparent socket listens on port {port}");
         if !self.flow.always(words)? {
-            return Ok(Went::Break);
+            return Ok(Continuation::Break);
         }
-        self.flow.does(Action::Other(format!(
+        self.flow.record_action(Action::Other(format!(
             "assigned to the transparent socket on port {port}"
         )));
         self.flow
             .note("a packet for a transparent socket is only delivered if the routes say so");
-        Ok(Went::On)
+        Ok(Continuation::On)
     }
 }
 

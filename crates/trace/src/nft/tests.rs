@@ -8,11 +8,11 @@ use chainwright::xt::Family;
 /// Evaluates random expressions of each kind on fully known and unknown packets. Each one is evaluated, possibly after
 /// valid splits, or reports why it cannot be.
 #[test]
-fn no_expression_is_passed_over() {
+fn every_expression_is_evaluated_or_reported() {
     use proptest::strategy::{Strategy, ValueTree};
     use proptest::test_runner::TestRunner;
 
-    use crate::flow::Place;
+    use crate::flow::TraceContext;
     use crate::{Node, Packet, Rules};
     use chainwright::nft::expr::NAMES;
     use chainwright::nft::{Connection, Family as NftFamily, Scope, Table, Transaction};
@@ -45,7 +45,7 @@ fn no_expression_is_passed_over() {
                 Hook::Output | Hook::Postrouting => Direction::Out,
                 _ => Direction::In,
             };
-            let place = Place {
+            let place = TraceContext {
                 node: Node::default(),
                 direction,
                 sets_may_differ: true,
@@ -61,20 +61,20 @@ fn no_expression_is_passed_over() {
             let mut carried_out = 0;
             while let Some((mut flow, mut registers, mut changes)) = parts.pop() {
                 flow.begin();
-                let mut machine = Machine {
+                let mut machine = Evaluator {
                     flow: &mut flow,
                     registers: &mut registers,
                     changes: &mut changes,
                     table: &rules.tables()[0],
                     rest: ExpressionIter::new(&[]),
                 };
-                match machine.carry_out(&expression) {
+                match machine.evaluate(&expression) {
                     Ok(_) => {}
-                    Err(Open::Unknown(why)) => {
+                    Err(Undetermined::Unknown(why)) => {
                         assert!(!why.is_empty(), "{kind}");
                         unknown += 1;
                     }
-                    Err(Open::Split(ways)) => {
+                    Err(Undetermined::Split(ways)) => {
                         assert!(ways.len() > 1, "{kind}: {decoded}");
                         for way in ways {
                             let mut part = flow.clone();
@@ -106,20 +106,20 @@ fn ends_of<'s>(
             continue;
         };
         flow.begin();
-        let mut machine = Machine {
+        let mut machine = Evaluator {
             flow: &mut flow,
             registers: &mut registers,
             changes: &mut Vec::new(),
             table,
             rest: rest.clone(),
         };
-        match machine.carry_out(&expression.unwrap()) {
-            Ok(Went::On) => {
+        match machine.evaluate(&expression.unwrap()) {
+            Ok(Continuation::On) => {
                 flow.end();
                 parts.push((flow, registers, rest));
             }
-            Ok(Went::Break) => ends.push((false, flow)),
-            Err(Open::Split(ways)) => parts.extend(ways.iter().map(|way| {
+            Ok(Continuation::Break) => ends.push((false, flow)),
+            Err(Undetermined::Split(ways)) => parts.extend(ways.iter().map(|way| {
                 let mut part = flow.clone();
                 assert!(part.take(way));
                 (part, registers.clone(), before.clone())
@@ -134,7 +134,7 @@ fn ends_of<'s>(
 /// which would each continue through all later rules.
 #[test]
 fn comparisons_by_order_of_the_same_bytes_are_one_question() {
-    use crate::flow::Place;
+    use crate::flow::TraceContext;
     use crate::value::Test;
     use crate::{Field, Node, Rules};
     use chainwright::nft::expr::{Cmp, CmpOp};
@@ -170,7 +170,7 @@ fn comparisons_by_order_of_the_same_bytes_are_one_question() {
         }
         let rules = Rules::new().with_nft(&snapshot);
         let table = &rules.tables()[0];
-        let place = Arc::new(Place {
+        let place = Arc::new(TraceContext {
             node: Node::default(),
             direction: Direction::In,
             sets_may_differ: true,

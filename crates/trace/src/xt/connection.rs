@@ -1,7 +1,7 @@
 //! Matches of connection tracking data.
 
 use super::super::field::{Field, TupleField};
-use super::super::flow::{Flow, Open};
+use super::super::flow::{Flow, Undetermined};
 use super::super::packet::State;
 use super::super::route::address_number;
 use super::super::value::Test;
@@ -31,7 +31,7 @@ const STATES: [(ConntrackState, State); 5] = [
 const SOURCE_TRANSLATED: u128 = 1 << 4;
 const DESTINATION_TRANSLATED: u128 = 1 << 5;
 
-fn has_state(flow: &mut Flow, states: ConntrackState) -> Result<bool, Open> {
+fn has_state(flow: &mut Flow, states: ConntrackState) -> Result<bool, Undetermined> {
     let wanted: Vec<(u128, u128)> = STATES
         .iter()
         .filter(|(state, _)| states.contains(*state))
@@ -59,12 +59,12 @@ fn has_state(flow: &mut Flow, states: ConntrackState) -> Result<bool, Open> {
     Ok(false)
 }
 
-fn status_is(flow: &mut Flow, test: Test<'_>) -> Result<bool, Open> {
+fn status_is(flow: &mut Flow, test: Test<'_>) -> Result<bool, Undetermined> {
     let status = flow.connection_status()?;
     is(flow, status, test)
 }
 
-pub(super) fn conntrack(flow: &mut Flow, conntrack: &Conntrack) -> Result<bool, Open> {
+pub(super) fn conntrack(flow: &mut Flow, conntrack: &Conntrack) -> Result<bool, Undetermined> {
     if !holds(conntrack.state.as_ref(), |states| has_state(flow, *states))? {
         return Ok(false);
     }
@@ -137,7 +137,7 @@ fn has_address(
     flow: &mut Flow,
     field: TupleField,
     wanted: Option<&Compared<ConntrackAddress>>,
-) -> Result<bool, Open> {
+) -> Result<bool, Undetermined> {
     holds(wanted, |address| {
         let mask = address_number(address.mask.address());
         let value = address_number(address.address) & mask;
@@ -146,7 +146,11 @@ fn has_address(
     })
 }
 
-fn has_port(flow: &mut Flow, field: TupleField, wanted: Option<PortRange>) -> Result<bool, Open> {
+fn has_port(
+    flow: &mut Flow,
+    field: TupleField,
+    wanted: Option<PortRange>,
+) -> Result<bool, Undetermined> {
     let Some(range) = wanted else {
         return Ok(true);
     };
@@ -155,7 +159,7 @@ fn has_port(flow: &mut Flow, field: TupleField, wanted: Option<PortRange>) -> Re
     Ok(is(flow, held, within)? != range.invert)
 }
 
-pub(super) fn connmark(flow: &mut Flow, connmark: &Connmark) -> Result<bool, Open> {
+pub(super) fn connmark(flow: &mut Flow, connmark: &Connmark) -> Result<bool, Undetermined> {
     let Some(held) = flow.connection_mark()? else {
         return Ok(false);
     };
@@ -164,7 +168,7 @@ pub(super) fn connmark(flow: &mut Flow, connmark: &Connmark) -> Result<bool, Ope
     Ok(held != connmark.invert)
 }
 
-pub(super) fn connlabel(flow: &mut Flow, connlabel: &Connlabel) -> Result<bool, Open> {
+pub(super) fn connlabel(flow: &mut Flow, connlabel: &Connlabel) -> Result<bool, Undetermined> {
     let Some(labels) = flow.connection_labels()? else {
         return Ok(connlabel.invert);
     };
@@ -181,7 +185,7 @@ pub(super) fn connlabel(flow: &mut Flow, connlabel: &Connlabel) -> Result<bool, 
     Ok(flow.ask(&labels, test)? != connlabel.invert)
 }
 
-pub(super) fn connbytes(flow: &mut Flow, connbytes: &Connbytes) -> Result<bool, Open> {
+pub(super) fn connbytes(flow: &mut Flow, connbytes: &Connbytes) -> Result<bool, Undetermined> {
     let key = match connbytes.mode {
         ConnbytesMode::Packets => CtKey::PKTS,
         ConnbytesMode::Bytes => CtKey::BYTES,
@@ -202,7 +206,7 @@ pub(super) fn connbytes(flow: &mut Flow, connbytes: &Connbytes) -> Result<bool, 
 }
 
 /// Tests the helper's name; an empty one stands for any helper.
-pub(super) fn helper(flow: &mut Flow, helper: &Helper) -> Result<bool, Open> {
+pub(super) fn helper(flow: &mut Flow, helper: &Helper) -> Result<bool, Undetermined> {
     if !flow.has_connection()? {
         return Ok(helper.invert);
     }
@@ -214,7 +218,7 @@ pub(super) fn helper(flow: &mut Flow, helper: &Helper) -> Result<bool, Open> {
 }
 
 /// Tests whether the hash of the connection's source selects one of the nodes.
-pub(super) fn cluster(flow: &mut Flow, cluster: &Cluster) -> Result<bool, Open> {
+pub(super) fn cluster(flow: &mut Flow, cluster: &Cluster) -> Result<bool, Undetermined> {
     if !flow.has_connection()? {
         return Ok(false);
     }
@@ -230,7 +234,7 @@ pub(super) fn cluster(flow: &mut Flow, cluster: &Cluster) -> Result<bool, Open> 
     Ok(is != cluster.invert)
 }
 
-pub(super) fn ipvs(flow: &mut Flow, ipvs: &Ipvs) -> Result<bool, Open> {
+pub(super) fn ipvs(flow: &mut Flow, ipvs: &Ipvs) -> Result<bool, Undetermined> {
     let of_ipvs = flow.always("the packet belongs to an IPVS connection")?;
     match ipvs {
         Ipvs::None => Ok(!of_ipvs),

@@ -1,7 +1,7 @@
 //! Matches of packet headers.
 
 use super::super::field::{Field, PacketOption};
-use super::super::flow::{Flow, Open};
+use super::super::flow::{Flow, Undetermined};
 use super::super::headers::{CWR, ECE};
 use super::super::value::Test;
 use super::{holds, is, named, option_bytes, within};
@@ -35,12 +35,17 @@ const DCCP: u8 = 4;
 pub(super) const MSS: PacketOption = PacketOption { of: TCP, kind: 2 };
 
 /// Tests a number in the transport header; false if there is no such header.
-fn transport(flow: &mut Flow, offset: u32, length: u32, test: Test<'_>) -> Result<bool, Open> {
+fn transport(
+    flow: &mut Flow,
+    offset: u32,
+    length: u32,
+    test: Test<'_>,
+) -> Result<bool, Undetermined> {
     let value = flow.header(PayloadBase::TRANSPORT, offset, length)?;
     is(flow, value, test)
 }
 
-fn port(flow: &mut Flow, field: Field, range: PortRange) -> Result<bool, Open> {
+fn port(flow: &mut Flow, field: Field, range: PortRange) -> Result<bool, Undetermined> {
     if range == PortRange::ANY {
         return Ok(true);
     }
@@ -48,16 +53,16 @@ fn port(flow: &mut Flow, field: Field, range: PortRange) -> Result<bool, Open> {
 }
 
 /// Tests both ports.
-fn ports(flow: &mut Flow, source: PortRange, destination: PortRange) -> Result<bool, Open> {
+fn ports(flow: &mut Flow, source: PortRange, destination: PortRange) -> Result<bool, Undetermined> {
     Ok(port(flow, Field::SourcePort, source)? && port(flow, Field::DestinationPort, destination)?)
 }
 
 /// Whether the packet has a transport header, unlike later fragments.
-fn has_transport(flow: &mut Flow) -> Result<bool, Open> {
+fn has_transport(flow: &mut Flow) -> Result<bool, Undetermined> {
     Ok(!flow.is_later_fragment()?)
 }
 
-pub(super) fn tcp(flow: &mut Flow, tcp: &Tcp) -> Result<bool, Open> {
+pub(super) fn tcp(flow: &mut Flow, tcp: &Tcp) -> Result<bool, Undetermined> {
     if !has_transport(flow)? || !ports(flow, tcp.source, tcp.destination)? {
         return Ok(false);
     }
@@ -75,15 +80,15 @@ pub(super) fn tcp(flow: &mut Flow, tcp: &Tcp) -> Result<bool, Open> {
     holds(tcp.option.as_ref(), |kind| has(flow, TCP, *kind))
 }
 
-fn has(flow: &mut Flow, of: u8, kind: u8) -> Result<bool, Open> {
+fn has(flow: &mut Flow, of: u8, kind: u8) -> Result<bool, Undetermined> {
     flow.has_option(PacketOption { of, kind })
 }
 
-pub(super) fn udp(flow: &mut Flow, udp: &Udp) -> Result<bool, Open> {
+pub(super) fn udp(flow: &mut Flow, udp: &Udp) -> Result<bool, Undetermined> {
     Ok(has_transport(flow)? && ports(flow, udp.source, udp.destination)?)
 }
 
-pub(super) fn multiport(flow: &mut Flow, multiport: &Multiport) -> Result<bool, Open> {
+pub(super) fn multiport(flow: &mut Flow, multiport: &Multiport) -> Result<bool, Undetermined> {
     if !has_transport(flow)? {
         return Ok(false);
     }
@@ -104,7 +109,7 @@ pub(super) fn multiport(flow: &mut Flow, multiport: &Multiport) -> Result<bool, 
     Ok(is != multiport.invert)
 }
 
-pub(super) fn sctp(flow: &mut Flow, sctp: &Sctp) -> Result<bool, Open> {
+pub(super) fn sctp(flow: &mut Flow, sctp: &Sctp) -> Result<bool, Undetermined> {
     let any = PortRange::ANY;
     let (source, destination) = (sctp.source.unwrap_or(any), sctp.destination.unwrap_or(any));
     if !has_transport(flow)? || !ports(flow, source, destination)? {
@@ -116,7 +121,7 @@ pub(super) fn sctp(flow: &mut Flow, sctp: &Sctp) -> Result<bool, Open> {
     }
 }
 
-fn has_chunks(flow: &mut Flow, chunks: &SctpChunks) -> Result<bool, Open> {
+fn has_chunks(flow: &mut Flow, chunks: &SctpChunks) -> Result<bool, Undetermined> {
     let types = chunks.types.as_deref().unwrap_or_default();
     let plain = types.iter().all(|chunk| chunk.mask == 0);
     match (chunks.scope, &chunks.types, plain) {
@@ -155,7 +160,7 @@ fn has_chunks(flow: &mut Flow, chunks: &SctpChunks) -> Result<bool, Open> {
     }
 }
 
-pub(super) fn dccp(flow: &mut Flow, dccp: &Dccp) -> Result<bool, Open> {
+pub(super) fn dccp(flow: &mut Flow, dccp: &Dccp) -> Result<bool, Undetermined> {
     let any = PortRange::ANY;
     let (source, destination) = (dccp.source.unwrap_or(any), dccp.destination.unwrap_or(any));
     if !has_transport(flow)? || !ports(flow, source, destination)? {
@@ -166,7 +171,7 @@ pub(super) fn dccp(flow: &mut Flow, dccp: &Dccp) -> Result<bool, Open> {
 }
 
 /// The type is in four bits of byte 8.
-fn dccp_type(flow: &mut Flow, types: DccpTypes) -> Result<bool, Open> {
+fn dccp_type(flow: &mut Flow, types: DccpTypes) -> Result<bool, Undetermined> {
     let Some(byte) = flow.header(PayloadBase::TRANSPORT, 8, 1)? else {
         return Ok(false);
     };
@@ -178,7 +183,7 @@ fn dccp_type(flow: &mut Flow, types: DccpTypes) -> Result<bool, Open> {
     flow.ask(&kind, Test::Among(&wanted))
 }
 
-fn spis(flow: &mut Flow, offset: u32, length: u32, spis: SpiRange) -> Result<bool, Open> {
+fn spis(flow: &mut Flow, offset: u32, length: u32, spis: SpiRange) -> Result<bool, Undetermined> {
     if spis == SpiRange::ANY {
         return Ok(true);
     }
@@ -186,11 +191,11 @@ fn spis(flow: &mut Flow, offset: u32, length: u32, spis: SpiRange) -> Result<boo
     Ok(transport(flow, offset, length, range)? != spis.invert)
 }
 
-pub(super) fn esp(flow: &mut Flow, esp: &Esp) -> Result<bool, Open> {
+pub(super) fn esp(flow: &mut Flow, esp: &Esp) -> Result<bool, Undetermined> {
     Ok(has_transport(flow)? && spis(flow, 0, 4, esp.spis)?)
 }
 
-pub(super) fn ipcomp(flow: &mut Flow, ipcomp: &Ipcomp) -> Result<bool, Open> {
+pub(super) fn ipcomp(flow: &mut Flow, ipcomp: &Ipcomp) -> Result<bool, Undetermined> {
     if !has_transport(flow)? || !spis(flow, 2, 2, ipcomp.spis)? {
         return Ok(false);
     }
@@ -198,7 +203,7 @@ pub(super) fn ipcomp(flow: &mut Flow, ipcomp: &Ipcomp) -> Result<bool, Open> {
     Ok(!ipcomp.reserved || transport(flow, 1, 1, Test::Is(0))?)
 }
 
-pub(super) fn ah(flow: &mut Flow, ah: &Ah) -> Result<bool, Open> {
+pub(super) fn ah(flow: &mut Flow, ah: &Ah) -> Result<bool, Undetermined> {
     if flow.family == Family::Ipv6 {
         // In IPv6, it is an extension header before the transport header.
         const AH: u8 = 51;
@@ -227,14 +232,14 @@ pub(super) fn ah(flow: &mut Flow, ah: &Ah) -> Result<bool, Open> {
 }
 
 /// The header has its length in 32-bit words minus two.
-fn ah_length(flow: &mut Flow, field: Field, length: u32) -> Result<bool, Open> {
+fn ah_length(flow: &mut Flow, field: Field, length: u32) -> Result<bool, Undetermined> {
     match length.checked_sub(8) {
         Some(rest) if rest % 4 == 0 => flow.is(field, Test::Is((rest / 4).into())),
         _ => Ok(false),
     }
 }
 
-fn icmp_is(flow: &mut Flow, kind: u8, codes: Option<IcmpCodes>) -> Result<bool, Open> {
+fn icmp_is(flow: &mut Flow, kind: u8, codes: Option<IcmpCodes>) -> Result<bool, Undetermined> {
     if !flow.is(Field::IcmpType, Test::Is(kind.into()))? {
         return Ok(false);
     }
@@ -244,7 +249,7 @@ fn icmp_is(flow: &mut Flow, kind: u8, codes: Option<IcmpCodes>) -> Result<bool, 
     }
 }
 
-pub(super) fn icmp(flow: &mut Flow, icmp: &Icmp) -> Result<bool, Open> {
+pub(super) fn icmp(flow: &mut Flow, icmp: &Icmp) -> Result<bool, Undetermined> {
     if !has_transport(flow)? {
         return Ok(false);
     }
@@ -255,18 +260,18 @@ pub(super) fn icmp(flow: &mut Flow, icmp: &Icmp) -> Result<bool, Open> {
     Ok(is != icmp.invert)
 }
 
-pub(super) fn icmp6(flow: &mut Flow, icmp6: &Icmp6) -> Result<bool, Open> {
+pub(super) fn icmp6(flow: &mut Flow, icmp6: &Icmp6) -> Result<bool, Undetermined> {
     if !has_transport(flow)? {
         return Ok(false);
     }
     Ok(icmp_is(flow, icmp6.kind, icmp6.code)? != icmp6.invert)
 }
 
-pub(super) fn length(flow: &mut Flow, length: Length) -> Result<bool, Open> {
+pub(super) fn length(flow: &mut Flow, length: Length) -> Result<bool, Undetermined> {
     within(flow, Field::Length, length.min, length.max, length.invert)
 }
 
-pub(super) fn dscp(flow: &mut Flow, dscp: Dscp) -> Result<bool, Open> {
+pub(super) fn dscp(flow: &mut Flow, dscp: Dscp) -> Result<bool, Undetermined> {
     let test = Test::Masked {
         mask: 0xfc,
         value: u128::from(dscp.code_point) << 2,
@@ -274,7 +279,7 @@ pub(super) fn dscp(flow: &mut Flow, dscp: Dscp) -> Result<bool, Open> {
     Ok(flow.is(Field::Tos, test)? != dscp.invert)
 }
 
-pub(super) fn tos(flow: &mut Flow, tos: Tos) -> Result<bool, Open> {
+pub(super) fn tos(flow: &mut Flow, tos: Tos) -> Result<bool, Undetermined> {
     let test = Test::Masked {
         mask: tos.mask.into(),
         value: tos.value.into(),
@@ -283,7 +288,7 @@ pub(super) fn tos(flow: &mut Flow, tos: Tos) -> Result<bool, Open> {
     Ok(is != tos.invert)
 }
 
-pub(super) fn ecn(flow: &mut Flow, ecn: &Ecn) -> Result<bool, Open> {
+pub(super) fn ecn(flow: &mut Flow, ecn: &Ecn) -> Result<bool, Undetermined> {
     let field = holds(ecn.field.as_ref(), |field| {
         let value = u128::from(*field);
         flow.is(Field::Tos, Test::Masked { mask: 3, value })
@@ -304,7 +309,7 @@ pub(super) fn ecn(flow: &mut Flow, ecn: &Ecn) -> Result<bool, Open> {
     Ok(true)
 }
 
-pub(super) fn hops(flow: &mut Flow, hops: Hops) -> Result<bool, Open> {
+pub(super) fn hops(flow: &mut Flow, hops: Hops) -> Result<bool, Undetermined> {
     let (first, last, invert) = match hops {
         Hops::Equal(value) => (value, value, false),
         Hops::NotEqual(value) => (value, value, true),
@@ -320,7 +325,7 @@ pub(super) fn hops(flow: &mut Flow, hops: Hops) -> Result<bool, Open> {
     within(flow, Field::Ttl, first, last, invert)
 }
 
-pub(super) fn tcpmss(flow: &mut Flow, mss: Tcpmss) -> Result<bool, Open> {
+pub(super) fn tcpmss(flow: &mut Flow, mss: Tcpmss) -> Result<bool, Undetermined> {
     if !flow.has_option(MSS)? {
         return Ok(mss.invert);
     }
@@ -329,13 +334,13 @@ pub(super) fn tcpmss(flow: &mut Flow, mss: Tcpmss) -> Result<bool, Open> {
     Ok(is != mss.invert)
 }
 
-pub(super) fn osf(flow: &mut Flow, osf: &Osf) -> Result<bool, Open> {
+pub(super) fn osf(flow: &mut Flow, osf: &Osf) -> Result<bool, Undetermined> {
     let from = named(flow, Field::Source);
     let is = flow.always(format!("a system {} sent it ({from})", osf.genre))?;
     Ok(is != osf.invert)
 }
 
-pub(super) fn string(flow: &mut Flow, string: &StringMatch) -> Result<bool, Open> {
+pub(super) fn string(flow: &mut Flow, string: &StringMatch) -> Result<bool, Undetermined> {
     let case = if string.ignore_case {
         " in any letters"
     } else {

@@ -1,7 +1,7 @@
 //! Matches of IPv6 extension headers.
 
 use super::super::field::{Field, PacketOption};
-use super::super::flow::{Flow, Open};
+use super::super::flow::{Flow, Undetermined};
 use super::super::value::Test;
 use super::{holds, option_bytes, within};
 use chainwright::nft::expr::PayloadBase;
@@ -36,7 +36,7 @@ const fn option(kind: u8) -> PacketOption {
     PacketOption { of: 0, kind }
 }
 
-fn has(flow: &mut Flow, kind: u8) -> Result<bool, Open> {
+fn has(flow: &mut Flow, kind: u8) -> Result<bool, Undetermined> {
     match kind {
         // These end the header chain, so they are the packet's protocol.
         ESP | NONE => flow.is(Field::Protocol, Test::Is(kind.into())),
@@ -45,7 +45,7 @@ fn has(flow: &mut Flow, kind: u8) -> Result<bool, Open> {
 }
 
 /// Tests the header's length, which it has in units of 8 bytes without the first unit.
-fn has_length(flow: &mut Flow, kind: u8, length: u32) -> Result<bool, Open> {
+fn has_length(flow: &mut Flow, kind: u8, length: u32) -> Result<bool, Undetermined> {
     match length.checked_sub(8) {
         Some(rest) if rest % 8 == 0 => {
             let field = Field::OptionByte(option(kind), 1);
@@ -56,7 +56,11 @@ fn has_length(flow: &mut Flow, kind: u8, length: u32) -> Result<bool, Open> {
 }
 
 /// Tests `-m hbh` and `-m dst`.
-pub(super) fn options(flow: &mut Flow, kind: u8, options: &HeaderOptions) -> Result<bool, Open> {
+pub(super) fn options(
+    flow: &mut Flow,
+    kind: u8,
+    options: &HeaderOptions,
+) -> Result<bool, Undetermined> {
     if !has(flow, kind)? {
         return Ok(false);
     }
@@ -82,7 +86,7 @@ pub(super) fn options(flow: &mut Flow, kind: u8, options: &HeaderOptions) -> Res
     flow.always(format!("its {name} options are {}", wanted.join(",")))
 }
 
-pub(super) fn frag(flow: &mut Flow, frag: &Frag) -> Result<bool, Open> {
+pub(super) fn frag(flow: &mut Flow, frag: &Frag) -> Result<bool, Undetermined> {
     if !has(flow, FRAGMENT)? {
         return Ok(false);
     }
@@ -112,7 +116,7 @@ pub(super) fn frag(flow: &mut Flow, frag: &Frag) -> Result<bool, Open> {
     Ok(true)
 }
 
-pub(super) fn rt(flow: &mut Flow, rt: &Rt) -> Result<bool, Open> {
+pub(super) fn rt(flow: &mut Flow, rt: &Rt) -> Result<bool, Undetermined> {
     if !has(flow, ROUTING)? {
         return Ok(false);
     }
@@ -149,7 +153,7 @@ pub(super) fn rt(flow: &mut Flow, rt: &Rt) -> Result<bool, Open> {
 }
 
 /// The type is in byte 2 of the header, which is the packet's protocol.
-pub(super) fn mh(flow: &mut Flow, mh: Mh) -> Result<bool, Open> {
+pub(super) fn mh(flow: &mut Flow, mh: Mh) -> Result<bool, Undetermined> {
     match flow.header(PayloadBase::TRANSPORT, 2, 1)? {
         Some(kind) => {
             let range = Test::Within(mh.first.into(), mh.last.into());
@@ -159,7 +163,7 @@ pub(super) fn mh(flow: &mut Flow, mh: Mh) -> Result<bool, Open> {
     }
 }
 
-pub(super) fn srh(flow: &mut Flow, srh: &Srh) -> Result<bool, Open> {
+pub(super) fn srh(flow: &mut Flow, srh: &Srh) -> Result<bool, Undetermined> {
     const SEGMENTS: u128 = 4;
     let byte = Field::OptionByte(option(ROUTING), 2);
     if !has(flow, ROUTING)? || !flow.is(byte, Test::Is(SEGMENTS))? {
@@ -170,7 +174,7 @@ pub(super) fn srh(flow: &mut Flow, srh: &Srh) -> Result<bool, Open> {
 }
 
 /// With `soft`, tests the listed headers only; otherwise the packet must have exactly these.
-pub(super) fn ipv6header(flow: &mut Flow, wanted: Ipv6header) -> Result<bool, Open> {
+pub(super) fn ipv6header(flow: &mut Flow, wanted: Ipv6header) -> Result<bool, Undetermined> {
     let mut found = Ipv6Headers::empty();
     let mut last = false;
     for (header, kind) in HEADERS {
@@ -202,6 +206,6 @@ pub(super) fn ipv6header(flow: &mut Flow, wanted: Ipv6header) -> Result<bool, Op
     })
 }
 
-pub(super) fn eui64(flow: &mut Flow) -> Result<bool, Open> {
+pub(super) fn eui64(flow: &mut Flow) -> Result<bool, Undetermined> {
     flow.always("its source address is derived from its hardware address")
 }

@@ -2,7 +2,7 @@
 //! rules.
 
 use super::super::field::Field;
-use super::super::flow::{Effect, Flow, Open};
+use super::super::flow::{Effect, Flow, Undetermined};
 use super::super::steps::Action;
 use super::named;
 use chainwright::xt::SetId;
@@ -54,7 +54,7 @@ fn membership(flow: &mut Flow, set: &SetId, directions: SetDirections) -> String
     format!("the set {} has {parts}", set_name(set))
 }
 
-pub(super) fn set(flow: &mut Flow, set: &Set) -> Result<bool, Open> {
+pub(super) fn set(flow: &mut Flow, set: &Set) -> Result<bool, Undetermined> {
     let words = membership(flow, &set.set, set.directions);
     let has = flow.always(words.clone())?;
     if !has || set.packets.is_none() && set.bytes.is_none() {
@@ -71,7 +71,7 @@ pub(super) fn target(flow: &mut Flow, set: &SetTarget) -> Effect {
             let key = parts(flow, *directions);
             let words = membership(flow, set, *directions);
             flow.remember(words, !delete);
-            flow.does(Action::Update {
+            flow.record_action(Action::Update {
                 set: set_name(set).into(),
                 key,
                 delete,
@@ -100,7 +100,7 @@ pub(super) fn target(flow: &mut Flow, set: &SetTarget) -> Effect {
 }
 
 /// Evaluates `-m recent`.
-pub(super) fn recent(flow: &mut Flow, recent: &Recent) -> Result<bool, Open> {
+pub(super) fn recent(flow: &mut Flow, recent: &Recent) -> Result<bool, Undetermined> {
     let field = match recent.side {
         RecentSide::Source => Field::Source,
         RecentSide::Destination => Field::Destination,

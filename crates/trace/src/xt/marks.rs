@@ -1,7 +1,7 @@
 //! Targets that set marks and other metadata.
 
 use super::super::field::Field;
-use super::super::flow::{Effect, Flow, Open};
+use super::super::flow::{Effect, Flow, Undetermined};
 use super::super::steps::Action;
 use super::super::value::{Bit, Value};
 use super::set;
@@ -53,7 +53,7 @@ fn shifted(value: &Value, shift: Option<ConnmarkShift>) -> Value {
     }
 }
 
-pub(super) fn connmark(flow: &mut Flow, connmark: &Connmark) -> Result<Effect, Open> {
+pub(super) fn connmark(flow: &mut Flow, connmark: &Connmark) -> Result<Effect, Undetermined> {
     let Some(of_connection) = flow.connection_mark()? else {
         return Ok(Effect::Continue);
     };
@@ -99,13 +99,13 @@ pub(super) fn hmark(flow: &mut Flow, hmark: &Hmark) -> Effect {
 }
 
 /// Configures connection tracking for a packet that it has not seen yet.
-pub(super) fn ct(flow: &mut Flow, ct: &Ct) -> Result<Effect, Open> {
+pub(super) fn ct(flow: &mut Flow, ct: &Ct) -> Result<Effect, Undetermined> {
     if flow.tracking.seen || flow.tracking.untracked {
         return Ok(Effect::Continue);
     }
     if ct.notrack {
         flow.do_not_track();
-        flow.does(Action::Other("it is not tracked".to_owned()));
+        flow.record_action(Action::Other("it is not tracked".to_owned()));
         return Ok(Effect::Continue);
     }
     match (ct.zone, ct.zone_direction) {
@@ -117,18 +117,18 @@ pub(super) fn ct(flow: &mut Flow, ct: &Ct) -> Result<Effect, Open> {
             let zone = flow.get(Field::Mark).part(0, 16);
             set(flow, Field::Ct(CtKey::ZONE, None), zone);
         }
-        _ => flow.does(Action::Other(
+        _ => flow.record_action(Action::Other(
             "one of its directions gets a zone".to_owned(),
         )),
     }
     if !ct.helper.is_empty() {
-        flow.does(Action::Other(format!(
+        flow.record_action(Action::Other(format!(
             "its connection gets the helper {}",
             ct.helper
         )));
     }
     if !ct.timeout.is_empty() {
-        flow.does(Action::Other(format!(
+        flow.record_action(Action::Other(format!(
             "its connection gets the timeouts {}",
             ct.timeout
         )));

@@ -31,8 +31,8 @@ mod written;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::field::{Field, PacketOption};
-use super::flow::{Effect, Flow, Open};
-use super::reject::Answer;
+use super::flow::{Effect, Flow, Undetermined};
+use super::reject::RejectReply;
 use super::steps::Action;
 use super::value::{Test, Value};
 use chainwright::xt::{Compared, Match, Target, Text};
@@ -47,16 +47,16 @@ pub(super) fn read_match(
     name: &[u8],
     revision: u8,
     data: &[u8],
-) -> Result<bool, Open> {
+) -> Result<bool, Undetermined> {
     let Ok(name) = str::from_utf8(name) else {
-        return Err(Open::unknown("the name of a match is not UTF-8"));
+        return Err(Undetermined::unknown("the name of a match is not UTF-8"));
     };
     if name == "comment" {
         return Ok(true); // always matches
     }
     let read = Match::read(flow.family, name, revision, data);
     match matches(&read, flow) {
-        Err(Open::Unknown(why)) => flow.always(format!(
+        Err(Undetermined::Unknown(why)) => flow.always(format!(
             "unknown: the match `{}` succeeds ({why})",
             named_apart(&read)
         )),
@@ -90,9 +90,9 @@ pub(super) fn read_target(
     name: &[u8],
     revision: u8,
     data: &[u8],
-) -> Result<Effect, Open> {
+) -> Result<Effect, Undetermined> {
     let Ok(name) = str::from_utf8(name) else {
-        return Err(Open::unknown("the name of a target is not UTF-8"));
+        return Err(Undetermined::unknown("the name of a target is not UTF-8"));
     };
     target(&Target::read(flow.family, name, revision, data), flow)
 }
@@ -100,12 +100,12 @@ pub(super) fn read_target(
 /// Evaluates a match. It makes all its queries before it changes the flow.
 ///
 /// # Errors
-/// [`Open::Split`] if the result depends on something unknown, [`Open::Unknown`] if the match cannot be evaluated.
-fn matches(extension: &Match, flow: &mut Flow) -> Result<bool, Open> {
+/// [`Undetermined::Split`] if the result depends on something unknown, [`Undetermined::Unknown`] if the match cannot be evaluated.
+fn matches(extension: &Match, flow: &mut Flow) -> Result<bool, Undetermined> {
     match extension {
         Match::Addrtype(addrtype) => place::addrtype(flow, addrtype),
         Match::Ah(ah) => header::ah(flow, ah),
-        Match::Bpf(_) => Err(Open::unknown("a BPF program decides")),
+        Match::Bpf(_) => Err(Undetermined::unknown("a BPF program decides")),
         Match::Cgroup(cgroup) => socket::cgroup(flow, cgroup),
         Match::Cluster(cluster) => connection::cluster(flow, cluster),
         Match::Comment(_) => Ok(true),
@@ -164,11 +164,11 @@ fn matches(extension: &Match, flow: &mut Flow) -> Result<bool, Open> {
         Match::Ttl(ttl) => header::hops(flow, ttl.0),
         Match::U32(tests) => u32::u32(flow, tests),
         Match::Udp(udp) => header::udp(flow, udp),
-        Match::Opaque(opaque) => Err(Open::unknown(format!(
+        Match::Opaque(opaque) => Err(Undetermined::unknown(format!(
             "unsupported match `{}`, revision {}",
             opaque.name, opaque.revision
         ))),
-        _ => Err(Open::unknown("unsupported match")),
+        _ => Err(Undetermined::unknown("unsupported match")),
     }
 }
 
@@ -176,12 +176,12 @@ fn matches(extension: &Match, flow: &mut Flow) -> Result<bool, Open> {
 ///
 /// # Errors
 /// Same as [`matches`].
-fn target(extension: &Target, flow: &mut Flow) -> Result<Effect, Open> {
+fn target(extension: &Target, flow: &mut Flow) -> Result<Effect, Undetermined> {
     match extension {
         Target::Audit(_) => Ok(other(flow, "reported to the audit system")),
         Target::Checksum(_) => Ok(other(flow, "its checksum is computed")),
         Target::Classify(classify) => Ok(marks::classify(flow, *classify)),
-        Target::Clusterip(_) => Err(Open::unknown(
+        Target::Clusterip(_) => Err(Undetermined::unknown(
             "CLUSTERIP assigns packets to one of several nodes; newer kernels do not have this target",
         )),
         Target::Connmark(connmark) => marks::connmark(flow, connmark),
@@ -202,14 +202,14 @@ fn target(extension: &Target, flow: &mut Flow) -> Result<Effect, Open> {
             format!("the LED trigger {} fires", led.trigger),
         )),
         Target::Log(log) => {
-            flow.does(Action::Log(log.prefix.clone()));
+            flow.record_action(Action::Log(log.prefix.clone()));
             Ok(Effect::Continue)
         }
         Target::Mark(mark) => Ok(marks::mark(flow, *mark)),
         Target::Masquerade(masquerade) => nat::masquerade(flow, masquerade),
         Target::Netmap(netmap) => nat::netmap(flow, netmap),
         Target::Nflog(nflog) => {
-            flow.does(Action::Log(nflog.prefix.clone()));
+            flow.record_action(Action::Log(nflog.prefix.clone()));
             Ok(Effect::Continue)
         }
         Target::Nfqueue(queue) => Ok(Effect::Queue {
@@ -222,7 +222,7 @@ fn target(extension: &Target, flow: &mut Flow) -> Result<Effect, Open> {
             format!("counted for the rate {}", rateest.name),
         )),
         Target::Redirect(redirect) => nat::redirect(flow, redirect),
-        Target::Reject(reject) => Ok(Effect::Reject(Answer::of(*reject).words(flow.family))),
+        Target::Reject(reject) => Ok(Effect::Reject(RejectReply::of(*reject).words(flow.family))),
         Target::Secmark(secmark) => Ok(other(
             flow,
             format!("its security mark is {}", secmark.context),
@@ -238,22 +238,22 @@ fn target(extension: &Target, flow: &mut Flow) -> Result<Effect, Open> {
         Target::Tproxy(tproxy) => socket::tproxy(flow, tproxy),
         Target::Trace(_) => Ok(marks::trace(flow)),
         Target::Ttl(ttl) => Ok(written::hops(flow, ttl.0)),
-        Target::Opaque(opaque) => Err(Open::unknown(format!(
+        Target::Opaque(opaque) => Err(Undetermined::unknown(format!(
             "unsupported target `{}`, revision {}",
             opaque.name, opaque.revision
         ))),
-        _ => Err(Open::unknown("unsupported target")),
+        _ => Err(Undetermined::unknown("unsupported target")),
     }
 }
 
 /// Evaluates a target that changes nothing that rules can read.
 fn other(flow: &mut Flow, words: impl Into<String>) -> Effect {
-    flow.does(Action::Other(words.into()));
+    flow.record_action(Action::Other(words.into()));
     Effect::Continue
 }
 
 /// Tests a number; false if there is none.
-fn is(flow: &mut Flow, value: Option<Value>, test: Test<'_>) -> Result<bool, Open> {
+fn is(flow: &mut Flow, value: Option<Value>, test: Test<'_>) -> Result<bool, Undetermined> {
     match value {
         Some(value) => flow.ask(&value, test),
         None => Ok(false),
@@ -276,7 +276,7 @@ fn masked(
     mask: u32,
     value: u32,
     invert: bool,
-) -> Result<bool, Open> {
+) -> Result<bool, Undetermined> {
     let is = value & !mask == 0
         && flow.is(
             field,
@@ -295,15 +295,15 @@ fn within<T: Into<u128>>(
     first: T,
     last: T,
     invert: bool,
-) -> Result<bool, Open> {
+) -> Result<bool, Undetermined> {
     Ok(flow.is(field, Test::Within(first.into(), last.into()))? != invert)
 }
 
 /// Evaluates a comparison, if there is one.
 fn holds<T>(
     compared: Option<&Compared<T>>,
-    test: impl FnOnce(&T) -> Result<bool, Open>,
-) -> Result<bool, Open> {
+    test: impl FnOnce(&T) -> Result<bool, Undetermined>,
+) -> Result<bool, Undetermined> {
     match compared {
         Some(compared) => Ok(test(&compared.value)? != compared.invert),
         None => Ok(true),

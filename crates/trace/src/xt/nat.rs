@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::super::flow::{Effect, Flow, Open};
+use super::super::flow::{Effect, Flow, Undetermined};
 use super::super::nat::Translation;
 use super::super::packet::Hook;
 use super::super::route::address_number;
@@ -27,7 +27,7 @@ fn ports(range: Option<NatPorts>) -> Ends {
     range.map(|range| (value(range.first), value(range.last)))
 }
 
-pub(super) fn dnat(flow: &mut Flow, dnat: &Dnat) -> Result<Effect, Open> {
+pub(super) fn dnat(flow: &mut Flow, dnat: &Dnat) -> Result<Effect, Undetermined> {
     let translation = Translation {
         addresses: addresses(flow, dnat.addresses),
         ports: ports(dnat.ports),
@@ -38,7 +38,7 @@ pub(super) fn dnat(flow: &mut Flow, dnat: &Dnat) -> Result<Effect, Open> {
     flow.translate(&translation)
 }
 
-pub(super) fn snat(flow: &mut Flow, snat: &Snat) -> Result<Effect, Open> {
+pub(super) fn snat(flow: &mut Flow, snat: &Snat) -> Result<Effect, Undetermined> {
     let translation = Translation {
         addresses: addresses(flow, snat.addresses),
         ports: ports(snat.ports),
@@ -48,17 +48,17 @@ pub(super) fn snat(flow: &mut Flow, snat: &Snat) -> Result<Effect, Open> {
     flow.translate(&translation)
 }
 
-pub(super) fn masquerade(flow: &mut Flow, masquerade: &Masquerade) -> Result<Effect, Open> {
+pub(super) fn masquerade(flow: &mut Flow, masquerade: &Masquerade) -> Result<Effect, Undetermined> {
     let random = masquerade.random || masquerade.random_fully;
     flow.masquerade(ports(masquerade.ports), random)
 }
 
-pub(super) fn redirect(flow: &mut Flow, redirect: &Redirect) -> Result<Effect, Open> {
+pub(super) fn redirect(flow: &mut Flow, redirect: &Redirect) -> Result<Effect, Undetermined> {
     flow.redirect(ports(redirect.ports), redirect.random)
 }
 
 /// Replaces the network bits of an address: of the destination in prerouting and output, of the source in other hooks.
-pub(super) fn netmap(flow: &mut Flow, netmap: &Netmap) -> Result<Effect, Open> {
+pub(super) fn netmap(flow: &mut Flow, netmap: &Netmap) -> Result<Effect, Undetermined> {
     let bits = flow.address_bits();
     let behind = match u32::from(netmap.prefix) {
         prefix if prefix >= bits => 0,

@@ -1,7 +1,7 @@
 //! Matches of addresses, interfaces, routes and link data.
 
 use super::super::field::{Field, name_value};
-use super::super::flow::{Flow, Open};
+use super::super::flow::{Flow, Undetermined};
 use super::super::packet::Hook;
 use super::super::route::{ANYCAST, LOCAL, UNREACHABLE, address_number};
 use super::super::value::{Test, Value};
@@ -13,7 +13,7 @@ use chainwright::xt::matches::iprange::Iprange;
 use chainwright::xt::matches::mac::Mac;
 use chainwright::xt::matches::physdev::Physdev;
 use chainwright::xt::matches::pkttype::{PacketType, Pkttype};
-use chainwright::xt::matches::policy::{Policy, PolicyDirection, PolicyWanted};
+use chainwright::xt::matches::policy::{Policy, PolicyDirection, PolicyRequirement};
 use chainwright::xt::matches::realm::Realm;
 use chainwright::xt::matches::rpfilter::Rpfilter;
 use chainwright::xt::{Family, Match};
@@ -21,7 +21,7 @@ use chainwright::xt::{Family, Match};
 /// `ARPHRD_ETHER`
 const ETHERNET: u128 = 1;
 
-pub(super) fn addrtype(flow: &mut Flow, addrtype: &Addrtype) -> Result<bool, Open> {
+pub(super) fn addrtype(flow: &mut Flow, addrtype: &Addrtype) -> Result<bool, Undetermined> {
     let interface = match addrtype.interface {
         Some(AddrtypeInterface::In) => FibFlags::IIF,
         Some(AddrtypeInterface::Out) => FibFlags::OIF,
@@ -46,7 +46,7 @@ fn is_of_type(
     address: Field,
     flags: FibFlags,
     types: AddressTypes,
-) -> Result<bool, Open> {
+) -> Result<bool, Undetermined> {
     let route = flow.fib(flags, FibResult::ADDRTYPE);
     if flow.family == Family::Ipv4 {
         let wanted: Vec<(u128, u128)> = (0..16)
@@ -88,7 +88,7 @@ fn is_of_type(
     Ok(wanted.is_empty() || flow.ask(&route, Test::Among(&wanted))?)
 }
 
-pub(super) fn iprange(flow: &mut Flow, iprange: &Iprange) -> Result<bool, Open> {
+pub(super) fn iprange(flow: &mut Flow, iprange: &Iprange) -> Result<bool, Undetermined> {
     for (field, range) in [
         (Field::Source, &iprange.source),
         (Field::Destination, &iprange.destination),
@@ -107,7 +107,7 @@ pub(super) fn iprange(flow: &mut Flow, iprange: &Iprange) -> Result<bool, Open> 
 }
 
 /// Packets not received over Ethernet do not match.
-pub(super) fn mac(flow: &mut Flow, mac: &Mac) -> Result<bool, Open> {
+pub(super) fn mac(flow: &mut Flow, mac: &Mac) -> Result<bool, Undetermined> {
     let kind = flow.meta(MetaKey::IIFTYPE)?;
     if !is(flow, kind, Test::Is(ETHERNET))? {
         return Ok(false);
@@ -124,7 +124,7 @@ pub(super) fn mac(flow: &mut Flow, mac: &Mac) -> Result<bool, Open> {
     }
 }
 
-pub(super) fn pkttype(flow: &mut Flow, pkttype: Pkttype) -> Result<bool, Open> {
+pub(super) fn pkttype(flow: &mut Flow, pkttype: Pkttype) -> Result<bool, Undetermined> {
     let kind = match pkttype.kind {
         PacketType::Host => 0,
         PacketType::Broadcast => 1,
@@ -135,7 +135,7 @@ pub(super) fn pkttype(flow: &mut Flow, pkttype: Pkttype) -> Result<bool, Open> {
     Ok(flow.ask(&held, Test::Is(kind))? != pkttype.invert)
 }
 
-pub(super) fn devgroup(flow: &mut Flow, devgroup: &Devgroup) -> Result<bool, Open> {
+pub(super) fn devgroup(flow: &mut Flow, devgroup: &Devgroup) -> Result<bool, Undetermined> {
     for (key, group) in [
         (MetaKey::IIFGROUP, &devgroup.source),
         (MetaKey::OIFGROUP, &devgroup.destination),
@@ -157,9 +157,9 @@ pub(super) fn devgroup(flow: &mut Flow, devgroup: &Devgroup) -> Result<bool, Ope
 }
 
 /// Matches bridge ports. Packets without one match if all conditions are negated.
-pub(super) fn physdev(flow: &mut Flow, physdev: &Physdev) -> Result<bool, Open> {
+pub(super) fn physdev(flow: &mut Flow, physdev: &Physdev) -> Result<bool, Undetermined> {
     if flow.always("it came through a port of a bridge with iptables processing")? {
-        return Err(Open::unknown("bridge ports are not tracked"));
+        return Err(Undetermined::unknown("bridge ports are not tracked"));
     }
     let asked = [
         physdev.is_in,
@@ -171,7 +171,7 @@ pub(super) fn physdev(flow: &mut Flow, physdev: &Physdev) -> Result<bool, Open> 
     Ok(asked.into_iter().flatten().all(|wanted| !wanted))
 }
 
-pub(super) fn realm(flow: &mut Flow, realm: Realm) -> Result<bool, Open> {
+pub(super) fn realm(flow: &mut Flow, realm: Realm) -> Result<bool, Undetermined> {
     let Some(held) = flow.route(RtKey::CLASSID) else {
         return Ok(false);
     };
@@ -180,7 +180,7 @@ pub(super) fn realm(flow: &mut Flow, realm: Realm) -> Result<bool, Open> {
     Ok(is != realm.invert)
 }
 
-pub(super) fn rpfilter(flow: &mut Flow, rpfilter: Rpfilter) -> Result<bool, Open> {
+pub(super) fn rpfilter(flow: &mut Flow, rpfilter: Rpfilter) -> Result<bool, Undetermined> {
     let invert = rpfilter.contains(Rpfilter::INVERT);
     // Packets from the loopback device always pass.
     if flow.hook == Hook::Prerouting && flow.is(Field::InName, Test::Is(name_value(b"lo")))? {
@@ -202,16 +202,16 @@ pub(super) fn rpfilter(flow: &mut Flow, rpfilter: Rpfilter) -> Result<bool, Open
 }
 
 /// Tests the IPsec transformations of the packet.
-pub(super) fn policy(flow: &mut Flow, policy: &Policy) -> Result<bool, Open> {
+pub(super) fn policy(flow: &mut Flow, policy: &Policy) -> Result<bool, Undetermined> {
     let (held, way) = match policy.direction {
         PolicyDirection::In => (flow.meta(MetaKey::SECPATH)?, "came"),
         PolicyDirection::Out => (flow.route(RtKey::XFRM), "leaves"),
     };
     let transformed = is(flow, held, Test::Within(1, u128::MAX))?;
     match &policy.wanted {
-        PolicyWanted::None => Ok(!transformed),
+        PolicyRequirement::None => Ok(!transformed),
         _ if !transformed => Ok(false),
-        PolicyWanted::Any(_) | PolicyWanted::Strict(_) => {
+        PolicyRequirement::Any(_) | PolicyRequirement::Strict(_) => {
             let words = super::words(&Match::Policy(policy.clone()));
             flow.always(format!("it {way} by IPsec as in `{words}`"))
         }

@@ -1,7 +1,7 @@
 //! Matches of sockets and senders; targets that hand a packet to a socket.
 
 use super::super::field::Field;
-use super::super::flow::{Effect, Flow, Open};
+use super::super::flow::{Effect, Flow, Undetermined};
 use super::super::headers::{ACK, FIN, RST, SYN};
 use super::super::steps::Action;
 use super::super::value::Test;
@@ -15,7 +15,7 @@ use chainwright::xt::targets::tproxy::Tproxy;
 use std::ops::RangeInclusive;
 
 /// Packets without a local sender match if all conditions are negated.
-pub(super) fn owner(flow: &mut Flow, owner: &Owner) -> Result<bool, Open> {
+pub(super) fn owner(flow: &mut Flow, owner: &Owner) -> Result<bool, Undetermined> {
     if !flow.has_sender()? {
         let negated =
             |ids: &Option<Compared<RangeInclusive<u32>>>| ids.as_ref().is_none_or(|ids| ids.invert);
@@ -49,7 +49,7 @@ pub(super) fn owner(flow: &mut Flow, owner: &Owner) -> Result<bool, Open> {
     is(MetaKey::SKGID, &owner.gid)
 }
 
-pub(super) fn cgroup(flow: &mut Flow, cgroup: &Cgroup) -> Result<bool, Open> {
+pub(super) fn cgroup(flow: &mut Flow, cgroup: &Cgroup) -> Result<bool, Undetermined> {
     if !flow.has_sender()? {
         return Ok(false);
     }
@@ -65,7 +65,7 @@ pub(super) fn cgroup(flow: &mut Flow, cgroup: &Cgroup) -> Result<bool, Open> {
     }
 }
 
-pub(super) fn socket(flow: &mut Flow, socket: Socket) -> Result<bool, Open> {
+pub(super) fn socket(flow: &mut Flow, socket: Socket) -> Result<bool, Undetermined> {
     if !flow.is(Field::HasSocket, Test::Is(1))? {
         return Ok(false);
     }
@@ -86,7 +86,7 @@ pub(super) fn socket(flow: &mut Flow, socket: Socket) -> Result<bool, Open> {
 }
 
 /// Drops the packet if no socket listens.
-pub(super) fn tproxy(flow: &mut Flow, tproxy: &Tproxy) -> Result<Effect, Open> {
+pub(super) fn tproxy(flow: &mut Flow, tproxy: &Tproxy) -> Result<Effect, Undetermined> {
     let port = match tproxy.port {
         0 => named(flow, Field::DestinationPort),
         port => format!("port {port}"),
@@ -102,7 +102,7 @@ pub(super) fn tproxy(flow: &mut Flow, tproxy: &Tproxy) -> Result<Effect, Open> {
         .get(Field::Mark)
         .masked((!tproxy.mask).into(), tproxy.mark.into());
     set(flow, Field::Mark, marked);
-    flow.does(Action::Other(format!(
+    flow.record_action(Action::Other(format!(
         "handed to the socket at {} {port}",
         tproxy.address
     )));
@@ -110,7 +110,7 @@ pub(super) fn tproxy(flow: &mut Flow, tproxy: &Tproxy) -> Result<Effect, Open> {
 }
 
 /// SYNPROXY answers the first packet, and takes the reply to its answer.
-pub(super) fn synproxy(flow: &mut Flow) -> Result<Effect, Open> {
+pub(super) fn synproxy(flow: &mut Flow) -> Result<Effect, Undetermined> {
     if flow.header(PayloadBase::TRANSPORT, 13, 1)?.is_none() {
         return Ok(Effect::Drop);
     }

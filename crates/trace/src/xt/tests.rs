@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::field::Field;
-use super::super::flow::{Effect, Flow, Open, Place};
+use super::super::flow::{Effect, Flow, TraceContext, Undetermined};
 use super::super::packet::{Direction, Hook, Node};
 use super::{matches, read_match, target};
 use chainwright::iptables::{Rule, Target as RuleTarget};
@@ -18,7 +18,7 @@ const UNKNOWN: [&str; 2] = ["bpf", "CLUSTERIP"];
 const BRANCHES: usize = 300;
 
 fn flow(family: Family, hook: Hook) -> Flow {
-    let place = Place {
+    let place = TraceContext {
         node: Node::default(),
         direction: match hook {
             Hook::Output | Hook::Postrouting => Direction::Out,
@@ -39,7 +39,7 @@ fn tracked(family: Family, hook: Hook) -> Flow {
 /// Evaluates all branches; returns their results, or the reasons why they are unknown.
 fn outcomes<T>(
     flow: Flow,
-    evaluate: impl Fn(&mut Flow) -> Result<T, Open>,
+    evaluate: impl Fn(&mut Flow) -> Result<T, Undetermined>,
 ) -> Vec<Result<T, String>> {
     let (mut waiting, mut all) = (vec![flow], Vec::new());
     while let Some(mut branch) = waiting.pop() {
@@ -49,8 +49,8 @@ fn outcomes<T>(
         branch.begin();
         match evaluate(&mut branch) {
             Ok(outcome) => all.push(Ok(outcome)),
-            Err(Open::Unknown(why)) => all.push(Err(why)),
-            Err(Open::Split(ways)) => {
+            Err(Undetermined::Unknown(why)) => all.push(Err(why)),
+            Err(Undetermined::Split(ways)) => {
                 assert!(ways.len() > 1, "a question has more answers than one");
                 for way in ways {
                     let mut part = branch.clone();
@@ -92,7 +92,7 @@ fn rules(family: Family) -> Vec<Rule> {
 }
 
 #[test]
-fn each_match_says_yes_of_some_packet_and_no_of_another() {
+fn each_match_matches_and_mismatches() {
     let mut said: Vec<(String, bool, bool)> = Vec::new();
     for family in Family::ALL {
         for rule in rules(family) {
@@ -139,7 +139,7 @@ fn each_target_does_something() {
             for hook in [Hook::Prerouting, Hook::Postrouting] {
                 let evaluate = |flow: &mut Flow| {
                     let effect = target(extension, flow)?;
-                    Ok((effect, flow.doing.clone()))
+                    Ok((effect, flow.current_actions.clone()))
                 };
                 // Some targets act before connection tracking, others after it.
                 let mut all = outcomes(flow(family, hook), evaluate);
@@ -248,7 +248,7 @@ fn what_is_known_decides() {
         });
         match is {
             Ok(is) => assert_eq!(is, wanted, "{words}"),
-            Err::<bool, Open>(open) => panic!("{words}: {open:?}"),
+            Err::<bool, Undetermined>(open) => panic!("{words}: {open:?}"),
         }
     }
 }
@@ -345,13 +345,13 @@ fn what_a_rule_puts_into_a_list_is_there() {
 
 /// Two different BPF programs, which cannot be evaluated, are two different questions.
 #[test]
-fn what_cannot_be_evaluated_is_told_apart() {
+fn different_bpf_programs_are_distinguished() {
     let question = |words: &str| {
         let rule = Rule::parse(Family::Ipv4, words).unwrap();
         let encoded = rule.matches[0].encode(Family::Ipv4).unwrap();
         let name = encoded.name.as_bytes();
         match read_match(&mut known(), name, encoded.revision, &encoded.info) {
-            Err(Open::Split(ways)) => format!("{:?}", ways[0].narrow),
+            Err(Undetermined::Split(ways)) => format!("{:?}", ways[0].narrow),
             other => panic!("{other:?}"),
         }
     };
@@ -369,7 +369,7 @@ fn chance_has_its_probability() {
         ("-m statistic --mode nth ! --every 4 --packet 1", 0.75),
     ] {
         let rule = Rule::parse(Family::Ipv4, words).unwrap();
-        let Err(Open::Split(ways)) = matches(&rule.matches[0], &mut known()) else {
+        let Err(Undetermined::Split(ways)) = matches(&rule.matches[0], &mut known()) else {
             panic!("{words} is decided");
         };
         let mut yes = 0.0;

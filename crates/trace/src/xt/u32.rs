@@ -1,13 +1,13 @@
 //! `-m u32`: 32-bit numbers in the packet.
 
 use super::super::field::Field;
-use super::super::flow::{Flow, Open};
+use super::super::flow::{Flow, Undetermined};
 use super::super::value::{Test, Value};
 use chainwright::nft::expr::PayloadBase;
 use chainwright::xt::matches::u32::{U32, U32Step, U32Test};
 
 /// Whether all tests hold, or not all if inverted. A read behind the packet's end fails the test.
-pub(super) fn u32(flow: &mut Flow, tests: &U32) -> Result<bool, Open> {
+pub(super) fn u32(flow: &mut Flow, tests: &U32) -> Result<bool, Undetermined> {
     let mut all = true;
     for test in &tests.tests {
         if !is_true(flow, test)? {
@@ -18,7 +18,7 @@ pub(super) fn u32(flow: &mut Flow, tests: &U32) -> Result<bool, Open> {
     Ok(all != tests.invert)
 }
 
-fn is_true(flow: &mut Flow, test: &U32Test) -> Result<bool, Open> {
+fn is_true(flow: &mut Flow, test: &U32Test) -> Result<bool, Undetermined> {
     // Base of the following offsets.
     let mut base = 0_u32;
     let Some(mut value) = number_at(flow, test.start)? else {
@@ -37,7 +37,7 @@ fn is_true(flow: &mut Flow, test: &U32Test) -> Result<bool, Open> {
             }
             U32Step::At(offset) => {
                 let Some(moved) = flow.known(&value) else {
-                    return Err(Open::unknown(
+                    return Err(Undetermined::unknown(
                         "u32 reads at an unknown offset from the packet",
                     ));
                 };
@@ -65,7 +65,7 @@ fn is_true(flow: &mut Flow, test: &U32Test) -> Result<bool, Open> {
 }
 
 /// Returns the number at an offset from the network header; `None` behind the packet's end.
-fn number_at(flow: &mut Flow, place: u32) -> Result<Option<Value>, Open> {
+fn number_at(flow: &mut Flow, place: u32) -> Result<Option<Value>, Undetermined> {
     let Some(end) = place.checked_add(4) else {
         return Ok(None);
     };
@@ -80,6 +80,8 @@ fn number_at(flow: &mut Flow, place: u32) -> Result<Option<Value>, Open> {
     // With options or extension headers, the start of the transport header is unknown.
     match flow.is(Field::HasOptions, Test::Is(0))? {
         true if place >= header => flow.header(PayloadBase::TRANSPORT, place - header, 4),
-        _ => Err(Open::unknown("u32 reads after a header of unknown length")),
+        _ => Err(Undetermined::unknown(
+            "u32 reads after a header of unknown length",
+        )),
     }
 }

@@ -82,7 +82,7 @@ pub(super) fn tcpmss(flow: &mut Flow, mss: &Tcpmss) -> Effect {
             false,
         ),
     };
-    flow.does(Action::Other(match mss {
+    flow.record_action(Action::Other(match mss {
         Tcpmss::Set(wanted) => format!("its maximum segment size is at most {wanted}"),
         Tcpmss::ClampToPmtu => {
             "its maximum segment size is at most what the route allows".to_owned()
@@ -106,7 +106,7 @@ pub(super) fn strip(flow: &mut Flow, strip: Tcpoptstrip) -> Effect {
             flow.set_number(Field::Has(PacketOption { of: 1, kind }), 0);
         }
     }
-    flow.does(Action::Other(format!(
+    flow.record_action(Action::Other(format!(
         "its TCP options {} are removed",
         names.join(",")
     )));
@@ -128,7 +128,7 @@ pub(super) fn prefix(flow: &mut Flow, field: Field, translation: &PrefixTranslat
     };
     let words = format!("the address computed by {how}");
     let value = flow.fresh(words, 128, vec![(first, last)], false);
-    flow.does(Action::Translate {
+    flow.record_action(Action::Translate {
         destination: field == Field::Destination,
         how,
         address: Some(format!("{}/{length}", Ipv6Addr::from(first))),

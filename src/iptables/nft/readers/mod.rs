@@ -16,8 +16,8 @@
 
 mod hidden;
 mod memory;
+mod output;
 mod reader;
-mod shown;
 
 use super::Encoded;
 use crate::iptables::Rule;

@@ -6,7 +6,7 @@ use bstr::ByteSlice;
 
 use super::Read;
 use super::memory::{Held, Memory, Payload, Value};
-use super::shown::{Net, address, forget_newer_chunks, forget_what_is_never, interface};
+use super::output::{Net, address, interface, remove_negated_any, remove_unnamed_chunks};
 use crate::iptables::forecast::Version;
 use crate::iptables::nft::{fields, header};
 use crate::iptables::{Protocol, Rule, Target};
@@ -505,10 +505,10 @@ impl Reader {
         let (number, invert) = self.protocol;
         self.rule.protocol = (number != 0).then_some(Protocol { number, invert });
         if self.version <= Version::V1_8_8 {
-            self.rule.matches.iter_mut().for_each(forget_newer_chunks);
+            self.rule.matches.iter_mut().for_each(remove_unnamed_chunks);
         }
         if self.version <= Version::V1_8_10 {
-            self.rule.matches.iter_mut().for_each(forget_what_is_never);
+            self.rule.matches.iter_mut().for_each(remove_negated_any);
         }
         if self.version <= Version::V1_8_8
             && let Target::Extension(xt::Target::Redirect(redirect)) = &mut self.rule.target

@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::{ChainState, Rules, Session, Slot, hooked};
+use super::{ChainState, Rules, Session, Slot, builtin_chain};
 use crate::iptables::edit::{Editor, Splice};
 use crate::iptables::{Backend, Counters, Entry, Error, NotExpressible, Policy, Rule};
 use crate::nft::expr::{Counter, Data, Decoded, ExpressionRef, Verdict};
-use crate::nft::{self, Chain, Compat, RuleFilter, Scope, is_cheaper_anew};
+use crate::nft::{self, Chain, Compat, RuleFilter, Scope, is_cheaper_to_recreate};
 
 impl Editor for Session<'_> {
     fn set_line(&mut self, line: usize) {
@@ -17,7 +17,7 @@ impl Editor for Session<'_> {
     }
 
     fn clear(&mut self, table: usize) -> Result<(), Error> {
-        self.write_held()?;
+        self.write_deferred()?;
         // Only an existing table can be deleted.
         self.add_table(table)?;
         let state = &mut self.tables[table];
@@ -71,7 +71,7 @@ impl Editor for Session<'_> {
     }
 
     fn new_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
-        self.write_held()?;
+        self.write_deferred()?;
         if self.chain(table, chain).exists == Some(true) {
             return Err(Error::ChainExists {
                 table: self.tables[table].name.clone(),
@@ -87,11 +87,11 @@ impl Editor for Session<'_> {
     }
 
     fn declare(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
-        self.write_held()?;
+        self.write_deferred()?;
         self.not_renamed(table, chain)?;
         self.prepare(table, chain)?;
         let state = &self.tables[table];
-        if hooked(&state.name, chain).is_some() {
+        if builtin_chain(&state.name, chain).is_some() {
             return Ok(());
         }
         let cleared = state.cleared;
@@ -117,7 +117,7 @@ impl Editor for Session<'_> {
     }
 
     fn remove_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
-        self.write_held()?;
+        self.write_deferred()?;
         // The kernel would delete the rules with the chain.
         if !self.load(table, chain)?.is_empty() {
             return Err(Error::NotEmpty {
@@ -125,7 +125,7 @@ impl Editor for Session<'_> {
                 chain: chain.to_owned(),
             });
         }
-        let is_builtin = hooked(&self.tables[table].name, chain).is_some();
+        let is_builtin = builtin_chain(&self.tables[table].name, chain).is_some();
         if is_builtin && self.chain(table, chain).added {
             // The policy that it will have is unknown here.
             return Err(Error::Unsupported {
@@ -142,7 +142,7 @@ impl Editor for Session<'_> {
     }
 
     fn rename_chain(&mut self, table: usize, from: &BStr, to: &BStr) -> Result<(), Error> {
-        self.write_held()?;
+        self.write_deferred()?;
         if self.has_chain(table, to)? {
             return Err(Error::ChainExists {
                 table: self.tables[table].name.clone(),
@@ -231,7 +231,7 @@ impl Editor for Session<'_> {
         counters: Option<Counters>,
     ) -> Result<(), Error> {
         let name = &self.tables[table].name;
-        let Some(builtin) = hooked(name, chain) else {
+        let Some(builtin) = builtin_chain(name, chain) else {
             return Err(Error::NoPolicy {
                 table: name.clone(),
                 chain: chain.to_owned(),
@@ -312,8 +312,8 @@ impl Editor for Session<'_> {
         counters: Counters,
     ) -> Result<(), Error> {
         let handle = self.named_at(table, chain, position)?.handle;
-        let is_held = self.chain(table, chain).is_held();
-        let Some(handle) = handle.filter(|_| !is_held) else {
+        let is_deferred = self.chain(table, chain).is_deferred();
+        let Some(handle) = handle.filter(|_| !is_deferred) else {
             // The kernel replaces only by handle, and this change creates the rule.
             self.insert(table, chain, position, rule, counters)?;
             return self.remove(table, chain, position.saturating_add(1));
@@ -340,10 +340,10 @@ impl Editor for Session<'_> {
             out.sum::<usize>() + splice.put.len().saturating_mul(ahead)
         });
         let put: usize = splices.iter().map(|splice| splice.put.len()).sum();
-        if is_cheaper_anew(passed.fold(0, usize::saturating_add), rules + put) {
-            self.hold(table, chain)?;
+        if is_cheaper_to_recreate(passed.fold(0, usize::saturating_add), rules + put) {
+            self.defer_rules(table, chain)?;
         }
-        let is_held = self.chain(table, chain).is_held();
+        let is_deferred = self.chain(table, chain).is_deferred();
         // Positions refer only to kept rules, so new ones need no tracking.
         let known = std::mem::replace(&mut self.chain(table, chain).rules, Rules::Untracked);
         let Rules::Known(mut slots) = known else {
@@ -352,7 +352,7 @@ impl Editor for Session<'_> {
         for splice in splices.iter().rev() {
             let behind = slots.get(splice.out.end);
             let behind = behind.map(|slot| self.named(table, chain, slot));
-            for slot in slots[splice.out.clone()].iter().filter(|_| !is_held) {
+            for slot in slots[splice.out.clone()].iter().filter(|_| !is_deferred) {
                 let gone = self.named(table, chain, slot);
                 self.transaction.delete(&gone)?;
             }
@@ -364,8 +364,8 @@ impl Editor for Session<'_> {
                     rule: rule.clone(),
                     counters,
                 }));
-                if is_held {
-                    put.push(Slot::Held {
+                if is_deferred {
+                    put.push(Slot::Deferred {
                         rule: Box::new(encoded),
                         line: self.line,
                         entry,
@@ -385,7 +385,7 @@ impl Editor for Session<'_> {
             slots.splice(splice.out.clone(), put);
         }
         let comes = splices.iter().any(|splice| !splice.put.is_empty());
-        if self.tracking || is_held || !comes {
+        if self.tracking || is_deferred || !comes {
             self.chain(table, chain).rules = Rules::Known(slots);
         }
         self.note_lines();
@@ -394,7 +394,7 @@ impl Editor for Session<'_> {
 
     fn remove(&mut self, table: usize, chain: &BStr, position: usize) -> Result<(), Error> {
         let named = self.named_at(table, chain, position)?;
-        if !self.chain(table, chain).is_held() {
+        if !self.chain(table, chain).is_deferred() {
             self.transaction.delete(&named)?;
         }
         if let Rules::Known(slots) = &mut self.chain(table, chain).rules {
@@ -404,7 +404,7 @@ impl Editor for Session<'_> {
     }
 
     fn zero(&mut self, table: usize, chain: &BStr, position: Option<usize>) -> Result<(), Error> {
-        self.write_held()?;
+        self.write_deferred()?;
         // The kernel's rules are replaced by handle, so the handles must stay valid.
         self.chain(table, chain).passed = None;
         let slots = self.load(table, chain)?;
@@ -421,14 +421,14 @@ impl Editor for Session<'_> {
                     }
                     _ => {} // at 0
                 },
-                Slot::Held { .. } => {} // impossible: they were written
+                Slot::Deferred { .. } => {} // impossible: they were written
             }
         }
         for (at, rule) in again {
             self.replace(table, chain, at, &rule, Counters::default())?;
         }
         self.zero_kept(table, chain, &kept)?;
-        if position.is_none() && hooked(&self.tables[table].name, chain).is_some() {
+        if position.is_none() && builtin_chain(&self.tables[table].name, chain).is_some() {
             self.set_policy(table, chain, None, Some(Counters::default()))?;
         }
         Ok(())
@@ -437,11 +437,11 @@ impl Editor for Session<'_> {
 
 impl Session<'_> {
     /// Empties a chain in the transaction and holds its rules, including the kernel's as listed, with their counters;
-    /// [`write_held`](Self::write_held) writes them. Does nothing if some rules have anonymous sets or chains, or if
+    /// [`write_deferred`](Self::write_deferred) writes them. Does nothing if some rules have anonymous sets or chains, or if
     /// iptables cannot express some.
-    pub(super) fn hold(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
+    pub(super) fn defer_rules(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
         let state = self.chain(table, chain);
-        if state.is_held() || state.passed.take().is_none() {
+        if state.is_deferred() || state.passed.take().is_none() {
             return Ok(());
         }
         let is_kept = |slot: &Slot| matches!(slot, Slot::Kept { .. });
@@ -468,7 +468,7 @@ impl Session<'_> {
                     }
                     (rule, entry)
                 }
-                Slot::New { entry, .. } | Slot::Held { entry, .. } => {
+                Slot::New { entry, .. } | Slot::Deferred { entry, .. } => {
                     let Ok(known) = &*entry else {
                         continue; // impossible: all can be written
                     };
@@ -476,14 +476,14 @@ impl Session<'_> {
                     (rule, entry)
                 }
             };
-            held.push(Slot::Held {
+            held.push(Slot::Deferred {
                 rule: Box::new(rule),
                 line: self.line,
                 entry,
             });
         }
         *self.load(table, chain)? = held;
-        self.is_holding = true;
+        self.has_deferred = true;
         let object = self.object(table, chain);
         let state = &self.tables[table];
         let name = object.name.unwrap_or_default();
@@ -494,14 +494,14 @@ impl Session<'_> {
     }
 
     /// Writes the held rules, before an operation that may depend on them.
-    pub(super) fn write_held(&mut self) -> Result<(), Error> {
+    pub(super) fn write_deferred(&mut self) -> Result<(), Error> {
         self.note_lines();
-        if !std::mem::take(&mut self.is_holding) {
+        if !std::mem::take(&mut self.has_deferred) {
             return Ok(());
         }
         for table in &mut self.tables {
             let mut held: Vec<_> = (table.chains.iter_mut())
-                .filter(|(_, chain)| chain.is_held())
+                .filter(|(_, chain)| chain.is_deferred())
                 .collect();
             held.sort_unstable_by_key(|(name, _)| *name);
             for (_, chain) in held {
@@ -510,7 +510,7 @@ impl Session<'_> {
                     continue;
                 };
                 for slot in &mut slots {
-                    let Slot::Held { rule, line, entry } = slot else {
+                    let Slot::Deferred { rule, line, entry } = slot else {
                         continue;
                     };
                     self.transaction.add(&**rule)?;
@@ -542,7 +542,7 @@ impl Session<'_> {
         let mut rules = HashMap::new();
         let listed = self.connection.rules(filter)?.for_each(|rule| {
             let mut expressions = rule.expressions().into_iter().flatten();
-            if expressions.all(|expression| expression.is_ok_and(|it| stands_alone(&it))) {
+            if expressions.all(|expression| expression.is_ok_and(|it| has_no_anonymous_refs(&it))) {
                 let mut copy = rule.to_builder().into_owned();
                 (copy.handle, copy.compat) = (None, Compat::of(&rule));
                 if let Some(request) = copy.expressions.as_ref().and_then(|all| all.to_request()) {
@@ -551,7 +551,7 @@ impl Session<'_> {
                 rules.insert(rule.handle(), copy);
             }
         });
-        self.dumped(listed)?;
+        self.check_dump(listed)?;
         Ok(rules)
     }
 
@@ -575,7 +575,7 @@ impl Session<'_> {
             let Some(at) = kept.get(&rule.handle()).filter(|_| failed.is_none()) else {
                 return;
             };
-            if let Some(mut changed) = without_counts(&rule) {
+            if let Some(mut changed) = with_zero_counters(&rule) {
                 if tracking {
                     *numbered += 1;
                     changed.id = Some(*numbered);
@@ -584,7 +584,7 @@ impl Session<'_> {
                 zeroed.push((*at, *numbered));
             }
         });
-        self.dumped(listed)?;
+        self.check_dump(listed)?;
         if let Some(too_long) = failed {
             return Err(too_long.into());
         }
@@ -614,7 +614,7 @@ impl Session<'_> {
 }
 
 /// Whether the expression refers to no anonymous set or chain.
-fn stands_alone(expression: &ExpressionRef<'_>) -> bool {
+fn has_no_anonymous_refs(expression: &ExpressionRef<'_>) -> bool {
     // The kernel names such sets `__set%d` or `__map%d`, and such chains `__chain%d`.
     let has_name = |name: Option<&BStr>| name.is_none_or(|name| !name.starts_with(b"__"));
     match expression.decode() {
@@ -632,7 +632,7 @@ fn stands_alone(expression: &ExpressionRef<'_>) -> bool {
 }
 
 /// Returns the rule with its counters at 0, otherwise unchanged; `None` if they are 0 already.
-fn without_counts(rule: &nft::RuleRef<'_>) -> Option<nft::Rule<'static>> {
+fn with_zero_counters(rule: &nft::RuleRef<'_>) -> Option<nft::Rule<'static>> {
     let mut changed = nft::expr::Expressions::default();
     let mut counted = false;
     for expression in rule.expressions()? {

@@ -6,9 +6,9 @@ use bstr::{BStr, BString, ByteSlice};
 use super::{Lists, Loaded, Parser, Placed, RuleSpec, Verb, Which};
 use crate::iptables::Target;
 use crate::iptables::text::error::nearest;
-use crate::iptables::text::options::{self, Found, Place, implied_by, owners};
+use crate::iptables::text::options::{self, Found, Place, extensions_with_option, implied_by};
 use crate::iptables::text::{ParseError, Word};
-use crate::xt::{self, Family, Given, Names, OptionError, OptionSpec, Spec, Values};
+use crate::xt::{self, Family, GivenOption, Names, OptionError, OptionSpec, Spec, Values};
 
 impl<'p, 'a> Parser<'p, 'a> {
     pub(super) fn new(
@@ -158,7 +158,7 @@ impl<'p, 'a> Parser<'p, 'a> {
                     let shown = [b'-', letter];
                     let shown = shown.as_bstr();
                     let fault = ParseError::new(word.column, format!("unknown option `{shown}`"));
-                    let hint = options::elsewhere(&[letter]).map(str::to_owned);
+                    let hint = options::only_on_command_line(&[letter]).map(str::to_owned);
                     fault.with_hint(hint)
                 };
                 let place = self.place_of_options();
@@ -215,12 +215,12 @@ impl<'p, 'a> Parser<'p, 'a> {
             Ok(Found::Main(main)) => self.main(main, word, attached, invert),
             Ok(Found::Of(place, spec)) => self.extension(place, spec, word, attached, invert),
             Err((message, hint)) => {
-                let elsewhere = options::elsewhere(name).map(str::to_owned);
-                let hint = elsewhere.or_else(|| {
+                let only_on_command_line = options::only_on_command_line(name).map(str::to_owned);
+                let hint = only_on_command_line.or_else(|| {
                     // An option that is allowed here, unless another is nearer.
                     let anywhere = options::nearest_anywhere(name);
                     hint.filter(|hint| anywhere.is_none_or(|n| hint.contains(&format!("--{n}?"))))
-                        .or_else(|| owners(name, self.family))
+                        .or_else(|| extensions_with_option(name, self.family))
                 });
                 Err(ParseError::new(word.column, message).with_hint(hint))
             }
@@ -330,7 +330,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             extension: place,
             columns,
         });
-        self.lists.given.push(Given {
+        self.lists.given.push(GivenOption {
             option: spec.canonical,
             invert,
             first,
@@ -384,7 +384,7 @@ impl Loaded {
         &self,
         error: &OptionError,
         option: &str,
-        given: &[Given<'_>],
+        given: &[GivenOption<'_>],
         placed: &[Placed],
     ) -> ParseError {
         let name = self.name;

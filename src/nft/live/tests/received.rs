@@ -43,7 +43,7 @@ impl Kernel {
     #[track_caller]
     fn then(generation: u32) -> Self {
         let answers = [1, generation];
-        Self::open(move |number| vec![told(answers[number])]).unwrap()
+        Self::open(move |number| vec![reported(answers[number])]).unwrap()
     }
 
     fn queue(&self, replies: impl IntoIterator<Item = Reply>) {
@@ -63,7 +63,7 @@ impl Kernel {
 }
 
 /// The answer to a request.
-fn told(generation: u32) -> Reply {
+fn reported(generation: u32) -> Reply {
     Reply::Datagram(end(REPLAYED, generation))
 }
 
@@ -99,9 +99,9 @@ fn cause(item: &Item) -> &Cause {
 }
 
 #[test]
-fn what_comes_whole_is_told() {
+fn complete_transactions_are_reported() {
     let mut kernel = Kernel::then(0);
-    assert_eq!(kernel.monitor.told(), Generation::recorded(1));
+    assert_eq!(kernel.monitor.reported(), Generation::recorded(1));
     assert!(kernel.items().is_empty());
     kernel.queue(recorded().map(Reply::Datagram));
     // A signal between two datagrams has no effect.
@@ -149,16 +149,16 @@ fn a_datagram_that_is_cut_is_a_loss() {
     // At the start nothing can be missing: the request is only repeated.
     let cut = Reply::Datagram(vec![0; RECEIVE_BUFFER + 1]);
     let kernel = Kernel::open(move |number| match number {
-        0 => vec![cut.clone(), told(6)],
-        _ => vec![told(7)],
+        0 => vec![cut.clone(), reported(6)],
+        _ => vec![reported(7)],
     });
-    assert_eq!(kernel.unwrap().monitor.told(), Generation::recorded(7));
+    assert_eq!(kernel.unwrap().monitor.reported(), Generation::recorded(7));
 }
 
 /// A process with `CAP_NET_ADMIN` may send datagrams to a monitor's port and to the group. The monitor ignores them,
 /// because they are not from the kernel.
 #[test]
-fn what_others_send_is_not_told() {
+fn datagrams_of_others_are_ignored() {
     let forged = || {
         let whole = |generation| [chain(ONE, generation, 1), end(ONE, generation)].concat();
         let answer = end(REPLAYED, 9);
@@ -176,11 +176,11 @@ fn what_others_send_is_not_told() {
     };
     let answers = [1, 4];
     let mut kernel = Kernel::open(move |number| {
-        let answer = told(answers[number]);
+        let answer = reported(answers[number]);
         forged().chain([answer]).chain(forged()).collect()
     })
     .unwrap();
-    assert_eq!(kernel.monitor.told(), Generation::recorded(1));
+    assert_eq!(kernel.monitor.reported(), Generation::recorded(1));
     assert!(kernel.items().is_empty());
     for datagram in recorded() {
         kernel.queue(forged().chain([Reply::Datagram(datagram)]));
@@ -194,14 +194,14 @@ fn what_others_send_is_not_told() {
 }
 
 #[test]
-fn a_question_without_an_answer_is_an_error_after_some() {
+fn unanswered_requests_fail() {
     let unanswered = Kernel::open(|_| Vec::new());
     assert!(matches!(unanswered.err(), Some(Error::Lost(Loss::Absent))));
     // It continues when the kernel answers again; then it reports the loss.
     let mut kernel = Kernel::open(|number| match number {
-        0 => vec![told(1)],
+        0 => vec![reported(1)],
         1..=4 => Vec::new(),
-        _ => vec![told(3)],
+        _ => vec![reported(3)],
     })
     .unwrap();
     kernel.queue([Reply::Error(libc::ENOBUFS)]);
@@ -227,7 +227,7 @@ fn an_error_of_the_socket_loses_nothing() {
 /// Whatever happens to one datagram, the reported generations have no gap up to the last one, and each reported change
 /// was committed.
 #[test]
-fn what_is_told_has_no_gaps() {
+fn reported_generations_have_no_gaps() {
     const LAST: u32 = 6;
     let sent: Vec<Vec<u8>> = (2..=LAST)
         .flat_map(|generation| [chain(ONE, generation, 1), end(ONE, generation)])

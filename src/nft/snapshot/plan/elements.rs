@@ -12,7 +12,7 @@ use crate::nft::element::ElementKey;
 use crate::nft::snapshot::SnapshotSet;
 use crate::nft::snapshot::compare::Compare;
 use crate::nft::snapshot::elements::is_tree;
-use crate::nft::snapshot::places::Places;
+use crate::nft::snapshot::places::ElementPositions;
 
 /// The identity of an element, or of the two of an interval.
 pub(super) type Name<'s> = (Option<&'s [u8]>, Option<&'s [u8]>, u32);
@@ -69,7 +69,7 @@ pub(super) enum Compared<'t> {
     /// All except those that are equal byte for byte: no equal element has to be recreated.
     Others,
     /// Those with one of these keys, with the positions of the desired set. All others are equal.
-    Keys(&'t BTreeSet<ElementKey<Box<[u8]>>>, &'t Places),
+    Keys(&'t BTreeSet<ElementKey<Box<[u8]>>>, &'t ElementPositions),
 }
 
 /// Computes the changes that give a set the elements of another. With `keep`, elements remain that the other lacks;
@@ -158,7 +158,7 @@ fn with_keys<'c, 'd>(
     current: &SnapshotSet<'c>,
     desired: &SnapshotSet<'d>,
     keys: &BTreeSet<ElementKey<Box<[u8]>>>,
-    places: &Places,
+    places: &ElementPositions,
 ) -> Option<(Vec<Item<'c>>, Vec<Item<'d>>)> {
     let (mut now, mut wanted) = (Vec::new(), Vec::new());
     for key in keys {

@@ -39,8 +39,10 @@ use super::order::{Order, Reason, base_chains};
 use super::pairs::Pairs;
 use super::request::{copy_attributes, copy_object, copy_set, without_padding};
 use super::restore::{Ids, Restored};
-use super::within::{Mention, Within, each_mention_of, is_anonymous, is_bound, is_numbered};
-use super::write::{Numbers, Place, write_rule};
+use super::within::{
+    ObjectReference, RuleObjects, each_mention_of, is_anonymous, is_bound, is_numbered,
+};
+use super::write::{BatchIds, Place, write_rule};
 use super::{Snapshot, SnapshotChain, SnapshotSet, SnapshotTable, WriteError};
 use crate::netlink::MessageError;
 use crate::nft::declare::{Field, Kinds};
@@ -57,10 +59,10 @@ mod touched;
 mod tree;
 
 use elements::{Compared, Elements};
-pub use own::NotOwn;
-use own::Own;
-pub(in crate::nft) use touched::DesiredPlaces;
-use touched::Only;
+pub use own::NotOwned;
+use own::OwnObjects;
+pub(in crate::nft) use touched::DesiredPositions;
+use touched::TouchedOnly;
 
 /// Options of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -83,7 +85,7 @@ pub struct PlanOptions {
     /// - Objects without the tag are never changed or deleted. A desired object without the tag is created if no object
     ///   has its name, for example a base chain for rules, and is not compared otherwise.
     /// - If an object is desired with the tag but exists without it, it belongs to someone else:
-    ///   [`WriteError::NotOwn`].
+    ///   [`WriteError::NotOwned`].
     ///
     /// The kernel refuses (`EBUSY`) to delete objects that others' rules and elements refer to; then nothing changes.
     pub owner_tag: Option<OwnerTag>,
@@ -206,8 +208,8 @@ impl Snapshot {
     /// after its own are created after it.
     ///
     /// # Errors
-    /// [`WriteError::NotOwn`] if an object that is desired with the [tag](PlanOptions::owner_tag) belongs to someone
-    /// else. [`WriteError::LeftOut`] if the other snapshot lacks elements of such a table, or this one lacks elements
+    /// [`WriteError::NotOwned`] if an object that is desired with the [tag](PlanOptions::owner_tag) belongs to someone
+    /// else. [`WriteError::MissingElements`] if the other snapshot lacks elements of such a table, or this one lacks elements
     /// for the comparison: those of a set in both snapshots, unless elements from rules are kept
     /// ([`remove_dynamic_elements`](PlanOptions::remove_dynamic_elements)) and none are desired; and those of any
     /// anonymous set.
@@ -230,8 +232,8 @@ impl Snapshot {
                 ..options
             };
             let whole = self.plan_without(desired, all, without, &mut Restored::default())?;
-            let is_anew = |one: &Replaced| !matches!(one.kind, "rules" | "elements");
-            if whole.replaced.iter().any(is_anew) {
+            let is_recreated = |one: &Replaced| !matches!(one.kind, "rules" | "elements");
+            if whole.replaced.iter().any(is_recreated) {
                 return Ok(whole);
             }
         }
@@ -257,10 +259,10 @@ impl Snapshot {
             if left_out(&view) {
                 continue;
             }
-            table.insist_whole("desired")?;
+            table.ensure_complete("desired")?;
             match self.table(view.family(), view.name()) {
                 Some(current) => {
-                    planner.insist_comparable(&current, &table)?;
+                    planner.ensure_comparable(&current, &table)?;
                     planner.table(&current, &table)?;
                 }
                 None => planner.whole_table(&table)?,
@@ -271,7 +273,8 @@ impl Snapshot {
 
     /// Whether no rule has objects of its own: anonymous sets, bound chains.
     pub(in crate::nft) fn is_plain(&self) -> bool {
-        self.tables().all(|table| Within::of(&table).is_empty())
+        self.tables()
+            .all(|table| RuleObjects::of(&table).is_empty())
     }
 }
 
@@ -282,7 +285,7 @@ struct Planner<'p> {
     ids: Ids,
     restored: &'p mut Restored,
     /// The objects that may differ; `None` if any may.
-    only: Option<Only<'p>>,
+    only: Option<TouchedOnly<'p>>,
     /// Whether the plan depends on objects outside of `only`.
     depends: bool,
     /// The order of base chains.
@@ -291,14 +294,14 @@ struct Planner<'p> {
 
 /// The objects that are deleted for replacement: rules and elements that refer to them cannot remain.
 #[derive(Default)]
-struct Gone<'c>(HashSet<Mention<'c>>);
+struct RecreatedObjects<'c>(HashSet<ObjectReference<'c>>);
 
-impl Gone<'_> {
-    fn has(&self, mention: Mention<'_>) -> bool {
+impl RecreatedObjects<'_> {
+    fn has(&self, mention: ObjectReference<'_>) -> bool {
         self.0.contains(&mention)
     }
 
-    fn named_by_rule(&self, within: &Within<'_>, rule: &RuleRef<'_>) -> bool {
+    fn named_by_rule(&self, within: &RuleObjects<'_>, rule: &RuleRef<'_>) -> bool {
         let mut named = false;
         if !self.0.is_empty() {
             within.each_mention(rule, &mut |mention| named |= self.has(mention));
@@ -339,7 +342,7 @@ impl<'p> Planner<'p> {
     fn named_sets<'s>(&mut self, table: &SnapshotTable<'s>) -> Vec<(&'s BStr, SnapshotSet<'s>)> {
         let sets: Vec<_> = match self.only {
             None => return named_sets(table).collect(),
-            Some(only) => Only::names_in(only.touched.sets.keys(), table)
+            Some(only) => TouchedOnly::names_in(only.touched.sets.keys(), table)
                 .filter_map(|name| table.set(name))
                 .collect(),
         };
@@ -354,7 +357,7 @@ impl<'p> Planner<'p> {
     ) -> Vec<(&'s BStr, SnapshotChain<'s>)> {
         let chains: Vec<_> = match self.only {
             None => return named_chains(table).collect(),
-            Some(only) => Only::names_in(only.touched.chains.iter(), table)
+            Some(only) => TouchedOnly::names_in(only.touched.chains.iter(), table)
                 .filter_map(|name| table.chain(name))
                 .collect(),
         };
@@ -366,15 +369,15 @@ impl<'p> Planner<'p> {
     }
 
     /// Returns the objects that belong to a table's rules.
-    fn within<'s>(&self, table: &SnapshotTable<'s>) -> Within<'s> {
+    fn within<'s>(&self, table: &SnapshotTable<'s>) -> RuleObjects<'s> {
         match self.only {
-            None => Within::of(table),
-            Some(_) => Within::default(),
+            None => RuleObjects::of(table),
+            Some(_) => RuleObjects::default(),
         }
     }
 
     /// Checks that no elements are missing for the comparison.
-    fn insist_comparable(
+    fn ensure_comparable(
         &self,
         current: &SnapshotTable<'_>,
         desired: &SnapshotTable<'_>,
@@ -382,7 +385,7 @@ impl<'p> Planner<'p> {
         if current.snapshot.elements().is_all() {
             return Ok(());
         }
-        let own = Own::of(self.options, &current.table(), &desired.table())?;
+        let own = OwnObjects::of(self.options, &current.table(), &desired.table())?;
         for set in current.sets() {
             let view = set.set();
             if !is_anonymous(&view) && !own.has(view.comment()) {
@@ -393,7 +396,7 @@ impl<'p> Planner<'p> {
                     !self.keeps_elements(&view) || wanted.elements().next().is_some()
                 });
             if is_needed {
-                set.insist_read("compared")?;
+                set.ensure_elements_read("compared")?;
             }
         }
         Ok(())
@@ -420,7 +423,7 @@ impl<'p> Planner<'p> {
     ) -> Result<(), WriteError> {
         let compare = self.compare;
         let (now, wanted) = (current.table(), desired.table());
-        let own = Own::of(self.options, &now, &wanted)?;
+        let own = OwnObjects::of(self.options, &now, &wanted)?;
         let flags_now = now.flags().unwrap_or_default();
         let flags = match own.is_all() {
             true => wanted_flags(&wanted),
@@ -459,18 +462,18 @@ impl<'p> Planner<'p> {
         own.narrow(&now, &mut sets)?;
         let others_chains = own.narrow(&now, &mut chains)?;
 
-        let mut gone = Gone::default();
+        let mut gone = RecreatedObjects::default();
         for object in objects.replace(|now, wanted| compare.object(now) != compare.object(wanted)) {
             self.plan.replaced.push(Replaced::of(&now, &object));
             gone.0
-                .insert(Mention::Object(object.object_type(), object.name()));
+                .insert(ObjectReference::Object(object.object_type(), object.name()));
         }
         let differ = |now: &FlowtableRef<'_>, wanted: &FlowtableRef<'_>| {
             compare.flowtable(now) != compare.flowtable(wanted)
         };
         for flowtable in flowtables.replace(differ) {
             self.plan.replaced.push(Replaced::of(&now, &flowtable));
-            gone.0.insert(Mention::Flowtable(flowtable.name()));
+            gone.0.insert(ObjectReference::Flowtable(flowtable.name()));
         }
         let differ = |now: &SnapshotChain<'_>, wanted: &SnapshotChain<'_>| {
             let (now, wanted) = (now.chain(), wanted.chain());
@@ -478,7 +481,7 @@ impl<'p> Planner<'p> {
         };
         for chain in chains.replace(differ) {
             self.plan.replaced.push(Replaced::of(&now, &chain));
-            gone.0.insert(Mention::Chain(chain.chain().name()));
+            gone.0.insert(ObjectReference::Chain(chain.chain().name()));
         }
         self.reorder(current, desired, &mut chains);
         // Elements refer to chains and objects; at this point it is known which of these are recreated.
@@ -492,7 +495,7 @@ impl<'p> Planner<'p> {
         });
         for set in replaced {
             self.plan.replaced.push(Replaced::of(&now, &set));
-            gone.0.insert(Mention::Set(set.set().name()));
+            gone.0.insert(ObjectReference::Set(set.set().name()));
         }
 
         // References to recreated objects may be anywhere.
@@ -534,9 +537,9 @@ impl<'p> Planner<'p> {
                 },
                 |rule| gone.named_by_rule(&within, rule),
                 match (stage, all_own) {
-                    (Stage::All, true) => rules::Goes::AtOnce,
-                    (Stage::All, false) => rules::Goes::OneByOne,
-                    _ => rules::Goes::Nothing,
+                    (Stage::All, true) => rules::Deletion::AtOnce,
+                    (Stage::All, false) => rules::Deletion::OneByOne,
+                    _ => rules::Deletion::Nothing,
                 },
             );
             self.plan.kept_rules += changes.kept;
@@ -756,7 +759,7 @@ impl<'p> Planner<'p> {
     /// Returns the changes of the elements of a set; `None` if the set has to be recreated.
     fn elements<'c, 'd>(
         &self,
-        gone: &Gone<'_>,
+        gone: &RecreatedObjects<'_>,
         now: &SnapshotSet<'c>,
         wanted: &SnapshotSet<'d>,
     ) -> Option<Elements<'c, 'd>> {
@@ -778,7 +781,7 @@ impl<'p> Planner<'p> {
         let changes = elements::changes(compare, now, wanted, keep, compared, |element| {
             let mut named = false;
             if !gone.0.is_empty() {
-                let mut visit = |mention: Mention<'_>| named |= gone.has(mention);
+                let mut visit = |mention: ObjectReference<'_>| named |= gone.has(mention);
                 each_mention_of(&view, element, &mut visit);
             }
             named
@@ -807,13 +810,13 @@ impl<'p> Planner<'p> {
     /// Creates a rule, after the objects that belong to it.
     fn rule(
         &mut self,
-        within: &Within<'_>,
+        within: &RuleObjects<'_>,
         rule: &RuleRef<'_>,
         place: Place,
     ) -> Result<(), MessageError> {
         let tx = &mut self.plan.transaction;
         let parts = within.parts(rule);
-        let mut numbers = Numbers::default();
+        let mut numbers = BatchIds::default();
         for chain in &parts.chains {
             const GIVEN: Kinds = Kinds::given(Chain::KNOWN).and(NFTA_CHAIN_NAME);
             self.ids.chain_id += 1;

@@ -10,7 +10,7 @@ use crate::nft::{FlowtableRef, OwnerTag, StatefulObjectRef, TableRef};
 /// An object that is desired with an [`OwnerTag`] exists without it: it belongs to someone else.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{object} exists without the tag {tag}: it belongs to someone else")]
-pub struct NotOwn {
+pub struct NotOwned {
     /// The object: `chain ip nat PREROUTING`.
     pub object: String,
     /// The tag.
@@ -27,25 +27,25 @@ pub(super) trait Named {
 
 /// Determines the caller's own objects in a table.
 #[derive(Clone, Copy)]
-pub(super) struct Own {
+pub(super) struct OwnObjects {
     /// The tag of these objects; `None` if all are the caller's.
     tag: Option<OwnerTag>,
 }
 
-impl Own {
+impl OwnObjects {
     /// Determines the own objects of a table, given its current and desired state.
     pub(super) fn of(
         options: PlanOptions,
         now: &TableRef<'_>,
         wanted: &TableRef<'_>,
-    ) -> Result<Self, NotOwn> {
+    ) -> Result<Self, NotOwned> {
         let own = Self {
             tag: options.owner_tag,
         };
         if own.has(now.comment()) {
             return Ok(Self { tag: None });
         }
-        own.insist(wanted.comment(), || Replaced::of(now, now))?;
+        own.ensure_not_foreign(wanted.comment(), || Replaced::of(now, now))?;
         Ok(own)
     }
 
@@ -60,13 +60,13 @@ impl Own {
     }
 
     /// Returns an error if someone else's object is desired as the caller's own.
-    fn insist(
+    fn ensure_not_foreign(
         self,
         wanted: Option<&BStr>,
         object: impl FnOnce() -> Replaced,
-    ) -> Result<(), NotOwn> {
+    ) -> Result<(), NotOwned> {
         match self.tag {
-            Some(tag) if tag.is_in(wanted) => Err(NotOwn {
+            Some(tag) if tag.is_in(wanted) => Err(NotOwned {
                 object: object().to_string(),
                 tag,
             }),
@@ -79,7 +79,7 @@ impl Own {
         self,
         table: &TableRef<'_>,
         pairs: &mut Pairs<C, D>,
-    ) -> Result<Vec<(C, D)>, NotOwn> {
+    ) -> Result<Vec<(C, D)>, NotOwned> {
         if self.is_all() {
             return Ok(Vec::new());
         }
@@ -88,7 +88,7 @@ impl Own {
         let (own, others) = both.partition(|(now, _)| self.has(now.comment()));
         pairs.both = own;
         for (now, wanted) in &others {
-            self.insist(wanted.comment(), || Replaced::of(table, now))?;
+            self.ensure_not_foreign(wanted.comment(), || Replaced::of(table, now))?;
         }
         Ok(others)
     }

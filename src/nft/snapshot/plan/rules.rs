@@ -7,9 +7,9 @@ use std::collections::{HashMap, VecDeque};
 use similar::DiffOp;
 
 use crate::nft::RuleRef;
-use crate::nft::is_cheaper_anew;
+use crate::nft::is_cheaper_to_recreate;
 use crate::nft::snapshot::compare::{self, Compare};
-use crate::nft::snapshot::within::Within;
+use crate::nft::snapshot::within::RuleObjects;
 use crate::nft::snapshot::write::Place;
 use crate::sequence;
 
@@ -45,12 +45,12 @@ pub(super) enum Source<'c, 'd> {
 #[derive(Clone, Copy)]
 pub(super) struct Side<'r, 's> {
     pub(super) rules: &'r [RuleRef<'s>],
-    pub(super) within: &'r Within<'s>,
+    pub(super) within: &'r RuleObjects<'s>,
 }
 
 /// How undesired rules are deleted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Goes {
+pub(super) enum Deletion {
     /// All at once: `current` has all rules of the chain.
     AtOnce,
     OneByOne,
@@ -65,7 +65,7 @@ pub(super) fn changes<'c, 'd>(
     current: Side<'_, 'c>,
     desired: Side<'_, 'd>,
     renewed: impl Fn(&RuleRef<'_>) -> bool,
-    goes: Goes,
+    deletion: Deletion,
 ) -> Rules<'c, 'd> {
     let (now, wanted) = (current.rules, desired.rules);
     let plain = current.within.is_empty() && desired.within.is_empty();
@@ -100,7 +100,7 @@ pub(super) fn changes<'c, 'd>(
         Some(rule) => Place::Before(rule.handle()),
         None => Place::End,
     };
-    let numbers = Numbers::of(
+    let numbers = RuleClasses::of(
         compare,
         Side {
             rules: middle,
@@ -140,8 +140,8 @@ pub(super) fn changes<'c, 'd>(
         }
         passed += old.clone().map(|at| first + at).sum::<usize>();
         passed += stays.map_or(0, |_| new.len().saturating_mul(stays_at));
-        let behind_it = match goes {
-            Goes::Nothing => {
+        let behind_it = match deletion {
+            Deletion::Nothing => {
                 let before = gone[..old.end].iter().rposition(|gone| !gone);
                 let at = before.map_or(0, |at| at + 1);
                 middle.get(at).or(stays)
@@ -154,11 +154,11 @@ pub(super) fn changes<'c, 'd>(
         added.extend(new.rev().map(|number| (number, place(behind_it))));
     }
     added.reverse();
-    if goes == Goes::Nothing {
+    if deletion == Deletion::Nothing {
         changes.kept += changes.deleted.len();
         changes.deleted.clear();
     }
-    if goes == Goes::AtOnce && is_cheaper_anew(passed, desired.rules.len()) {
+    if deletion == Deletion::AtOnce && is_cheaper_to_recreate(passed, desired.rules.len()) {
         let numbered = numbers.sources(middle, wanted, |_| true);
         let there = |rules: &[RuleRef<'c>]| rules.iter().map(|rule| Source::Now(*rule)).collect();
         let (before, behind): (Vec<_>, Vec<_>) = (there(&now[..first]), there(behind));
@@ -193,7 +193,7 @@ pub(super) fn anew<'c, 'd>(
             .map(|rule| Source::Desired(*rule))
             .collect(),
         false => {
-            let numbers = Numbers::of(compare, current, desired);
+            let numbers = RuleClasses::of(compare, current, desired);
             numbers.sources(current.rules, desired.rules, |_| true)
         }
     };
@@ -203,12 +203,12 @@ pub(super) fn anew<'c, 'd>(
 }
 
 /// Numbers of rules: equal rules have equal numbers.
-struct Numbers {
+struct RuleClasses {
     now: Vec<usize>,
     wanted: Vec<usize>,
 }
 
-impl Numbers {
+impl RuleClasses {
     fn of(compare: Compare, current: Side<'_, '_>, desired: Side<'_, '_>) -> Self {
         let mut known: HashMap<Vec<u8>, usize> = HashMap::new();
         let wanted = desired.rules.iter().map(|rule| {

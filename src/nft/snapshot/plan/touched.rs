@@ -8,18 +8,18 @@ use super::elements::Compared;
 use super::{Plan, PlanOptions, Planner};
 use crate::nft::SetRef;
 use crate::nft::snapshot::elements::is_tree;
-use crate::nft::snapshot::places::Places;
+use crate::nft::snapshot::places::ElementPositions;
 use crate::nft::snapshot::{Restored, Snapshot, SnapshotTable, WriteError};
-use crate::nft::watch::{MemberKey, SetTouch, Touches};
+use crate::nft::watch::{MemberKey, SetTouch, TouchedObjects};
 
 /// The positions of the elements of desired sets; `None` for a set with duplicate keys.
-pub(in crate::nft) type DesiredPlaces = HashMap<MemberKey, Option<Places>>;
+pub(in crate::nft) type DesiredPositions = HashMap<MemberKey, Option<ElementPositions>>;
 
 /// The objects that may differ from the desired ones.
 #[derive(Clone, Copy)]
-pub(super) struct Only<'p> {
-    pub(super) touched: &'p Touches,
-    places: &'p DesiredPlaces,
+pub(super) struct TouchedOnly<'p> {
+    pub(super) touched: &'p TouchedObjects,
+    places: &'p DesiredPositions,
 }
 
 impl Snapshot {
@@ -29,27 +29,27 @@ impl Snapshot {
         &self,
         desired: &Self,
         options: PlanOptions,
-        touched: &Touches,
-        places: &mut DesiredPlaces,
+        touched: &TouchedObjects,
+        places: &mut DesiredPositions,
     ) -> Result<Option<Plan>, WriteError> {
-        desired.find_places(touched, places);
+        desired.index_positions(touched, places);
         let mut restored = Restored::default();
         let mut planner = Planner::new(options, &mut restored);
-        planner.only = Some(Only { touched, places });
+        planner.only = Some(TouchedOnly { touched, places });
         for table in desired.tables() {
             let view = table.table();
             let Some(current) = self.table(view.family(), view.name()) else {
                 return Ok(None);
             };
-            table.insist_whole("desired")?;
-            planner.insist_comparable(&current, &table)?;
+            table.ensure_complete("desired")?;
+            planner.ensure_comparable(&current, &table)?;
             planner.table(&current, &table)?;
         }
         Ok((!planner.depends).then(|| planner.finish(self)))
     }
 
     /// Indexes the elements of sets in which some were touched, if not done yet.
-    fn find_places(&self, touched: &Touches, places: &mut DesiredPlaces) {
+    fn index_positions(&self, touched: &TouchedObjects, places: &mut DesiredPositions) {
         for (key, touch) in &touched.sets {
             if matches!(touch, SetTouch::Whole) || places.contains_key(key) {
                 continue;
@@ -59,13 +59,13 @@ impl Snapshot {
             // In a tree both elements of an interval are needed, wherever the other one is.
             let found = set.filter(|set| !is_tree(set.set().flags().unwrap_or_default().bits()));
             if let Some(set) = found {
-                places.insert(key.clone(), Places::of(&set));
+                places.insert(key.clone(), ElementPositions::of(&set));
             }
         }
     }
 }
 
-impl<'p> Only<'p> {
+impl<'p> TouchedOnly<'p> {
     /// Returns the names of those of these members that are in this table.
     pub(super) fn names_in<'s, I: Iterator<Item = &'p MemberKey>>(
         members: I,

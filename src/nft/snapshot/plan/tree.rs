@@ -112,7 +112,7 @@ fn between<'c, 'd>(
     let (now, wanted) = (&now[common..], &wanted[common..]);
     let mut deleted: HashMap<Name<'_>, &Item<'_>> =
         now.iter().map(|item| (item.name, item)).collect();
-    let mut stays: Vec<bool> = wanted
+    let mut remains: Vec<bool> = wanted
         .iter()
         .map(|item| {
             let there = deleted.get(&item.name);
@@ -123,25 +123,25 @@ fn between<'c, 'd>(
     // Of consecutive starts, none below a new one remains.
     for at in (1..wanted.len()).rev() {
         let is_in_row = kind(at - 1) == Kind::Start;
-        stays[at - 1] &= !is_in_row || stays[at];
+        remains[at - 1] &= !is_in_row || remains[at];
     }
     // An end above another end is not added, and doesn't remain above a new one.
-    let mut comes: Vec<bool> = stays.iter().map(|stays| !stays).collect();
+    let mut is_added: Vec<bool> = remains.iter().map(|remains| !remains).collect();
     let mut lowest_stays = (common > 0).then_some(true);
     for at in 0..wanted.len() {
         let is_above_end = kind(at) == Kind::End && lowest_stays.is_some();
         match is_above_end {
             true => {
-                comes[at] = false;
-                stays[at] &= lowest_stays == Some(true);
+                is_added[at] = false;
+                remains[at] &= lowest_stays == Some(true);
             }
             false => {
                 let has_end = matches!(kind(at), Kind::End | Kind::Interval);
-                lowest_stays = has_end.then_some(stays[at]);
+                lowest_stays = has_end.then_some(remains[at]);
             }
         }
     }
-    for (item, _) in wanted.iter().zip(&stays).filter(|(_, stays)| **stays) {
+    for (item, _) in wanted.iter().zip(&remains).filter(|(_, remains)| **remains) {
         deleted.remove(&item.name);
     }
     let mut gone: Vec<&Item<'c>> = now
@@ -149,12 +149,15 @@ fn between<'c, 'd>(
         .filter(|item| deleted.contains_key(&item.name))
         .collect();
     gone.sort_by_key(|item| item.kind());
-    let flushes = are_in_the_way(lone_ends, wanted, &stays, &comes);
+    let flushes = have_conflict(lone_ends, wanted, &remains, &is_added);
     let mut added: Vec<Bound<'d>> = match flushes {
         // (Sets with timeouts have no ends above other ends here.)
         true => all.iter().flat_map(bounds).collect(),
         false => {
-            let coming = wanted.iter().zip(comes).filter(|(_, comes)| *comes);
+            let coming = wanted
+                .iter()
+                .zip(is_added)
+                .filter(|(_, is_added)| *is_added);
             coming.flat_map(|(item, _)| bounds(item)).collect()
         }
     };
@@ -169,11 +172,11 @@ fn between<'c, 'd>(
 }
 
 /// Whether a lone end is directly below or above a new bound, which the kernel then refuses or pairs wrongly.
-fn are_in_the_way(
+fn have_conflict(
     lone_ends: &[Bound<'_>],
     wanted: &[Item<'_>],
-    stays: &[bool],
-    comes: &[bool],
+    remains: &[bool],
+    is_added: &[bool],
 ) -> bool {
     if lone_ends.is_empty() {
         return false;
@@ -181,9 +184,9 @@ fn are_in_the_way(
     // Maps bounds to whether they are new; lone ends to `None`.
     let mut all = BTreeMap::new();
     all.extend(lone_ends.iter().map(|end| (end.place(), None)));
-    for (item, (stays, comes)) in wanted.iter().zip(stays.iter().zip(comes)) {
-        if *stays || *comes {
-            all.extend(bounds(item).map(|bound| (bound.place(), Some(*comes))));
+    for (item, (remains, is_added)) in wanted.iter().zip(remains.iter().zip(is_added)) {
+        if *remains || *is_added {
+            all.extend(bounds(item).map(|bound| (bound.place(), Some(*is_added))));
         }
     }
     let is_end = |place: &(_, bool)| !place.1;
@@ -197,12 +200,13 @@ fn are_in_the_way(
     let there: BTreeSet<_> = lone_ends.iter().map(Bound::place).collect();
     let mut ends = all
         .iter()
-        .filter(|(place, comes)| is_end(place) || *comes != Some(true));
+        .filter(|(place, is_added)| is_end(place) || *is_added != Some(true));
     let mut below = ends.next();
     for above in ends {
         let new = below.replace(above);
         is_in_the_way |= there.contains(&above.0)
-            && new.is_some_and(|(place, comes)| *comes == Some(true) && !there.contains(place));
+            && new
+                .is_some_and(|(place, is_added)| *is_added == Some(true) && !there.contains(place));
     }
     is_in_the_way
 }

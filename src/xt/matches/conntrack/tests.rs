@@ -18,7 +18,7 @@ fn read(info: &[u8]) -> Option<Conntrack> {
 
 #[test]
 #[cfg(target_endian = "little")]
-fn reads_and_writes_what_iptables_wrote() {
+fn round_trips_data_of_iptables() {
     let martian = Conntrack::not_states(
         ConntrackState::RELATED | ConntrackState::ESTABLISHED | ConntrackState::DNAT,
     );
@@ -33,7 +33,7 @@ fn reads_and_writes_what_iptables_wrote() {
 
 #[test]
 #[cfg(target_endian = "little")]
-fn the_alias_is_remembered_where_it_can_be_said() {
+fn alias_is_preserved_if_expressible() {
     // `-m state --state NEW` by iptables-legacy 1.8.9.
     let mut info = vec![0; 168];
     info[146..152].copy_from_slice(&[0x01, 0x20, 0x00, 0x00, 0x08, 0x00]);
@@ -57,7 +57,7 @@ fn the_alias_is_remembered_where_it_can_be_said() {
 
 #[test]
 #[cfg(target_endian = "little")]
-fn what_cannot_be_said_stays_opaque() {
+fn inexpressible_data_stays_opaque() {
     assert_eq!(Conntrack::read(Family::Ipv4, 4, &captured()), None);
     assert_eq!(Conntrack::read(Family::Ipv4, 0, &captured()), None);
     assert_eq!(read(&captured()[..163]), None);
@@ -104,7 +104,7 @@ fn reads_older_revisions() {
 /// iptables 1.8.9 treats a mask with gaps as a full one, and prints a single port for a range
 /// that ends with 0.
 #[test]
-fn what_iptables_gets_wrong() {
+fn differs_from_iptables_bugs() {
     for options in ["--ctorigdst 10.0.2.0/255.0.255.0", "--ctrepldstport 1:0"] {
         let rule = format!("-m conntrack {options}");
         let parsed = Rule::parse(Family::Ipv4, &rule).unwrap();
@@ -137,7 +137,7 @@ fn refusals() {
         ("-m state", "--state is required"),
         ("-m state --state SNAT", "`SNAT` is not one of INVALID, NEW"),
     ] {
-        let said = Rule::parse(Family::Ipv4, options).unwrap_err().to_string();
-        assert!(said.contains(fault), "{options}: {said}");
+        let message = Rule::parse(Family::Ipv4, options).unwrap_err().to_string();
+        assert!(message.contains(fault), "{options}: {message}");
     }
 }

@@ -23,7 +23,7 @@ const TEXT: &str = "-m hashlimit --hashlimit-above 10/min --hashlimit-burst 7 \
 
 #[test]
 #[cfg(all(target_endian = "little", target_pointer_width = "64"))]
-fn reads_and_writes_what_iptables_wrote() {
+fn round_trips_data_of_iptables() {
     let hashlimit = Hashlimit::read(Family::Ipv4, 3, &captured()).unwrap();
     assert_eq!(hashlimit.source_prefix, Some(24));
     assert_eq!(
@@ -67,7 +67,7 @@ fn older_revisions() {
 
 #[test]
 #[cfg(all(target_endian = "little", target_pointer_width = "64"))]
-fn strange_data_is_not_read() {
+fn invalid_data_is_not_decoded() {
     for (at, byte) in [(0, 0), (297, 33), (272, 0x96), (272, 0x56)] {
         let mut info = captured();
         info[at] = byte;

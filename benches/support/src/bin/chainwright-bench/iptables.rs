@@ -101,7 +101,7 @@ fn record(
     rounds: usize,
     not_installed: Vec<&'static str>,
 ) -> Record {
-    let of_nothing = Record::new(comparison.measured, rounds);
+    let without_tables = Record::new(comparison.measured, rounds);
     Record {
         chains: Some(services.chains()),
         rules: Some(services.rules()),
@@ -112,6 +112,6 @@ fn record(
             .map(Contestant::from)
             .collect(),
         not_installed,
-        ..of_nothing
+        ..without_tables
     }
 }

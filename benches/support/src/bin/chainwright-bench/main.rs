@@ -313,7 +313,7 @@ fn run(args: &Args) -> Result<(), Error> {
         What::Restore(args) => return text(iptables::What::Restore, args, json),
         What::Save(args) => return text(iptables::What::Save, args, json),
         What::Services(args) => {
-            let measure = |shown: &mut Show| services::measure(args, shown);
+            let measure = |shown: &mut ResultPrinter| services::measure(args, shown);
             return drawn(args.plot.as_deref(), Drawn::Services, json, measure);
         }
         _ => {}
@@ -395,9 +395,9 @@ fn drawn(
     plot: Option<&Path>,
     what: Drawn,
     json: bool,
-    measure: impl FnOnce(&mut Show) -> Result<Vec<Record>, Error>,
+    measure: impl FnOnce(&mut ResultPrinter) -> Result<Vec<Record>, Error>,
 ) -> Result<(), Error> {
-    let mut shown = Show::new(json);
+    let mut shown = ResultPrinter::new(json);
     let records = measure(&mut shown)?;
     if let Some(path) = plot {
         draw(&records, what, path)?;
@@ -418,7 +418,7 @@ fn draw(records: &[Record], what: Drawn, path: &Path) -> Result<(), Error> {
 
 /// Measures iptables' text.
 fn text(what: iptables::What, args: &Iptables, json: bool) -> Result<(), Error> {
-    let mut shown = Show::new(json);
+    let mut shown = ResultPrinter::new(json);
     for &size in args.sizes.services(&[10_000])? {
         let rounds = args.sizes.rounds(50_000, size, 31);
         progress(format!("measuring {size} services, {rounds} rounds"));
@@ -431,12 +431,12 @@ fn text(what: iptables::What, args: &Iptables, json: bool) -> Result<(), Error> 
 }
 
 /// Prints results as they arrive.
-struct Show {
+struct ResultPrinter {
     out: BufWriter<StdoutLock<'static>>,
     json: bool,
 }
 
-impl Show {
+impl ResultPrinter {
     fn new(json: bool) -> Self {
         Self {
             out: BufWriter::new(io::stdout().lock()),

@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use tempfile::NamedTempFile;
 
 use super::tools::{Tool, run_once};
-use super::{Contestant, Error, Memory, Record, Show, Sizes, note, progress, temporary};
+use super::{Contestant, Error, Memory, Record, ResultPrinter, Sizes, note, progress, temporary};
 
 /// Number of endpoints of a restarted deployment.
 const DEPLOYMENT: usize = 100;
@@ -97,7 +97,7 @@ impl Args {
 }
 
 /// Runs all measurements.
-pub(crate) fn measure(args: &Args, shown: &mut Show) -> Result<Vec<Record>, Error> {
+pub(crate) fn measure(args: &Args, shown: &mut ResultPrinter) -> Result<Vec<Record>, Error> {
     let sizes = args.sizes.services(&[10, 1_000, 10_000, 100_000])?;
     if args.endpoints == 0 {
         return Err("a service needs at least one endpoint".into());
@@ -133,7 +133,7 @@ struct Bench<'a> {
     args: &'a Args,
     layouts: Vec<Layout>,
     records: Vec<Record>,
-    shown: &'a mut Show,
+    shown: &'a mut ResultPrinter,
 }
 
 impl Bench<'_> {

@@ -20,7 +20,7 @@ struct Kernel {
 #[derive(Debug, Clone)]
 struct Fake {
     kernel: Arc<Mutex<Kernel>>,
-    only_checks: bool,
+    check_only: bool,
     common: Common,
 }
 
@@ -43,7 +43,7 @@ impl FamilyLayout for Fake {
         if is_bad || kernel.refuses_all {
             return Err(refusal());
         }
-        if !self.only_checks {
+        if !self.check_only {
             let gone = kernel
                 .ports
                 .keys()
@@ -71,8 +71,8 @@ impl FamilyLayout for Fake {
         self.adopt(ports)
     }
 
-    fn only_check(&mut self, yes: bool) -> bool {
-        self.only_checks = yes;
+    fn set_check_only(&mut self, yes: bool) -> bool {
+        self.check_only = yes;
         true
     }
 
@@ -88,7 +88,7 @@ impl FamilyLayout for Fake {
 struct Tried {
     services: Services,
     fake: Fake,
-    family: OfFamily,
+    family: FamilyProxy,
     config: Arc<Config>,
 }
 
@@ -101,13 +101,13 @@ impl Tried {
         let config = Arc::new(Config::new("node1"));
         let fake = Fake {
             kernel: Arc::default(),
-            only_checks: false,
+            check_only: false,
             common: Common::new(Arc::clone(&config)),
         };
         let layout = Box::new(fake.clone());
         Self {
             services: Services::new(),
-            family: OfFamily::new(Family::Ipv4, layout, &config),
+            family: FamilyProxy::new(Family::Ipv4, layout, &config),
             fake,
             config,
         }
@@ -136,8 +136,11 @@ impl Tried {
         self.family.sync(&self.services, &changed, config, whole)
     }
 
-    fn aside(&self) -> Vec<ObjectName> {
-        self.family.aside().map(|aside| aside.service).collect()
+    fn skipped_services(&self) -> Vec<ObjectName> {
+        self.family
+            .skipped_services()
+            .map(|skipped_services| skipped_services.service)
+            .collect()
     }
 
     /// The services that the kernel has, with their port numbers.
@@ -151,9 +154,9 @@ impl Tried {
 }
 
 fn names(done: &Done) -> Vec<ObjectName> {
-    done.set_aside
+    done.skipped
         .iter()
-        .map(|aside| aside.service.clone())
+        .map(|skipped_services| skipped_services.service.clone())
         .collect()
 }
 
@@ -168,8 +171,8 @@ fn what_changed_and_is_refused_is_set_aside_alone() {
     tried.set(100, 667);
     let done = tried.sync().unwrap();
     assert_eq!(names(&done), [name(33), name(100)]);
-    assert!(matches!(*done.set_aside[0].error, Error::Commit(_)));
-    assert_eq!(tried.aside(), [name(33), name(100)]);
+    assert!(matches!(*done.skipped[0].error, Error::Commit(_)));
+    assert_eq!(tried.skipped_services(), [name(33), name(100)]);
     let there = tried.there();
     // One keeps its previous state, and one does not exist.
     assert_eq!((there[&name(33)], there.get(&name(100))), (80, None));
@@ -184,10 +187,10 @@ fn what_changed_and_is_refused_is_set_aside_alone() {
     assert_eq!(tried.there()[&name(33)], 80);
     tried.set(33, 80);
     assert_eq!(tried.sync().unwrap().transactions, 0);
-    assert_eq!(tried.aside(), [name(100)]);
+    assert_eq!(tried.skipped_services(), [name(100)]);
     tried.services.remove_service(&name(100));
     tried.sync().unwrap();
-    assert_eq!(tried.aside(), []);
+    assert_eq!(tried.skipped_services(), []);
 }
 
 #[test]
@@ -196,7 +199,7 @@ fn when_all_is_brought_nobody_else_is_disturbed() {
     (0..50).for_each(|number| tried.set(number, 80));
     tried.sync().unwrap();
     // Like a process that starts.
-    tried.family = OfFamily::new(Family::Ipv4, Box::new(tried.fake.clone()), &tried.config);
+    tried.family = FamilyProxy::new(Family::Ipv4, Box::new(tried.fake.clone()), &tried.config);
     (50..100).for_each(|number| tried.set(number, 80));
     tried.set(70, 666);
     tried.set(7, 666);
@@ -219,7 +222,10 @@ fn when_all_is_brought_nobody_else_is_disturbed() {
     tried.kernel().refuses.clear();
     tried.family.is_known = false;
     assert_eq!(names(&tried.sync().unwrap()), []);
-    assert_eq!((tried.aside(), tried.there().len()), (vec![], 100));
+    assert_eq!(
+        (tried.skipped_services(), tried.there().len()),
+        (vec![], 100)
+    );
     assert_eq!(tried.there()[&name(8)], 666);
 }
 
@@ -229,14 +235,14 @@ fn what_is_no_services_fault_is_an_error() {
     (0..50).for_each(|number| tried.set(number, 80));
     tried.kernel().refuses_all = true;
     assert!(matches!(tried.sync(), Err(Error::Commit(_))));
-    assert_eq!(tried.aside(), []);
+    assert_eq!(tried.skipped_services(), []);
     assert!(tried.kernel().asked < 5);
     tried.kernel().refuses_all = false;
     tried.sync().unwrap();
     tried.kernel().refuses_all = true;
     tried.set(1, 81);
     assert!(matches!(tried.sync(), Err(Error::Commit(_))));
-    assert_eq!(tried.aside(), []);
+    assert_eq!(tried.skipped_services(), []);
     // More than the search tolerates.
     tried.kernel().refuses_all = false;
     tried.family.is_known = false;

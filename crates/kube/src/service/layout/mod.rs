@@ -206,7 +206,7 @@ pub(super) trait FamilyLayout: fmt::Debug + Send {
 
     /// Makes the kernel only check transactions from now on, or accept them again. Returns whether that is supported.
     /// Afterwards the kernel's state is unknown: the next call must be `adopt`.
-    fn only_check(&mut self, yes: bool) -> bool;
+    fn set_check_only(&mut self, yes: bool) -> bool;
 
     /// Replaces the configuration. If more than the node's name and zone differ, the next call must be `adopt`.
     fn set_config(&mut self, config: Arc<Config>) {
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn own_commits_are_followed_and_those_of_others_are_not() {
-        let at = Generation::of_test;
+        let at = Generation::for_test;
         let commits = OwnCommits::default();
         assert_eq!(commits.latest(at(7)), at(7));
         commits.note(at(7), at(8));

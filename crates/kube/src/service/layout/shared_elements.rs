@@ -20,7 +20,7 @@ pub(crate) struct SharedElements<O, K, V> {
 struct Slot<O, V> {
     claimed: Claimed<O, V>,
     /// Whether the previous value is recorded.
-    is_noted: bool,
+    is_recorded: bool,
 }
 
 /// Nearly always one owner.
@@ -36,9 +36,9 @@ enum Claimed<O, V> {
 impl<O, V: Clone> Slot<O, V> {
     /// Records the current value, the first time.
     fn note(&mut self, place: usize, before: &mut Vec<(usize, Option<V>)>) {
-        if !self.is_noted {
+        if !self.is_recorded {
             before.push((place, self.claimed.value().cloned()));
-            self.is_noted = true;
+            self.is_recorded = true;
         }
     }
 }
@@ -72,13 +72,13 @@ pub(crate) struct Changed<K, V> {
 
 impl<O: Ord + Clone, K: Hash + Eq + Clone, V: PartialEq + Clone> SharedElements<O, K, V> {
     /// Requests an element. A repeated request changes the value.
-    pub(crate) fn claim(&mut self, owner: O, key: K, value: V) {
+    pub(crate) fn acquire(&mut self, owner: O, key: K, value: V) {
         let claimed = match self.claims.entry(key) {
             Entry::Vacant(room) => {
                 self.before.push((room.index(), None));
                 room.insert(Slot {
                     claimed: Claimed::One(owner, value),
-                    is_noted: true,
+                    is_recorded: true,
                 });
                 return;
             }
@@ -137,7 +137,7 @@ impl<O: Ord + Clone, K: Hash + Eq + Clone, V: PartialEq + Clone> SharedElements<
             let Some((key, slot)) = self.claims.get_index_mut(place) else {
                 continue; // never: it exists until this call
             };
-            slot.is_noted = false;
+            slot.is_recorded = false;
             let (key, after) = (key.clone(), slot.claimed.value().cloned());
             if after.is_none() {
                 gone.push(key.clone());
@@ -161,10 +161,10 @@ mod tests {
     fn the_first_gets_it_and_then_the_next() {
         let mut claims = SharedElements::default();
         let changed = |key, before, after| [Changed { key, before, after }];
-        claims.claim("b", 80, 'b');
+        claims.acquire("b", 80, 'b');
         assert_eq!(claims.take_changed(), changed(80, None, Some('b')));
-        claims.claim("a", 80, 'a');
-        claims.claim("c", 80, 'c');
+        claims.acquire("a", 80, 'a');
+        claims.acquire("c", 80, 'c');
         assert_eq!(claims.take_changed(), changed(80, Some('b'), Some('a')));
         claims.release(&"b", &80);
         assert_eq!(claims.take_changed(), []);
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(claims.take_changed(), changed(80, Some('a'), Some('c')));
         // A release followed by the same request is no change.
         claims.release(&"c", &80);
-        claims.claim("c", 80, 'c');
+        claims.acquire("c", 80, 'c');
         assert_eq!(claims.take_changed(), []);
         claims.release(&"d", &80);
         claims.release(&"c", &80);

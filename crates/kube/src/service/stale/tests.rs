@@ -71,30 +71,33 @@ fn endpoints_that_are_gone_are_told() {
     assert_eq!(of(&[&[1, 2, 3], &[1], &[1, 2]]), Some(gone(&[3])));
     // Without endpoints there is no better destination; what preceded the first endpoint is unknown.
     assert_eq!(of(&[&[1], &[]]), None);
-    assert_eq!(of(&[&[], &[1]]), Some(What::Astray));
-    assert_eq!(of(&[&[1], &[], &[2]]), Some(What::Astray));
-    assert_eq!(of(&[&[], &[1], &[2]]), Some(What::Astray));
+    assert_eq!(of(&[&[], &[1]]), Some(What::NotServing));
+    assert_eq!(of(&[&[1], &[], &[2]]), Some(What::NotServing));
+    assert_eq!(of(&[&[], &[1], &[2]]), Some(What::NotServing));
     // Memory stays bounded while endpoints come and go and nobody takes the result.
     let states: Vec<_> = (0..=255).map(|last| Some(dns(&[last]))).collect();
     assert_eq!(
         what(&after(&states[..20])),
         Some(&gone(&(0..19).collect::<Vec<_>>()))
     );
-    assert_eq!(what(&after(&states)), Some(&What::Astray));
+    assert_eq!(what(&after(&states)), Some(&What::NotServing));
 }
 
 #[test]
 fn addresses_that_are_new_are_told_and_services_that_are_gone_are_not() {
-    assert_eq!(what(&after(&[None, Some(dns(&[1]))])), Some(&What::Astray));
+    assert_eq!(
+        what(&after(&[None, Some(dns(&[1]))])),
+        Some(&What::NotServing)
+    );
     assert_eq!(what(&after(&[None, Some(dns(&[]))])), None);
     let mut other = dns(&[1]);
     other.node_port = Some(30053);
     let states = [Some(dns(&[1])), Some(other.clone())];
-    assert_eq!(what(&after(&states)), Some(&What::Astray));
+    assert_eq!(what(&after(&states)), Some(&What::NotServing));
     other.node_port = None;
     other.external_ips = vec![[203, 0, 113, 1].into()];
     let states = [Some(dns(&[1])), Some(other)];
-    assert_eq!(what(&after(&states)), Some(&What::Astray));
+    assert_eq!(what(&after(&states)), Some(&What::NotServing));
     assert_eq!(
         what(&after(&[Some(dns(&[1, 2])), Some(dns(&[1])), None])),
         None
@@ -123,7 +126,7 @@ fn later_ones_are_added() {
     assert_eq!(what(&flows), Some(&gone(&[2, 3])));
     let back = after(&[None, Some(dns(&[1, 2]))]);
     assert!(flows.merge(back).is_none());
-    assert_eq!(what(&flows), Some(&What::Astray));
+    assert_eq!(what(&flows), Some(&What::NotServing));
     let mut other = StaleFlows::none(Family::Ipv6, Arc::clone(&flows.config));
     other.take(&change(None, Some(dns(&[1]))));
     let back = flows.merge(other).unwrap();
@@ -140,7 +143,7 @@ fn has(flows: &StaleFlows, to: SocketAddr, from: SocketAddr) -> bool {
         std::time::Duration::from_secs(30),
     );
     entry.reply = Tuple::udp((from.ip(), from.port()), client);
-    let mut wrong = Wrong::of(flows).unwrap();
+    let mut wrong = StaleFilter::of(flows).unwrap();
     wrong.node_addresses = HashSet::from([[192, 0, 2, 1].into()]);
     entry.with_view(|entry| {
         let of_filter = flows.filters();

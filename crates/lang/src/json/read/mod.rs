@@ -22,7 +22,7 @@ use self::fields::Fields;
 use self::node::{Key, Kind as Json, Node};
 use self::object::stateful;
 use crate::parse::error::shown;
-use crate::parse::question::KINDS;
+use crate::parse::query::KINDS;
 use crate::parse::script::{FAMILIES, OBJECTS, VERBS};
 use crate::parse::tree::Kind;
 use crate::parse::{Command, Error, Fault, Object, Source, Sources, Verb};

@@ -8,7 +8,7 @@ use super::selector::option;
 use super::stateful::{SYNPROXY, is_object, synproxy};
 use crate::parse::Fault;
 use crate::parse::error::shown;
-use crate::parse::expr::asked_for_presence;
+use crate::parse::expr::to_presence_test;
 use crate::parse::nat::FLAGS;
 use crate::parse::statement::{assigned, code_of, level_of};
 use crate::print::statement::{ALL_LOG_FLAGS, LOG_FLAGS, LOG_LEVELS};
@@ -252,7 +252,7 @@ impl Reader {
                     ..option
                 })
             }
-            (left, _) => asked_for_presence(left, &right),
+            (left, _) => to_presence_test(left, &right),
         };
         Ok(Statement::Match {
             left,

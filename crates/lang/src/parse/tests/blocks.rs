@@ -24,7 +24,7 @@ fn short(commands: &[Command]) -> Vec<String> {
                 rule.family,
                 rule.table,
                 rule.chain,
-                said(rule).unwrap_or_default()
+                printed(rule).unwrap_or_default()
             )
         }
         Object::Set(set) => format!(

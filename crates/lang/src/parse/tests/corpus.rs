@@ -76,7 +76,7 @@ fn every_rule_is_read() {
 
 /// Printed rules parse to the same rules.
 #[test]
-fn what_is_said_is_read_as_the_same() {
+fn printed_rules_parse_to_the_same_rules() {
     let text = std::fs::read(directory("tests/data/nft/rules.nft")).expect("it is there");
     let once = crate::parsed_rules(&text).unwrap_or_else(|error| panic!("{error}"));
     assert!(once.len() > 5000);

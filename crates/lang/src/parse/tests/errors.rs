@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn an_error_says_where_it_is_also_to_programs() {
+fn errors_have_location_fields() {
     let error = read("table ip t {\n\tchain c {\n\t\ttcp dprot 22 accept\n\t}\n}\n").unwrap_err();
     assert_eq!((error.line, error.column), (3, 7));
     assert_eq!(error.source, "test.nft");

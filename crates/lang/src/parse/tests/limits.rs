@@ -8,7 +8,7 @@ fn fails(text: &str, message: &str) {
 }
 
 #[test]
-fn what_stands_in_itself_stands_in_it_so_often_and_no_more() {
+fn nesting_is_limited() {
     let nested = |depth: usize, open: &str, inner: &str, close: &str| {
         let (open, close) = (open.repeat(depth), close.repeat(depth));
         format!("add rule ip t c {open}{inner}{close}")
@@ -63,7 +63,7 @@ fn long_operations_end() {
 }
 
 #[test]
-fn variables_stand_for_no_more_than_fits() {
+fn variable_expansion_is_limited() {
     // Each value is ten times as large as the previous one.
     let mut text = String::from("define a0 = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 }\n");
     for n in 1..12 {

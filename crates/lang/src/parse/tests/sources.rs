@@ -32,13 +32,13 @@ impl Includes for Texts {
     }
 }
 
-fn said_with(texts: &Texts, text: &str) -> Result<Vec<String>, Error> {
+fn printed_with(texts: &Texts, text: &str) -> Result<Vec<String>, Error> {
     let (commands, _) = parse(Source::new("first.nft", text), texts)?;
-    Ok(rules(&commands).filter_map(said).collect())
+    Ok(rules(&commands).filter_map(printed).collect())
 }
 
 #[test]
-fn texts_are_included_where_they_are_asked_for() {
+fn include_inserts_texts() {
     let texts = Texts::new([
         ("ports", "define ports = { 22, 80 }"),
         ("d/1", "tcp dport 1"),
@@ -48,7 +48,7 @@ fn texts_are_included_where_they_are_asked_for() {
     let text = "include \"ports\"\ntable ip t {\n\tchain c {\n\t\ttcp dport $ports\n\t\tinclude \"d/*\"\n\
                 \t\tinclude \"e/*\"\n\t\tinclude \"d/1\"; tcp dport 4\n\t}\n}\ninclude \"ports2*\"";
     assert_eq!(
-        said_with(&texts, text).unwrap(),
+        printed_with(&texts, text).unwrap(),
         [
             "tcp dport { 22, 80 }",
             "tcp dport 1",
@@ -61,9 +61,9 @@ fn texts_are_included_where_they_are_asked_for() {
 }
 
 #[test]
-fn an_error_in_an_included_text_is_said_where_it_is() {
+fn errors_name_the_included_file() {
     let texts = Texts::new([("inner", "# fine\n\ttcp dport foo bar\n")]);
-    let error = said_with(
+    let error = printed_with(
         &texts,
         "table ip t {\n\tchain c {\n\t\tinclude \"inner\"\n\t}\n}",
     )
@@ -74,7 +74,7 @@ fn an_error_in_an_included_text_is_said_where_it_is() {
     );
     // Line numbers continue after the included text.
     let texts = Texts::new([("inner", "\n\n\n\n")]);
-    let error = said_with(&texts, "include \"inner\"\nbad\n").unwrap_err();
+    let error = printed_with(&texts, "include \"inner\"\nbad\n").unwrap_err();
     assert_eq!(
         (error.source.as_str(), error.line, error.column),
         ("first.nft", 2, 1)
@@ -89,7 +89,7 @@ fn texts_that_include_themselves_are_refused() {
         ("c", "include \"c\""),
     ]);
     for (name, message) in [("a", "a includes itself"), ("c", "c includes itself")] {
-        let error = said_with(&texts, &format!("include \"{name}\"")).unwrap_err();
+        let error = printed_with(&texts, &format!("include \"{name}\"")).unwrap_err();
         assert_eq!(error.message, message);
     }
     // A text may be included twice in sequence.
@@ -98,7 +98,7 @@ fn texts_that_include_themselves_are_refused() {
         ("b", "add rule ip t c accept"),
     ]);
     assert_eq!(
-        said_with(&texts, "include \"a\"\ninclude \"a\"")
+        printed_with(&texts, "include \"a\"\ninclude \"a\"")
             .unwrap()
             .len(),
         4
@@ -166,15 +166,15 @@ fn files_are_included_from_their_directories_alone() {
     }
     std::os::unix::fs::symlink(root.join("outside.nft"), inside.join("link.nft")).expect("linked");
     let includes = Directories::new([inside.clone()]);
-    let said = |text: &str| -> Result<Vec<String>, Error> {
+    let printed = |text: &str| -> Result<Vec<String>, Error> {
         let (commands, _) = parse(Source::new("first", text), &includes)?;
-        Ok(rules(&commands).filter_map(said).collect())
+        Ok(rules(&commands).filter_map(printed).collect())
     };
     let found = [
-        said("include \"a.nft\"").unwrap(),
-        said(&format!("include \"{}/a.nft\"", inside.display())).unwrap(),
-        said("include \"d/*.nft\"").unwrap(),
-        said("include \"nothing/*.nft\"").unwrap(),
+        printed("include \"a.nft\"").unwrap(),
+        printed(&format!("include \"{}/a.nft\"", inside.display())).unwrap(),
+        printed("include \"d/*.nft\"").unwrap(),
+        printed("include \"nothing/*.nft\"").unwrap(),
     ];
     let mut refused = Vec::new();
     for path in [
@@ -184,7 +184,7 @@ fn files_are_included_from_their_directories_alone() {
         "d".to_owned(),
         "missing.nft".to_owned(),
     ] {
-        let error = said(&format!("include \"{path}\"")).unwrap_err();
+        let error = printed(&format!("include \"{path}\"")).unwrap_err();
         refused.push(error.message);
     }
     std::fs::remove_dir_all(&root).expect("removed");
@@ -209,11 +209,11 @@ fn variables_are_of_their_blocks() {
                 \t\ttcp dport $a\n\t\tredefine a = 4\n\t\ttcp dport $a\n\t\tundefine a\n\t\ttcp dport $a\n\t}\n\
                 \tchain d {\n\t\ttcp dport $a\n\t\ttcp dport { $a, $b, 7 }\n\t\ttcp dport $b\n\t}\n}\n\
                 add rule ip t c tcp dport $a\nadd rule ip t c ip saddr $a.0.0.0\n";
-    let error = said_with(&none, text).unwrap_err();
+    let error = printed_with(&none, text).unwrap_err();
     assert_eq!(error.line, 20, "{error}");
     let text = &text[..text.len() - "add rule ip t c ip saddr $a.0.0.0\n".len()];
     assert_eq!(
-        said_with(&none, text).unwrap(),
+        printed_with(&none, text).unwrap(),
         [
             "tcp dport 3",
             "tcp dport 4",
@@ -236,7 +236,7 @@ fn variables_stand_for_what_a_value_may_be() {
         \t\tiifname $eth\n\t\ttcp flags $flags\n\t\tip saddr . tcp dport { $pair }\n\t\tlog prefix \"a $word-b$ \"\n\
         \t\tdnat to $to:$range\n\t\tip saddr $to /24\n\t}\n}\n";
     assert_eq!(
-        said_with(&none, text).unwrap(),
+        printed_with(&none, text).unwrap(),
         [
             "ip saddr 10.0.0.0/8 tcp dport 1-5 jump other",
             "ct state established,related",
@@ -251,12 +251,12 @@ fn variables_stand_for_what_a_value_may_be() {
 }
 
 /// Parses each line as a text of its own, with the variables of previous lines.
-fn said_in_lines(lines: &[&str]) -> Vec<Result<Vec<String>, Error>> {
-    let mut kept = Kept::default();
+fn printed_lines(lines: &[&str]) -> Vec<Result<Vec<String>, Error>> {
+    let mut kept = SavedVariables::default();
     let each = lines.iter().map(|line| {
-        let parsed = parse_behind(&kept, Source::new("line", line), &NoIncludes)?;
+        let parsed = parse_with_definitions(&kept, Source::new("line", line), &NoIncludes)?;
         kept.keep(parsed.defined.unwrap_or_default());
-        Ok(rules(&parsed.commands).filter_map(said).collect())
+        Ok(rules(&parsed.commands).filter_map(printed).collect())
     });
     each.collect()
 }
@@ -280,9 +280,9 @@ fn values_are_known_behind_the_text_that_gave_them() {
         "define a = nonsense",
         "add rule ip t c tcp dport  $a",
     ];
-    let said = said_in_lines(&lines);
-    let word = |number: usize| said[number].as_ref().unwrap().join("; ");
-    let error = |number: usize| said[number].as_ref().unwrap_err().to_string();
+    let printed = printed_lines(&lines);
+    let word = |number: usize| printed[number].as_ref().unwrap().join("; ");
+    let error = |number: usize| printed[number].as_ref().unwrap_err().to_string();
     assert_eq!(word(1), "tcp dport { 1, 1 }");
     assert!(error(2).contains("`a` is already defined"), "{}", error(2));
     assert_eq!(word(4), "tcp dport { 2, 1 }");
@@ -301,14 +301,14 @@ fn values_are_known_behind_the_text_that_gave_them() {
 /// Many previous texts with variables are parsed in linear time.
 #[test]
 fn many_lines_of_values_are_read_in_linear_time() {
-    let mut kept = Kept::default();
+    let mut kept = SavedVariables::default();
     for number in 0..20_000 {
         let line = format!("define v{number} = {number}\n");
-        let parsed = parse_behind(&kept, Source::new("line", line), &NoIncludes).unwrap();
+        let parsed = parse_with_definitions(&kept, Source::new("line", line), &NoIncludes).unwrap();
         kept.keep(parsed.defined.unwrap());
     }
     let asks = Source::new("line", "add rule ip t c tcp dport { $v0, $v19999 }");
-    let parsed = parse_behind(&kept, asks, &NoIncludes).unwrap();
-    let said: Vec<_> = rules(&parsed.commands).filter_map(said).collect();
-    assert_eq!(said, ["tcp dport { 0, 19999 }"]);
+    let parsed = parse_with_definitions(&kept, asks, &NoIncludes).unwrap();
+    let printed: Vec<_> = rules(&parsed.commands).filter_map(printed).collect();
+    assert_eq!(printed, ["tcp dport { 0, 19999 }"]);
 }

@@ -23,7 +23,7 @@ fn is_symbol(expr: &Expr, text: &str) -> bool {
 
 /// Alternative spellings have the same printed form.
 #[test]
-fn what_can_be_said_in_several_ways_is_the_same() {
+fn equivalent_texts_parse_alike() {
     for (family, typed, expected) in [
         ("ip", "mark 5", "meta mark 5"),
         ("ip", "meta mark and 0xff eq 1", "meta mark & 0xff == 1"),
@@ -383,10 +383,10 @@ fn what_can_be_said_in_several_ways_is_the_same() {
         ("ip", "notrack continue", "notrack continue"),
         ("ip", "icmpv6 param-problem 5", "icmpv6 parameter-problem 5"),
     ] {
-        let said = again(family, typed).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(said, expected);
-        let twice = again(family, &said).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(twice, said);
+        let printed = again(family, typed).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(printed, expected);
+        let twice = again(family, &printed).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(twice, printed);
     }
 }
 
@@ -423,7 +423,7 @@ fn fields_are_the_ones_of_their_protocols() {
 }
 
 #[test]
-fn what_binds_tighter_stands_deeper() {
+fn operator_precedence() {
     let Statement::Match { left, .. } = statement("meta mark & 0xff | 1 << 2 == 5") else {
         panic!();
     };
@@ -435,7 +435,7 @@ fn what_binds_tighter_stands_deeper() {
 }
 
 #[test]
-fn the_presence_of_something_is_asked_where_that_is_the_answer() {
+fn fib_compared_with_exists_tests_presence() {
     let present = FibFlags::SADDR | FibFlags::PRESENT;
     for (text, flags) in [
         ("fib saddr oif exists", present),
@@ -476,7 +476,7 @@ fn the_presence_of_something_is_asked_where_that_is_the_answer() {
 }
 
 #[test]
-fn addresses_of_a_connection_have_the_version_that_is_said_or_the_tables() {
+fn ct_addresses_have_the_stated_or_the_tables_version() {
     for (family, text, key, version) in [
         (
             "ip",
@@ -501,7 +501,7 @@ fn addresses_of_a_connection_have_the_version_that_is_said_or_the_tables() {
 }
 
 #[test]
-fn marks_and_objects_are_told_apart() {
+fn marks_and_objects_are_distinguished() {
     assert!(matches!(
         statement("meta secmark set ct secmark"),
         Statement::Set(Expr::Meta(MetaKey::SECMARK), _)

@@ -8,19 +8,19 @@ use chainwright::nft::SetFlags;
 use chainwright::nft::expr::ObjectType;
 
 /// The ruleset around a rule, an element or a set.
-pub(crate) trait Around {
+pub(crate) trait RulesetView {
     /// Returns the table's family.
     fn family(&self) -> Family;
     /// Returns the table's set with this name, or else the one with this ID in the same batch.
     /// # Errors
     /// `ENOENT` if neither exists.
-    fn set(&mut self, name: &BStr, id: Option<u32>) -> Result<SetFacts, Errno>;
+    fn set(&mut self, name: &BStr, id: Option<u32>) -> Result<SetInfo, Errno>;
     /// Returns the target chain of a verdict: the table's chain with this name or, without a name, the one with this ID
     /// in the same batch.
     ///
     /// # Errors
     /// `ENOENT` if it doesn't exist; the kernel's error if rules may not jump to the chain from here.
-    fn chain(&mut self, name: Option<&BStr>, id: Option<u32>) -> Result<ChainFacts, Errno>;
+    fn chain(&mut self, name: Option<&BStr>, id: Option<u32>) -> Result<ChainInfo, Errno>;
     /// Looks up the table's object of this type and name.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ pub(crate) trait Around {
 
 /// The properties of a set that expressions need.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SetFacts {
+pub(crate) struct SetInfo {
     /// Its name in the kernel.
     pub(crate) name: BString,
     /// Its flags.
@@ -54,7 +54,7 @@ pub(crate) struct SetFacts {
     pub(crate) expressions: Vec<Vec<u8>>,
 }
 
-impl SetFacts {
+impl SetInfo {
     /// Whether the kernel stores a set with this definition in a resizable hash table, the only type that rules can add
     /// to. It uses bitmaps for short keys, hash tables of a fixed size for sets with a size, and trees for ranges.
     pub(crate) const fn in_growing_table(flags: SetFlags, key_length: u32, has_size: bool) -> bool {
@@ -69,7 +69,7 @@ impl SetFacts {
 
 /// The properties of a target chain that verdicts need.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ChainFacts {
+pub(crate) struct ChainInfo {
     /// Its name in the kernel.
     pub(crate) name: BString,
     /// Whether it has a hook.

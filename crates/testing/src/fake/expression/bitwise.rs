@@ -1,6 +1,6 @@
 //! `bitwise`: mask and exclusive or, shift, or an operation on two values.
 
-use super::context::{KEPT, at_most, required, value};
+use super::context::{MAX_VALUE_LENGTH, at_most, required, value};
 use super::errors::{EINVAL, EOPNOTSUPP};
 use super::{Context, Kernel};
 use chainwright::Errno;
@@ -23,7 +23,7 @@ impl<'a> Kernel<'a> for BitwiseRef<'a> {
         let len = required(self.len())?;
         let sreg = context.load(required(self.sreg())?, len)?;
         let dreg = context.store(required(self.dreg())?, len)?;
-        Context::apart(sreg, dreg, len)?;
+        Context::check_overlap(sreg, dreg, len)?;
         let mut listed = Bitwise {
             sreg: Some(sreg),
             dreg: Some(dreg),
@@ -59,13 +59,13 @@ impl<'a> Kernel<'a> for BitwiseRef<'a> {
                 }
                 match (self.data(), self.sreg2()) {
                     (Some(data), None) => {
-                        let mut bytes = value(&data, KEPT, Some(len))?.to_vec();
+                        let mut bytes = value(&data, MAX_VALUE_LENGTH, Some(len))?.to_vec();
                         bytes.resize(4, 0); // the kernel lists 4 bytes
                         listed.data = Some(Data::Value(bytes.into()));
                     }
                     (None, Some(sreg2)) => {
                         let sreg2 = context.load(sreg2, len)?;
-                        Context::apart(sreg2, dreg, len)?;
+                        Context::check_overlap(sreg2, dreg, len)?;
                         listed.sreg2 = Some(sreg2);
                     }
                     _ => return Err(EINVAL),
@@ -78,6 +78,6 @@ impl<'a> Kernel<'a> for BitwiseRef<'a> {
 }
 
 fn kept(data: &Data<'_>, length: u32) -> Result<Option<Data<'static>>, Errno> {
-    let value = value(data, KEPT, Some(length))?;
+    let value = value(data, MAX_VALUE_LENGTH, Some(length))?;
     Ok(Some(Data::Value(value.into_owned())))
 }

@@ -25,7 +25,7 @@ impl<'a> Kernel<'a> for ByteorderRef<'a> {
         }
         let sreg = context.load(sreg, len)?;
         let dreg = context.store(dreg, len)?;
-        Context::apart(sreg, dreg, len)?;
+        Context::check_overlap(sreg, dreg, len)?;
         Ok(Byteorder {
             sreg: Some(sreg),
             dreg: Some(dreg),

@@ -1,6 +1,6 @@
 //! `cmp`: compares as many bytes of a register as the value has, at most 16.
 
-use super::context::{KEPT, required, value};
+use super::context::{MAX_VALUE_LENGTH, required, value};
 use super::errors::EINVAL;
 use super::{Context, Kernel};
 use chainwright::Errno;
@@ -17,12 +17,12 @@ impl<'a> Kernel<'a> for CmpRef<'a> {
         if op.name().is_none() {
             return Err(EINVAL);
         }
-        value(&data, KEPT, None).map(|_| ())
+        value(&data, MAX_VALUE_LENGTH, None).map(|_| ())
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Cmp<'static>, Errno> {
         let data = required(self.data())?;
-        let value = value(&data, KEPT, None)?;
+        let value = value(&data, MAX_VALUE_LENGTH, None)?;
         Ok(Cmp {
             sreg: Some(context.load(required(self.sreg())?, value.len() as u32)?),
             op: self.op(),

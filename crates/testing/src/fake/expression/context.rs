@@ -9,7 +9,7 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::errors::{EBUSY, EINVAL, ENODATA, EOPNOTSUPP, EOVERFLOW, EPROTO, ERANGE};
-use super::{Around, Reference, SetFacts};
+use super::{Reference, RulesetView, SetInfo};
 use chainwright::Errno;
 use chainwright::netlink::Attributes;
 use chainwright::nft::declare::Field;
@@ -19,14 +19,14 @@ use chainwright::nft::{Bytes, Family, SetFlags};
 /// Number of 4-byte words of the registers: the first four belong to the verdict register.
 const WORDS: u32 = 20;
 /// Maximum length of a value in an expression (`struct nft_data`).
-pub(super) const KEPT: usize = 16;
+pub(super) const MAX_VALUE_LENGTH: usize = 16;
 
 /// Times of at least this many milliseconds exceed 64 bits as nanoseconds (`ERANGE`).
 pub(super) const LONGEST_TIME: u64 = u64::MAX / 1_000_000;
 
 /// The state while the expressions of one rule are evaluated in order.
 pub(super) struct Context<'c> {
-    pub(super) around: &'c mut dyn Around,
+    pub(super) around: &'c mut dyn RulesetView,
     /// One bit for each register word that an earlier expression stores to. Since Linux 6.13 no other word may be
     /// loaded.
     stored: u32,
@@ -36,7 +36,7 @@ pub(super) struct Context<'c> {
 }
 
 impl<'c> Context<'c> {
-    pub(super) fn new(around: &'c mut dyn Around) -> Self {
+    pub(super) fn new(around: &'c mut dyn RulesetView) -> Self {
         Self {
             around,
             stored: 0,
@@ -69,7 +69,7 @@ impl<'c> Context<'c> {
     }
 
     /// Returns `EINVAL` if storing would overwrite words that are still to be loaded: different registers that overlap.
-    pub(super) fn apart(sreg: Register, dreg: Register, length: u32) -> Result<(), Errno> {
+    pub(super) fn check_overlap(sreg: Register, dreg: Register, length: u32) -> Result<(), Errno> {
         let (sreg, dreg) = (word(sreg)?, word(dreg)?);
         let words = length.div_ceil(4);
         (sreg == dreg || sreg.abs_diff(dreg) >= words)
@@ -135,14 +135,14 @@ impl<'c> Context<'c> {
     }
 
     /// Returns the set that an expression names.
-    pub(super) fn set(&mut self, name: &BStr, id: Option<u32>) -> Result<SetFacts, Errno> {
+    pub(super) fn set(&mut self, name: &BStr, id: Option<u32>) -> Result<SetInfo, Errno> {
         self.around.set(name, id)
     }
 
     /// Binds a set to the rule.
     pub(super) fn bind(
         &mut self,
-        set: &SetFacts,
+        set: &SetInfo,
         reference: fn(BString) -> Reference,
     ) -> Result<(), Errno> {
         if set.is_bound && set.flags.contains(SetFlags::ANONYMOUS) {
@@ -253,7 +253,7 @@ pub(super) fn at_most(number: Option<u32>, most: u32) -> Result<(), Errno> {
 }
 
 /// Checks that a key is either loaded or stored to, but not both.
-pub(super) fn one_way(
+pub(super) fn check_direction(
     key: Option<u32>,
     dreg: Option<Register>,
     sreg: Option<Register>,
@@ -266,7 +266,7 @@ pub(super) fn one_way(
 }
 
 /// Returns `EINVAL` for flags that an attribute's policy doesn't allow.
-pub(super) fn none_but(flags: Option<u32>, allowed: u32) -> Result<(), Errno> {
+pub(super) fn check_flags(flags: Option<u32>, allowed: u32) -> Result<(), Errno> {
     match flags {
         Some(flags) if flags & !allowed != 0 => Err(EINVAL),
         _ => Ok(()),
@@ -274,7 +274,7 @@ pub(super) fn none_but(flags: Option<u32>, allowed: u32) -> Result<(), Errno> {
 }
 
 /// Returns `ERANGE` for a string longer than the attribute's policy allows.
-pub(super) fn no_longer(string: Option<&BStr>, most: usize) -> Result<(), Errno> {
+pub(super) fn check_length(string: Option<&BStr>, most: usize) -> Result<(), Errno> {
     match string {
         Some(string) if string.len() > most => Err(ERANGE),
         _ => Ok(()),

@@ -1,6 +1,6 @@
 //! `ct`: some keys require a direction, most others reject it.
 
-use super::context::{one_way, required};
+use super::context::{check_direction, required};
 use super::errors::{EAFNOSUPPORT, EINVAL, EOPNOTSUPP};
 use super::{Context, Kernel};
 use chainwright::Errno;
@@ -11,7 +11,7 @@ impl<'a> Kernel<'a> for CtRef<'a> {
     type Listed = Ct;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        one_way(self.key().map(|key| key.0), self.dreg(), self.sreg())
+        check_direction(self.key().map(|key| key.0), self.dreg(), self.sreg())
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Ct, Errno> {

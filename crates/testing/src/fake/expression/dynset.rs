@@ -1,7 +1,7 @@
 //! `dynset`: adds to and deletes from sets; each element may have expressions.
 
-use super::SetFacts;
-use super::context::{LONGEST_TIME, at_most, no_longer, required};
+use super::SetInfo;
+use super::context::{LONGEST_TIME, at_most, check_length, required};
 use super::errors::{E2BIG, EBUSY, EINVAL, EOPNOTSUPP, ERANGE};
 use super::{Context, Element, Kernel, Reference};
 use bstr::ByteSlice;
@@ -24,7 +24,7 @@ impl<'a> Kernel<'a> for DynsetRef<'a> {
     type Listed = Dynset<'static>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        no_longer(self.set_name(), 255)?;
+        check_length(self.set_name(), 255)?;
         at_most(self.op().map(|op| op.0), 255)
     }
 
@@ -101,13 +101,13 @@ impl<'a> Kernel<'a> for DynsetRef<'a> {
 /// otherwise the set's.
 fn taken(
     expression: &DynsetRef<'_>,
-    set: &SetFacts,
+    set: &SetInfo,
     flags: DynsetFlags,
     context: &mut Context<'_>,
 ) -> Result<Vec<Vec<u8>>, Errno> {
     let of_set = &set.expressions;
     if let Some(one) = payload(expression, NFTA_DYNSET_EXPR) {
-        let one = take_stateful(one, set, context)?;
+        let one = evaluate_stateful(one, set, context)?;
         return match &of_set[..] {
             [] => Ok(vec![one]),
             [same] if name(same) == name(&one) => Ok(vec![one]),
@@ -128,7 +128,7 @@ fn taken(
         if attribute.kind != NFTA_LIST_ELEM {
             return Err(EINVAL);
         }
-        let one = take_stateful(attribute.payload, set, context)?;
+        let one = evaluate_stateful(attribute.payload, set, context)?;
         match of_set.get(taken.len()) {
             None if !of_set.is_empty() => return Err(EINVAL),
             Some(other) if name(other) != name(&one) => return Err(EOPNOTSUPP),
@@ -143,9 +143,9 @@ fn taken(
 }
 
 /// Evaluates an expression of an element, which must be stateful.
-fn take_stateful(
+fn evaluate_stateful(
     element: &[u8],
-    set: &SetFacts,
+    set: &SetInfo,
     context: &mut Context<'_>,
 ) -> Result<Vec<u8>, Errno> {
     let element = Element::parse(element, context.family())?;

@@ -1,7 +1,7 @@
 //! `fib`: looks up either the source or the destination address, with at most one device.
 
 use super::base::{FORWARD, INPUT, NETDEV_EGRESS, NETDEV_INGRESS, OUTPUT, POSTROUTING, PREROUTING};
-use super::context::{none_but, required};
+use super::context::{check_flags, required};
 use super::errors::{EINVAL, EOPNOTSUPP};
 use super::{Base, Context, Kernel};
 use chainwright::Errno;
@@ -12,7 +12,7 @@ impl<'a> Kernel<'a> for FibRef<'a> {
     type Listed = Fib;
 
     fn select(&self, family: Family) -> Result<(), Errno> {
-        none_but(
+        check_flags(
             self.flags().map(|flags| flags.bits()),
             FibFlags::all_named().bits(),
         )?;

@@ -1,7 +1,7 @@
 //! `flow_offload`: refers to a flowtable of the table.
 
 use super::base::{FORWARD, is_ip};
-use super::context::{no_longer, required};
+use super::context::{check_length, required};
 use super::{Base, Context, Kernel, Reference};
 use chainwright::Errno;
 use chainwright::nft::Family;
@@ -12,7 +12,7 @@ impl<'a> Kernel<'a> for FlowOffloadRef<'a> {
     type Listed = FlowOffload<'static>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        no_longer(self.table_name(), 255)
+        check_length(self.table_name(), 255)
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<FlowOffload<'static>, Errno> {

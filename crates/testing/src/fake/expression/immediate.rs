@@ -1,6 +1,6 @@
 //! `immediate`: loads a value of at most 16 bytes, or a verdict.
 
-use super::context::{KEPT, required, value};
+use super::context::{MAX_VALUE_LENGTH, required, value};
 use super::errors::ERANGE;
 use super::{Context, Kernel};
 use chainwright::Errno;
@@ -23,7 +23,7 @@ impl<'a> Kernel<'a> for ImmediateRef<'a> {
                 ..Default::default()
             });
         }
-        let value = value(&data, KEPT, None)?;
+        let value = value(&data, MAX_VALUE_LENGTH, None)?;
         Ok(Immediate {
             dreg: Some(context.store(dreg, value.len() as u32)?),
             data: Some(Data::Value(value.into_owned())),

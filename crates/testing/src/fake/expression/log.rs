@@ -2,7 +2,7 @@
 
 use bstr::BStr;
 
-use super::context::no_longer;
+use super::context::check_length;
 use super::errors::EINVAL;
 use super::{Context, Kernel};
 use chainwright::Errno;
@@ -13,7 +13,7 @@ impl<'a> Kernel<'a> for LogRef<'a> {
     type Listed = Log<'a>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        no_longer(self.prefix(), 127)
+        check_length(self.prefix(), 127)
     }
 
     fn init(&self, _: &mut Context<'_>) -> Result<Log<'a>, Errno> {

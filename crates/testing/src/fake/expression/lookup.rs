@@ -1,6 +1,6 @@
 //! `lookup`: looks up a key of the set's length, and optionally loads the value of a map.
 
-use super::context::{no_longer, none_but, required};
+use super::context::{check_flags, check_length, required};
 use super::errors::EINVAL;
 use super::{Context, Kernel, Reference};
 use chainwright::Errno;
@@ -12,8 +12,8 @@ impl<'a> Kernel<'a> for LookupRef<'a> {
     type Listed = Lookup<'static>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        no_longer(self.set(), 255)?;
-        none_but(
+        check_length(self.set(), 255)?;
+        check_flags(
             self.flags().map(|flags| flags.bits()),
             LookupFlags::INV.bits(),
         )

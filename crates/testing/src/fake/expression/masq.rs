@@ -1,7 +1,7 @@
 //! `masq`: optional ports.
 
 use super::base::POSTROUTING;
-use super::nat::{no_other_flags, pair};
+use super::nat::{check_named_flags, pair};
 use super::{Base, Context, Kernel};
 use chainwright::Errno;
 use chainwright::nft::Family;
@@ -11,7 +11,7 @@ impl<'a> Kernel<'a> for MasqRef<'a> {
     type Listed = Masq;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        no_other_flags(self.flags())
+        check_named_flags(self.flags())
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Masq, Errno> {

@@ -1,7 +1,7 @@
 //! `meta`: loads a key, whose length is fixed; few keys can be stored to.
 
 use super::base::{FORWARD, INPUT, NETDEV_INGRESS, PREROUTING, is_ip};
-use super::context::{one_way, required};
+use super::context::{check_direction, required};
 use super::errors::EOPNOTSUPP;
 use super::{Base, Context, Kernel};
 use chainwright::Errno;
@@ -12,7 +12,7 @@ impl<'a> Kernel<'a> for MetaRef<'a> {
     type Listed = Meta;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        one_way(self.key().map(|key| key.0), self.dreg(), self.sreg())
+        check_direction(self.key().map(|key| key.0), self.dreg(), self.sreg())
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Meta, Errno> {

@@ -1,6 +1,6 @@
 //! Evaluates expressions the way the kernel does when a rule or set is added.
 //!
-//! [`take_list`] and [`take_one`] take what a user sends, and return what Linux 6.18 would list or the error number
+//! [`evaluate_list`] and [`evaluate_one`] take what a user sends, and return what Linux 6.18 would list or the error number
 //! with which it would refuse it. [`validate`] checks whether packets of a base chain may reach an accepted expression.
 //!
 //! Like the kernel, this module processes a rule's expressions twice. First it checks the attributes of all of them
@@ -88,7 +88,7 @@ mod xfrm;
 #[cfg(all(test, target_endian = "little"))]
 mod tests;
 
-pub(crate) use around::{Around, ChainFacts, Reference, SetFacts};
+pub(crate) use around::{ChainInfo, Reference, RulesetView, SetInfo};
 pub(crate) use base::Base;
 use context::Context;
 use errors::{EINVAL, ENOENT, ERANGE};
@@ -128,7 +128,7 @@ trait Kernel<'a> {
 
 /// Accepted expressions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct Evaluated {
     /// The expressions as listed.
     pub(crate) listed: Vec<u8>,
     /// The references; a repeated reference appears repeatedly.
@@ -139,7 +139,7 @@ pub(crate) struct Taken {
 ///
 /// # Errors
 /// The kernel's error number.
-pub(crate) fn take_list(list: &[u8], around: &mut dyn Around) -> Result<Taken, Errno> {
+pub(crate) fn evaluate_list(list: &[u8], around: &mut dyn RulesetView) -> Result<Evaluated, Errno> {
     let family = around.family();
     let mut elements = Vec::new();
     for attribute in Attributes::new(list).map_while(Result::ok) {
@@ -159,7 +159,7 @@ pub(crate) fn take_list(list: &[u8], around: &mut dyn Around) -> Result<Taken, E
         result?;
         writer.finish_bare().map_err(|_| EINVAL)?;
     }
-    Ok(Taken {
+    Ok(Evaluated {
         listed,
         references: context.references,
     })
@@ -170,10 +170,13 @@ pub(crate) fn take_list(list: &[u8], around: &mut dyn Around) -> Result<Taken, E
 ///
 /// # Errors
 /// The kernel's error number.
-pub(crate) fn take_one(element: &[u8], around: &mut dyn Around) -> Result<Taken, Errno> {
+pub(crate) fn evaluate_one(
+    element: &[u8],
+    around: &mut dyn RulesetView,
+) -> Result<Evaluated, Errno> {
     let mut context = Context::new(around);
-    Ok(Taken {
-        listed: take_nested(element, &mut context)?,
+    Ok(Evaluated {
+        listed: evaluate_nested(element, &mut context)?,
         references: context.references,
     })
 }
@@ -182,7 +185,10 @@ pub(crate) fn take_one(element: &[u8], around: &mut dyn Around) -> Result<Taken,
 ///
 /// # Errors
 /// The kernel's error number.
-pub(crate) fn take_verdict(data: &[u8], around: &mut dyn Around) -> Result<Taken, Errno> {
+pub(crate) fn evaluate_verdict(
+    data: &[u8],
+    around: &mut dyn RulesetView,
+) -> Result<Evaluated, Errno> {
     let mut context = Context::new(around);
     context.in_element = true;
     let verdict = context.verdict(&Data::Opaque(data.into()))?;
@@ -190,7 +196,7 @@ pub(crate) fn take_verdict(data: &[u8], around: &mut dyn Around) -> Result<Taken
     let mut writer = MessageWriter::bare(&mut listed).unmarked();
     verdict.encode(&mut writer, NFTA_DATA_VERDICT);
     writer.finish_bare().map_err(|_| EINVAL)?;
-    Ok(Taken {
+    Ok(Evaluated {
         listed,
         references: context.references,
     })
@@ -206,7 +212,7 @@ pub(crate) fn validate(element: &[u8], family: Family, base: Base<'_>) -> Result
 }
 
 /// Evaluates an expression inside of another one.
-fn take_nested(element: &[u8], context: &mut Context<'_>) -> Result<Vec<u8>, Errno> {
+fn evaluate_nested(element: &[u8], context: &mut Context<'_>) -> Result<Vec<u8>, Errno> {
     Element::parse(element, context.family())?.taken(context)
 }
 
@@ -233,7 +239,7 @@ impl<'a> Element<'a> {
         let (name, attributes) = name_and_attributes(element)?;
         let mut attributes = Cow::Borrowed(well_formed(attributes));
         while let Err(malformed) = ExpressionRef::new(name, &attributes).view() {
-            attributes = Cow::Owned(mended(&attributes, &malformed)?);
+            attributes = Cow::Owned(with_placeholder(&attributes, &malformed)?);
         }
         Ok(Self { name, attributes })
     }
@@ -300,14 +306,14 @@ fn well_formed(attributes: &[u8]) -> &[u8] {
 
 /// Replaces a malformed nested attribute, which the kernel parses only later, with an empty one, which it refuses with
 /// the same error.
-fn mended(attributes: &[u8], malformed: &Malformed) -> Result<Vec<u8>, Errno> {
+fn with_placeholder(attributes: &[u8], malformed: &Malformed) -> Result<Vec<u8>, Errno> {
     let (before, rest) = attributes.split_at(malformed.offset.min(attributes.len()));
     let Some(Ok(attribute)) = Attributes::new(rest).next() else {
         return Err(ERANGE);
     };
     let behind = attribute.raw.len().next_multiple_of(4).min(rest.len());
-    let mut mended = before.to_vec();
-    let mut writer = MessageWriter::bare(&mut mended);
+    let mut with_placeholder = before.to_vec();
+    let mut writer = MessageWriter::bare(&mut with_placeholder);
     match malformed.what {
         // The kernel ignores it.
         "NFTA_HASH_SET_ID" | "NFTA_NG_SET_ID" => {}
@@ -332,8 +338,8 @@ fn mended(attributes: &[u8], malformed: &Malformed) -> Result<Vec<u8>, Errno> {
         _ => return Err(ERANGE),
     }
     writer.finish_bare().map_err(|_| ERANGE)?;
-    mended.extend_from_slice(&rest[behind..]);
-    Ok(mended)
+    with_placeholder.extend_from_slice(&rest[behind..]);
+    Ok(with_placeholder)
 }
 
 /// Whether the kernel has an expression in this family; all families have those without a case.

@@ -1,7 +1,7 @@
 //! `nat`: the family determines the length of addresses; given addresses and ports set flags.
 
 use super::base::{INPUT, OUTPUT, POSTROUTING, PREROUTING, is_ip};
-use super::context::{none_but, required};
+use super::context::{check_flags, required};
 use super::errors::{EAFNOSUPPORT, EINVAL, EOPNOTSUPP};
 use super::{Base, Context, Kernel};
 use chainwright::Errno;
@@ -12,7 +12,7 @@ impl<'a> Kernel<'a> for NatRef<'a> {
     type Listed = Nat;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        no_other_flags(self.flags())
+        check_named_flags(self.flags())
     }
 
     fn init(&self, context: &mut Context<'_>) -> Result<Nat, Errno> {
@@ -69,9 +69,9 @@ impl<'a> Kernel<'a> for NatRef<'a> {
 }
 
 /// Returns `EINVAL` for unnamed flags.
-pub(super) fn no_other_flags(flags: Option<NatRangeFlags>) -> Result<(), Errno> {
+pub(super) fn check_named_flags(flags: Option<NatRangeFlags>) -> Result<(), Errno> {
     let allowed = NatRangeFlags::all_named().bits();
-    none_but(flags.map(|flags| flags.bits()), allowed)
+    check_flags(flags.map(|flags| flags.bits()), allowed)
 }
 
 /// Returns the registers of a range: a missing end equals the start, and without a start there is no range.

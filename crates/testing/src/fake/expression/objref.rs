@@ -1,7 +1,7 @@
 //! `objref`: an object by name, or by key from a map.
 
 use super::base::{FORWARD, INPUT, is_ip};
-use super::context::{no_longer, required};
+use super::context::{check_length, required};
 use super::errors::{EINVAL, EOPNOTSUPP};
 use super::{Base, Context, Kernel, Reference};
 use chainwright::Errno;
@@ -13,8 +13,8 @@ impl<'a> Kernel<'a> for ObjrefRef<'a> {
     type Listed = Objref<'static>;
 
     fn select(&self, _: Family) -> Result<(), Errno> {
-        no_longer(self.imm_name(), 255)?;
-        no_longer(self.set_name(), 255)?;
+        check_length(self.imm_name(), 255)?;
+        check_length(self.set_name(), 255)?;
         let names_set = self.set_name().is_some() || self.set_id().is_some();
         let is_mapped = self.set_sreg().is_some() && names_set;
         let is_named = self.imm_name().is_some() && self.imm_type().is_some();

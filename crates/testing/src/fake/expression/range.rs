@@ -1,6 +1,6 @@
 //! `range`: both bounds have the same length of at most 16 bytes.
 
-use super::context::{KEPT, at_most, required, value};
+use super::context::{MAX_VALUE_LENGTH, at_most, required, value};
 use super::errors::EINVAL;
 use super::{Context, Kernel};
 use chainwright::Errno;
@@ -17,7 +17,10 @@ impl<'a> Kernel<'a> for RangeRef<'a> {
     fn init(&self, context: &mut Context<'_>) -> Result<Range<'static>, Errno> {
         let (sreg, op) = (required(self.sreg())?, required(self.op())?);
         let (from, to) = (required(self.from_data())?, required(self.to_data())?);
-        let (from, to) = (value(&from, KEPT, None)?, value(&to, KEPT, None)?);
+        let (from, to) = (
+            value(&from, MAX_VALUE_LENGTH, None)?,
+            value(&to, MAX_VALUE_LENGTH, None)?,
+        );
         if from.len() != to.len() {
             return Err(EINVAL);
         }

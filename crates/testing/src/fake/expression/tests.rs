@@ -12,7 +12,7 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
 use super::errors::ENOENT;
-use super::{Around, ChainFacts, SetFacts, take_list};
+use super::{ChainInfo, RulesetView, SetInfo, evaluate_list};
 use crate::Sandbox;
 use chainwright::Errno;
 use chainwright::netlink::{Attributes, MessageWriter};
@@ -34,9 +34,9 @@ mod before_main {
 mod placed;
 
 /// A table with one object of each kind.
-struct World {
+struct TestTable {
     family: Family,
-    sets: BTreeMap<&'static str, SetFacts>,
+    sets: BTreeMap<&'static str, SetInfo>,
 }
 
 /// Returns the sets of the table: name, flags, length of the key, size.
@@ -63,7 +63,7 @@ fn sets() -> Vec<(&'static str, SetFlags, u32, Option<u32>)> {
     ]
 }
 
-impl World {
+impl TestTable {
     fn new(family: Family) -> (Self, Transaction) {
         let mut tx = Transaction::new();
         tx.add(&Table::new(family, "t")).unwrap();
@@ -87,12 +87,12 @@ impl World {
         let mut world = BTreeMap::new();
         for (name, flags, key_length, size) in sets() {
             let mut set = Set::new(family, "t", name, DataType(0), key_length).with_flags(flags);
-            let mut facts = SetFacts {
+            let mut facts = SetInfo {
                 name: name.into(),
                 flags,
                 key_length,
-                can_be_updated: SetFacts::in_growing_table(flags, key_length, size.is_some()),
-                ..SetFacts::default()
+                can_be_updated: SetInfo::in_growing_table(flags, key_length, size.is_some()),
+                ..SetInfo::default()
             };
             if let Some(size) = size {
                 set = set.with_size(size);
@@ -110,7 +110,7 @@ impl World {
                 set = set.with_expression(&counter);
                 let mut list = Expressions::new();
                 list.push(&counter);
-                let taken = take_list(
+                let taken = evaluate_list(
                     list.as_bytes(),
                     &mut Self {
                         family,
@@ -133,24 +133,24 @@ impl World {
     }
 }
 
-impl Around for World {
+impl RulesetView for TestTable {
     fn family(&self) -> Family {
         self.family
     }
-    fn set(&mut self, name: &BStr, _: Option<u32>) -> Result<SetFacts, Errno> {
+    fn set(&mut self, name: &BStr, _: Option<u32>) -> Result<SetInfo, Errno> {
         let name = std::str::from_utf8(name).unwrap_or_default();
         self.sets.get(name).cloned().ok_or(ENOENT)
     }
-    fn chain(&mut self, name: Option<&BStr>, _: Option<u32>) -> Result<ChainFacts, Errno> {
+    fn chain(&mut self, name: Option<&BStr>, _: Option<u32>) -> Result<ChainInfo, Errno> {
         let name = name.ok_or(ENOENT)?;
         let is_base = name == "base" && self.family != Family::NETDEV;
         if name != "d" && !is_base {
             return Err(ENOENT);
         }
-        Ok(ChainFacts {
+        Ok(ChainInfo {
             name: name.into(),
             is_base,
-            ..ChainFacts::default()
+            ..ChainInfo::default()
         })
     }
     fn object(&mut self, object_type: ObjectType, name: &BStr) -> Result<(), Errno> {
@@ -281,7 +281,7 @@ fn stateful(seed: &mut impl FnMut() -> u32) -> Vec<u8> {
 }
 
 /// Replaces an expression's attributes with values that are more likely to be valid.
-fn nearer(name: &str, attributes: &[u8], seed: &mut impl FnMut() -> u32) -> Vec<u8> {
+fn more_plausible(name: &str, attributes: &[u8], seed: &mut impl FnMut() -> u32) -> Vec<u8> {
     let declared = ExpressionRef::new(name.into(), &[]).attribute_names();
     let mut bytes = Vec::new();
     let mut writer = MessageWriter::bare(&mut bytes);
@@ -410,7 +410,7 @@ fn program(name: &str, expressions: &[Decoded<'_>], seed: &mut impl FnMut() -> u
         }
     }
     if !as_it_is {
-        attributes = nearer(name, &attributes, seed);
+        attributes = more_plausible(name, &attributes, seed);
     }
     let mut bytes = list.as_bytes().to_vec();
     let mut writer = MessageWriter::bare(&mut bytes);
@@ -437,13 +437,13 @@ fn is_known(program: &[u8], family: Family) -> bool {
 
 /// Removes values that change by themselves or depend on the kernel's tick: the elapsed time of a `last` that is set,
 /// and the part of timeouts below 20 ms.
-fn at_rest(listed: Vec<u8>) -> Vec<u8> {
-    let mut at_rest = listed.clone();
+fn without_volatile(listed: Vec<u8>) -> Vec<u8> {
+    let mut without_volatile = listed.clone();
     let expressions = Expressions::of_bytes(&listed);
     for expression in expressions.iter().map_while(Result::ok) {
         if expression.is::<Last>() && expression.attributes[4..8] != [0; 4] {
             let end = expression.attributes.as_ptr_range().end as usize - listed.as_ptr() as usize;
-            at_rest[end - 8..end].fill(0);
+            without_volatile[end - 8..end].fill(0);
         }
     }
     for expression in expressions.iter().map_while(Result::ok) {
@@ -452,10 +452,10 @@ fn at_rest(listed: Vec<u8>) -> Vec<u8> {
             && let Ok(time) = <[u8; 8]>::try_from(timeout).map(u64::from_be_bytes)
         {
             let at = timeout.as_ptr() as usize - listed.as_ptr() as usize;
-            at_rest[at..at + 8].copy_from_slice(&(time - time % 20).to_be_bytes());
+            without_volatile[at..at + 8].copy_from_slice(&(time - time % 20).to_be_bytes());
         }
     }
-    at_rest
+    without_volatile
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -469,7 +469,7 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Compares the results of the kernel and of this module for many programs of each expression.
 #[test]
-fn any_expression_is_what_the_kernel_makes_of_it() {
+fn expressions_match_the_kernel() {
     let programs = std::env::var("CHAINWRIGHT_PROGRAMS");
     let programs: usize = programs.map_or(60, |number| number.parse().unwrap());
     let only = std::env::var("CHAINWRIGHT_EXPRESSION").ok();
@@ -481,7 +481,7 @@ fn any_expression_is_what_the_kernel_makes_of_it() {
         sandbox
             .run(|| {
                 let mut connection = Connection::open().unwrap();
-                let (mut world, tx) = World::new(family);
+                let (mut world, tx) = TestTable::new(family);
                 connection.commit(&tx).unwrap();
                 for (name, strategy) in Decoded::strategies(DEPTH) {
                     if only.as_ref().is_some_and(|only| only != name) {
@@ -506,9 +506,11 @@ fn any_expression_is_what_the_kernel_makes_of_it() {
                         cases.iter().zip(kernel(&mut connection, family, &cases))
                     {
                         compared += 1;
-                        let ours = take_list(program, &mut world).map(|taken| taken.listed);
+                        let ours = evaluate_list(program, &mut world).map(|taken| taken.listed);
                         *taken.entry(name).or_default() += usize::from(kernels.is_ok());
-                        if ours.clone().map(at_rest) == kernels.clone().map(at_rest) {
+                        if ours.clone().map(without_volatile)
+                            == kernels.clone().map(without_volatile)
+                        {
                             continue;
                         }
                         let listed = |result: &Result<Vec<u8>, Errno>| match result {

@@ -7,7 +7,7 @@ use bstr::BStr;
 
 use super::Ids;
 use super::rules::{FIREWALL, Shape};
-use super::service::{Front, cluster_group, id_of_group};
+use super::service::{ServiceFrontend, cluster_group, id_of_group};
 use super::sets::{SetKind, TABLE, Words};
 use chainwright::Error;
 use chainwright::nft::{
@@ -16,7 +16,7 @@ use chainwright::nft::{
 
 /// The table as the kernel has it.
 #[derive(Debug)]
-pub(super) struct There {
+pub(super) struct KernelTable {
     /// Elements of all sets that describe services.
     pub(super) entries: HashMap<SetKind, HashMap<Words, Option<Words>>>,
     /// The shapes that have chains, by the chains' names.
@@ -36,7 +36,7 @@ pub(super) struct There {
 /// The rules of each chain, with their handles, as the kernel lists them.
 pub(super) type Written = HashMap<String, Vec<u8>>;
 
-impl There {
+impl KernelTable {
     /// The addresses and ports that lead to each port's groups, by the port's number.
     pub(super) fn leads(&self) -> HashMap<u32, HashSet<Words>> {
         let kinds = [
@@ -63,11 +63,11 @@ impl There {
     /// whose number packets in flight may have looked up.
     pub(super) fn number(
         &self,
-        fronts: &[Front],
+        frontends: &[ServiceFrontend],
         has_cluster_ip: bool,
         leads: &HashMap<u32, HashSet<Words>>,
     ) -> Option<u32> {
-        let number = |front: &Front| {
+        let number = |front: &ServiceFrontend| {
             let kinds = match front.address {
                 Some(_) => [SetKind::ServiceIps, SetKind::LocalIps],
                 None => [SetKind::ServiceNodeports, SetKind::LocalNodeports],
@@ -79,12 +79,12 @@ impl There {
             group.map(id_of_group)
         };
         let is_own = |id: &u32| {
-            let is_front = |key: &Words| fronts.iter().any(|front| front.key() == *key);
+            let is_front = |key: &Words| frontends.iter().any(|front| front.key() == *key);
             leads.get(id).is_some_and(|keys| keys.iter().all(is_front))
         };
-        let cluster_ip = fronts.first().filter(|_| has_cluster_ip);
+        let cluster_ip = frontends.first().filter(|_| has_cluster_ip);
         let first = cluster_ip.and_then(number);
-        first.or_else(|| fronts.iter().filter_map(number).find(is_own))
+        first.or_else(|| frontends.iter().filter_map(number).find(is_own))
     }
 
     /// A port's endpoints, in their slots.
@@ -208,7 +208,7 @@ pub(super) enum Found {
     /// A table in a form that this version does not write.
     Other,
     /// A table in this version's form.
-    Ours(Box<There>),
+    Known(Box<KernelTable>),
 }
 
 /// Reads the table.
@@ -235,7 +235,7 @@ pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error>
     }
     let mut entries = HashMap::new();
     for kind in SetKind::ALL {
-        if !kind.is_of_services() || !names.contains(kind.name().as_bytes()) {
+        if !kind.depends_only_on_services() || !names.contains(kind.name().as_bytes()) {
             continue;
         }
         let mut set = HashMap::new();
@@ -292,7 +292,7 @@ pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error>
             ids.extend(group.map(id_of_group).filter(|id| *id < Ids::END));
         }
     }
-    Ok(Found::Ours(Box::new(There {
+    Ok(Found::Known(Box::new(KernelTable {
         entries,
         shapes,
         picks,

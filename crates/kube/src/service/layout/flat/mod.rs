@@ -48,7 +48,7 @@ use std::time::{Duration, Instant};
 use bstr::BStr;
 use kernel::{Found, Written};
 use rules::{Rules, Shape, leads_to_endpoints};
-use service::{Front, Placed, Target, fronts, hairpin, hairpins};
+use service::{Placed, ServiceFrontend, Target, frontends, hairpin, hairpins};
 pub(in crate::service) use sets::TABLE;
 use sets::{Entry, STAND_IN, SetKind, Words, element};
 
@@ -73,8 +73,8 @@ const CLIENTS: u32 = 1 << 18;
 const AT_ONCE: usize = 20_000;
 
 /// Whether this is a set or map of the layout whose keys are frontends of services.
-pub(crate) fn is_of_fronts(table: &BStr, set: &BStr) -> bool {
-    let mut kinds = SetKind::ALL.iter().filter(|kind| kind.is_of_fronts());
+pub(crate) fn has_frontend_keys(table: &BStr, set: &BStr) -> bool {
+    let mut kinds = SetKind::ALL.iter().filter(|kind| kind.has_frontend_keys());
     table == TABLE && kinds.any(|kind| set == kind.name())
 }
 
@@ -101,7 +101,7 @@ pub(in crate::service) struct Flat {
     /// The chains' rules as the kernel listed them after the last transaction that wrote some.
     written: Written,
     /// Whether transactions are only checked.
-    only_checks: bool,
+    check_only: bool,
 }
 
 /// The kernel's state, except for elements that the rules add.
@@ -109,7 +109,7 @@ pub(in crate::service) struct Flat {
 struct State {
     placed: Map<Arc<PortName>, Placed>,
     ids: Ids,
-    fronts: SharedElements<Arc<PortName>, Front, Target>,
+    frontends: SharedElements<Arc<PortName>, ServiceFrontend, Target>,
     cluster_ips: SharedElements<Arc<PortName>, IpAddr, ()>,
     hairpins: SharedElements<Arc<PortName>, (Protocol, SocketAddr), ()>,
     shapes: HashSet<Shape>,
@@ -123,7 +123,7 @@ struct Ids {
     /// Numbers that nothing in the kernel uses any more, and since when, in the order in which they were given up.
     free: VecDeque<(Option<Instant>, u32)>,
     /// Numbers that no port uses any more, but elements in the kernel do until the next commit.
-    given_up: Vec<u32>,
+    released: Vec<u32>,
     next: u32,
 }
 
@@ -136,7 +136,7 @@ impl Ids {
 
     fn take(&mut self) -> u32 {
         if let Some(&(since, id)) = self.free.front()
-            && !Self::rests(since)
+            && !Self::is_quarantined(since)
         {
             self.free.pop_front();
             return id;
@@ -145,22 +145,25 @@ impl Ids {
         self.next - 1
     }
 
-    fn rests(since: Option<Instant>) -> bool {
+    fn is_quarantined(since: Option<Instant>) -> bool {
         since.is_some_and(|since| since.elapsed() < Self::QUARANTINE)
     }
 
     /// Numbers that packets in flight may have looked up.
     fn recent(&self) -> impl Iterator<Item = u32> {
-        let resting = self.free.iter().filter(|(since, _)| Self::rests(*since));
+        let resting = self
+            .free
+            .iter()
+            .filter(|(since, _)| Self::is_quarantined(*since));
         resting
             .map(|(_, id)| *id)
-            .chain(self.given_up.iter().copied())
+            .chain(self.released.iter().copied())
     }
 
     /// Records that the numbers given up are gone from the kernel.
     fn committed(&mut self) {
         let now = Some(Instant::now());
-        let gone = self.given_up.drain(..);
+        let gone = self.released.drain(..);
         self.free.extend(gone.map(|id| (now, id)));
     }
 }
@@ -281,8 +284,8 @@ impl State {
         }
         let owner = &now.name;
         if let Some(port) = before {
-            fronts(port, now.id, config, |front, _| {
-                self.fronts.release(owner, &front);
+            frontends(port, now.id, config, |front, _| {
+                self.frontends.release(owner, &front);
             });
             self.cluster_ips.release(owner, &port.cluster_ip);
             for endpoint in hairpins(port) {
@@ -291,30 +294,30 @@ impl State {
         }
         match after {
             Some(port) => {
-                self.claim(owner, now.id, port, config);
+                self.acquire(owner, now.id, port, config);
                 self.placed.insert(Arc::clone(&now.name), now);
             }
             None => {
-                self.ids.given_up.push(now.id);
+                self.ids.released.push(now.id);
                 self.placed.swap_remove(name);
             }
         }
     }
 
-    fn claim(&mut self, owner: &Arc<PortName>, id: u32, port: &ServicePort, config: &Config) {
-        fronts(port, id, config, |front, target| {
-            self.fronts.claim(Arc::clone(owner), front, target);
+    fn acquire(&mut self, owner: &Arc<PortName>, id: u32, port: &ServicePort, config: &Config) {
+        frontends(port, id, config, |front, target| {
+            self.frontends.acquire(Arc::clone(owner), front, target);
         });
         self.cluster_ips
-            .claim(Arc::clone(owner), port.cluster_ip, ());
+            .acquire(Arc::clone(owner), port.cluster_ip, ());
         for endpoint in hairpins(port) {
-            self.hairpins.claim(Arc::clone(owner), endpoint, ());
+            self.hairpins.acquire(Arc::clone(owner), endpoint, ());
         }
     }
 
     /// Records the operations on elements that several ports may share.
     fn take_changed(&mut self, elements: &mut Elements) {
-        for changed in self.fronts.take_changed() {
+        for changed in self.frontends.take_changed() {
             let of = |target: &Option<Target>| {
                 let mut entries = Vec::new();
                 if let Some(target) = target {
@@ -359,7 +362,7 @@ impl Flat {
             generation: None,
             transaction: Transaction::new(),
             written: Written::default(),
-            only_checks: false,
+            check_only: false,
         }
     }
 
@@ -403,7 +406,7 @@ impl Flat {
     }
 
     fn commit_parts(&mut self, tx: &mut Transaction, elements: &Elements) -> Result<usize, Error> {
-        let mut in_order = InOrder::new(!self.only_checks);
+        let mut in_order = InOrder::new(!self.check_only);
         tx.clear();
         if let Some(base) = &elements.base {
             self.write_base(tx, base)?;
@@ -523,8 +526,8 @@ impl Flat {
         if let Some(known) = known.filter(|_| self.name == TABLE) {
             tx.expect_generation(known);
         }
-        let made = self.nft.commit_numbered(tx)?;
-        if self.only_checks {
+        let made = self.nft.commit_returning_generation(tx)?;
+        if self.check_only {
             return Ok(());
         }
         self.generation = made;
@@ -538,9 +541,9 @@ impl Flat {
 
     /// Replaces a table in use in one transaction, while a stand-in has the same services: packets whose lookups fail
     /// in one table are translated by the other. The stand-in is removed after [`adopt`](Self::adopt).
-    fn make_anew(&mut self, ports: &Ports) -> Result<usize, Error> {
-        let mut in_order = InOrder::new(!self.only_checks);
-        if !self.only_checks {
+    fn replace_table(&mut self, ports: &Ports) -> Result<usize, Error> {
+        let mut in_order = InOrder::new(!self.check_only);
+        if !self.check_only {
             in_order.step(|| self.make_stand_in(ports))?;
         }
         in_order.step(|| self.fill(ports, true))?;
@@ -561,7 +564,7 @@ impl Flat {
     /// Removes the stand-in table, if it exists, after the kernel has finished the packets that it may translate.
     /// Returns the number of transactions.
     pub(super) fn remove_stand_in(&mut self) -> Result<usize, Error> {
-        if self.only_checks || self.nft.table(self.table(), STAND_IN)?.is_none() {
+        if self.check_only || self.nft.table(self.table(), STAND_IN)?.is_none() {
             return Ok(0);
         }
         wait_for_packets();
@@ -586,7 +589,7 @@ impl Flat {
         self.write_base(&mut tx, &Base::ALL)?;
         self.write_chains(&mut tx, &Base::ALL, true)?;
         // A transaction that is only checked leaves nothing for the next one.
-        let at_once = anew || self.only_checks;
+        let at_once = anew || self.check_only;
         let largest = if at_once { usize::MAX } else { AT_ONCE };
         let mut transactions = 0;
         let mut elements = Elements::default();
@@ -642,27 +645,27 @@ impl Flat {
             self.ownership = Some(self.nft.own(self.table(), TABLE)?);
             // If no table existed, this created it, in one commit.
             let made = self.nft.generation()?;
-            if !was_there && made == before.next() && !self.only_checks {
+            if !was_there && made == before.next() && !self.check_only {
                 self.common.commits.note(before, made);
             }
         }
         self.generation = Some(self.nft.generation()?);
         let family = self.table();
         let there = match kernel::read(&mut self.nft, family)? {
-            Found::Ours(there) => there,
+            Found::Known(there) => there,
             Found::Nothing => return self.fill(ports, false),
-            Found::Other => return self.make_anew(ports),
+            Found::Other => return self.replace_table(ports),
         };
         self.take_over(ports, &there);
         let mut elements = Elements::default();
         if !self.compare_base(&there, &mut elements)? {
-            return self.make_anew(ports);
+            return self.replace_table(ports);
         }
         let wrote = elements.base.is_some() || !elements.shapes.is_empty();
         self.compare(there.entries, &mut elements);
         match self.carry_out(&mut elements) {
             Ok(made) => {
-                if wrote && !self.only_checks {
+                if wrote && !self.check_only {
                     self.written = kernel::rules(&mut self.nft, family)?;
                 }
                 Ok(made)
@@ -670,7 +673,7 @@ impl Flat {
             // The existing table differs from what this version writes: replace it.
             Err(Error::Commit(error)) if error.is_refusal() && !error.generation_moved() => {
                 tracing::warn!(%error, "recreating the table");
-                self.make_anew(ports)
+                self.replace_table(ports)
             }
             Err(error) => Err(error),
         }
@@ -678,7 +681,11 @@ impl Flat {
 
     /// Records the differences in the parts that do not depend on services, and in the chains that choose endpoints.
     /// Returns whether the existing table can be changed accordingly.
-    fn compare_base(&self, there: &kernel::There, elements: &mut Elements) -> Result<bool, Error> {
+    fn compare_base(
+        &self,
+        there: &kernel::KernelTable,
+        elements: &mut Elements,
+    ) -> Result<bool, Error> {
         let open = |source| chainwright::netlink::Error::Open {
             protocol: libc::NETLINK_NETFILTER,
             source,
@@ -741,7 +748,7 @@ impl Flat {
     }
 
     /// Takes over numbers and slots from the existing table, and registers all desired elements.
-    fn take_over(&mut self, ports: &Ports, there: &kernel::There) {
+    fn take_over(&mut self, ports: &Ports, there: &kernel::KernelTable) {
         let mut state = State::default();
         let mut names: Vec<_> = ports.iter().collect();
         names.sort_unstable_by_key(|(name, _)| *name);
@@ -751,7 +758,7 @@ impl Flat {
             .iter()
             .map(|(_, port)| {
                 let mut all = Vec::new();
-                fronts(port, 0, &self.common.config, |front, _| all.push(front));
+                frontends(port, 0, &self.common.config, |front, _| all.push(front));
                 let id = there.number(&all, port.has_cluster_ip, &leads);
                 let known = id.filter(|id| *id < Ids::END && !taken.contains(id));
                 taken.extend(known);
@@ -772,7 +779,7 @@ impl Flat {
             .take(ports.len())
             .map(|id| (None, id))
             .collect();
-        state.ids.given_up.extend(gone);
+        state.ids.released.extend(gone);
         for ((name, port), id) in names.into_iter().zip(known) {
             let mut placed = match id {
                 Some(id) => Placed::new(name.clone(), id),
@@ -784,7 +791,7 @@ impl Flat {
             }
             let placed = placed.place(Some(port));
             state.shapes.extend(placed.shapes.into_iter().flatten());
-            state.claim(&placed.name, placed.id, port, &self.common.config);
+            state.acquire(&placed.name, placed.id, port, &self.common.config);
             state.placed.insert(Arc::clone(&placed.name), placed);
         }
         // Everything is compared with the existing table, so none of it counts as a change yet.
@@ -813,7 +820,7 @@ impl Flat {
         for placed in self.state.placed.values() {
             placed.elements(&mut want);
         }
-        for (front, target) in self.state.fronts.iter() {
+        for (front, target) in self.state.frontends.iter() {
             front.elements(target, &mut want);
         }
         for (address, ()) in self.state.cluster_ips.iter() {
@@ -883,9 +890,9 @@ impl FamilyLayout for Flat {
         &mut self.common
     }
 
-    fn only_check(&mut self, yes: bool) -> bool {
-        self.nft.only_check(yes);
-        self.only_checks = yes;
+    fn set_check_only(&mut self, yes: bool) -> bool {
+        self.nft.set_check_only(yes);
+        self.check_only = yes;
         true
     }
 
@@ -924,7 +931,7 @@ mod tests {
     fn a_number_rests_from_the_commit_on() {
         let mut ids = Ids::default();
         let id = ids.take();
-        ids.given_up.push(id);
+        ids.released.push(id);
         // The commit takes long.
         std::thread::sleep(Ids::QUARANTINE);
         assert_ne!(ids.take(), id);
@@ -954,9 +961,9 @@ mod tests {
         port.source_ranges = vec!["198.51.100.0/24".parse().unwrap()];
         let ports = Ports::from_iter([(port.name.clone(), Arc::new(port))]);
         let mut flat = Flat::new(nft, Family::Ipv4, Arc::new(config));
-        flat.only_check(true);
+        flat.set_check_only(true);
         assert_eq!(flat.adopt(&ports).unwrap(), 1);
-        flat.only_check(false);
+        flat.set_check_only(false);
         assert_eq!(flat.adopt(&ports).unwrap(), 2);
     }
 

@@ -338,7 +338,7 @@ impl Rules<'_> {
         // Match the sender first: that takes no lookup.
         let from_outside = match self.config.masquerade_all {
             true => Some(self.rule(SERVICES)),
-            false => self.of_pods(self.rule(SERVICES), false),
+            false => self.match_pods(self.rule(SERVICES), false),
         };
         if let Some(rule) = from_outside {
             let to_cluster_ip = rule.lookup(self.daddr(), SetKind::ClusterIps.name());
@@ -374,7 +374,7 @@ impl Rules<'_> {
                 rules.extend(self.at_node(|| self.rule(SERVICES), |rule| rule.goto(NODEPORTS))?);
             }
             rules.push(self.rule(chain).comment("no service").accept()?);
-            if let Some(rule) = self.of_pods(self.rule(local), true) {
+            if let Some(rule) = self.match_pods(self.rule(local), true) {
                 rules.push(rule.comment("pods' traffic goes anywhere").goto(anywhere)?);
             }
             let own = || self.rule(local).fib_saddr_type(AddressType::LOCAL);
@@ -400,7 +400,7 @@ impl Rules<'_> {
     }
 
     /// Matches packets from pods of this node or cluster, or all others; `None` if pods' traffic cannot be detected.
-    fn of_pods<'r>(&self, rule: Build<'r>, pods: bool) -> Option<Build<'r>> {
+    fn match_pods<'r>(&self, rule: Build<'r>, pods: bool) -> Option<Build<'r>> {
         let detector = &self.config.local_detector;
         Some(match detector {
             LocalDetector::Networks(_) => {
@@ -508,15 +508,15 @@ impl Rules<'_> {
                     tx.add(&self.remembered(group(), shape, time))?;
                     // If no more clients can be remembered, they are still served.
                 }
-                let drawn = Self::drawn(group(), shape);
-                tx.add(&self.translated(Self::endpoint(drawn, SetKind::Endpoints)))?;
+                let random_slot = Self::random_slot(group(), shape);
+                tx.add(&self.translated(Self::endpoint(random_slot, SetKind::Endpoints)))?;
             }
         }
         Ok(())
     }
 
     /// Chooses a random slot in the group.
-    fn drawn(mut rule: Rule<'static>, shape: Shape) -> Rule<'static> {
+    fn random_slot(mut rule: Rule<'static>, shape: Shape) -> Rule<'static> {
         rule.push(&Numgen::random(shape.endpoints(), at(word::DRAWN)));
         rule
     }
@@ -576,7 +576,7 @@ impl Rules<'_> {
 
     /// Sends another client to a randomly chosen endpoint.
     fn remembered(&self, rule: Rule<'static>, shape: Shape, time: Duration) -> Rule<'static> {
-        let mut rule = Self::drawn(self.client(rule), shape);
+        let mut rule = Self::random_slot(self.client(rule), shape);
         Self::number(
             &mut rule,
             at(word::GROUP),

@@ -15,7 +15,7 @@ use crate::service::resolve::{Backend, Backends, Refusal, ServicePort};
 
 /// An address, protocol and port at which a service port can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Front {
+pub(super) struct ServiceFrontend {
     /// `None` for the node's addresses.
     pub(super) address: Option<IpAddr>,
     pub(super) protocol: Protocol,
@@ -35,7 +35,7 @@ pub(super) struct Target {
     pub(super) sources: Option<Arc<[IpNet]>>,
 }
 
-impl Front {
+impl ServiceFrontend {
     /// The key of the frontend's elements.
     pub(super) fn key(&self) -> Words {
         let address = match self.address {
@@ -96,11 +96,11 @@ pub(super) const fn id_of_group(group: u32) -> u32 {
 }
 
 /// Calls `take` with each frontend of a port and how its traffic is handled.
-pub(super) fn fronts(
+pub(super) fn frontends(
     port: &ServicePort,
     id: u32,
     config: &Config,
-    mut take: impl FnMut(Front, Target),
+    mut take: impl FnMut(ServiceFrontend, Target),
 ) {
     let (cluster, local) = (cluster_group(id), cluster_group(id) + 1);
     let any = |backends: &[Backend], group| (!backends.is_empty()).then_some(group);
@@ -120,7 +120,7 @@ pub(super) fn fronts(
         sources: None,
     };
     let protocol = port.name.protocol;
-    let at = |address| Front {
+    let at = |address| ServiceFrontend {
         address: Some(address),
         protocol,
         port: port.port,
@@ -141,7 +141,7 @@ pub(super) fn fronts(
         }
     }
     if let Some(port) = port.node_port {
-        let front = Front {
+        let front = ServiceFrontend {
             address: None,
             protocol,
             port,

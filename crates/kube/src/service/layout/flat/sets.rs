@@ -143,7 +143,7 @@ impl SetKind {
     }
 
     /// Whether the elements depend only on the services and the configuration.
-    pub(super) const fn is_of_services(self) -> bool {
+    pub(super) const fn depends_only_on_services(self) -> bool {
         !matches!(self, Self::Picks | Self::LocalPicks | Self::Affinity)
     }
 
@@ -179,7 +179,7 @@ impl SetKind {
     }
 
     /// Whether its keys are frontends of services: an optional address, a protocol and a port.
-    pub(super) const fn is_of_fronts(self) -> bool {
+    pub(super) const fn has_frontend_keys(self) -> bool {
         matches!(
             self,
             Self::ServiceIps

@@ -42,21 +42,21 @@ fn is_kube_proxys(chain: &BString) -> bool {
 }
 
 /// Finds which of these chains are targets of rules in chains that do not belong to kube-proxy.
-pub(super) fn led_to(
+pub(super) fn targets_of_foreign_rules(
     table: &mut TableEdit<'_>,
     others: &[BString],
     chains: &BTreeSet<BString>,
 ) -> Result<BTreeSet<BString>, iptables::Error> {
     let mut found = BTreeSet::new();
     for other in others.iter().filter(|chain| !is_kube_proxys(chain)) {
-        let ways = ways_to(table, other.as_bstr(), chains)?;
+        let ways = jumps_to(table, other.as_bstr(), chains)?;
         found.extend(ways.into_iter().map(|(_, to)| to));
     }
     Ok(found)
 }
 
 /// Finds the rules of a chain that jump to one of these: their numbers, from 1, and the targets.
-fn ways_to(
+fn jumps_to(
     table: &mut TableEdit<'_>,
     chain: &BStr,
     to: &BTreeSet<BString>,
@@ -84,7 +84,7 @@ pub(in crate::service) fn is_there(backend: Backend, family: Family) -> Result<b
     if tables.is_empty() {
         return Ok(false);
     }
-    let read = Iptables::open_to_look(backend)?.read(family, &tables)?;
+    let read = Iptables::open_if_loaded(backend)?.read(family, &tables)?;
     let has_any = |table: &iptables::Table<'_>| {
         let mut chains = table.chains();
         chains.any(|chain| is_kube_proxys(&chain.name().to_owned()))
@@ -132,7 +132,7 @@ fn clean_table(table: &mut TableEdit<'_>) -> Result<bool, iptables::Error> {
     let mut jumps = Vec::new();
     let mut held: BTreeSet<BString> = BTreeSet::new();
     for chain in others {
-        let ways = ways_to(table, chain.as_bstr(), &ours)?;
+        let ways = jumps_to(table, chain.as_bstr(), &ours)?;
         let name = chain.to_str().unwrap_or_default();
         match builtin(table.name(), name) {
             Some(_) => jumps.extend(ways.into_iter().map(|(at, to)| (chain.clone(), at, to))),

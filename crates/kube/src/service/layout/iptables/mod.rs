@@ -47,7 +47,7 @@ use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
 
-use self::cleanup::{TABLES, is_of_a_port, led_to};
+use self::cleanup::{TABLES, is_of_a_port, targets_of_foreign_rules};
 pub(in crate::service) use self::cleanup::{clean_up, is_there};
 use self::rules::{Chain, Rules, Shared, sorted};
 use super::{Common, FamilyLayout, PortChange, Ports};
@@ -68,7 +68,7 @@ pub(in crate::service) struct Iptables {
     common: Common,
     /// Whether rules of endpoints have comments that name the service.
     comments: bool,
-    only_checks: bool,
+    check_only: bool,
 }
 
 impl Iptables {
@@ -83,7 +83,7 @@ impl Iptables {
             family,
             common: Common::new(config),
             comments: true,
-            only_checks: false,
+            check_only: false,
         }
     }
 
@@ -141,7 +141,7 @@ impl FamilyLayout for Iptables {
             }
             Ok(changed)
         })?;
-        if rules.serves_at_loopback() && !self.only_checks {
+        if rules.serves_at_loopback() && !self.check_only {
             // After the rules that protect the loopback addresses.
             route_localnet();
         }
@@ -151,7 +151,7 @@ impl FamilyLayout for Iptables {
     #[tracing::instrument(level = "debug", skip_all, fields(changes = changes.len()))]
     fn change(&mut self, ports: &Ports, changes: &[PortChange]) -> Result<usize, Error> {
         match self.change_only(ports, changes) {
-            Err(error) if is_astray(&error) => {
+            Err(error) if is_unexpected_state(&error) => {
                 tracing::debug!(%error, "the tables were changed by another process");
                 self.adopt(ports)
             }
@@ -163,9 +163,9 @@ impl FamilyLayout for Iptables {
         &mut self.common
     }
 
-    fn only_check(&mut self, yes: bool) -> bool {
-        self.only_checks = yes;
-        self.ipt.only_check(yes)
+    fn set_check_only(&mut self, yes: bool) -> bool {
+        self.check_only = yes;
+        self.ipt.set_check_only(yes)
     }
 
     fn remove(&mut self) -> Result<(), Error> {
@@ -217,7 +217,7 @@ fn adopt_table(
         chains.make(chain.chain())?;
     }
     for (chain, rules) in &fixed {
-        chains.hold(chain, rules)?;
+        chains.set_rules(chain, rules)?;
     }
 
     // A port's chains jump to one another, and to chains that exist by now.
@@ -228,7 +228,7 @@ fn adopt_table(
             chains.make(chain)?;
         }
         for (chain, rules) in own {
-            chains.hold(&chain, &rules)?;
+            chains.set_rules(&chain, &rules)?;
             known.insert(BString::from(chain));
         }
     }
@@ -239,11 +239,11 @@ fn adopt_table(
     // Find these before any change of built-in chains.
     let held = match stale.is_empty() {
         true => BTreeSet::new(),
-        false => led_to(&mut chains.table, &others, &stale)?,
+        false => targets_of_foreign_rules(&mut chains.table, &others, &stale)?,
     };
 
     for chain in shared() {
-        chains.hold(chain.chain(), &rules.whole(chain, ports))?;
+        chains.set_rules(chain.chain(), &rules.whole(chain, ports))?;
     }
     for (chain, rule) in rules.beside(&table) {
         chains.make(chain)?;
@@ -332,24 +332,24 @@ impl Plan {
             match (there, chains.table.has_chain(chain)?) {
                 (None, false) => chains.make(chain)?,
                 (Some(_), true) => {}
-                _ => return Err(astray()),
+                _ => return Err(unexpected_state()),
             }
         }
         for ((chain, rules), there) in self.own.iter().filter(|_| nat) {
-            chains.hold_what_had(chain, rules, there.unwrap_or_default())?;
+            chains.set_rules_of_length(chain, rules, there.unwrap_or_default())?;
         }
         let shared = self.shared.iter().filter(|(of, ..)| of.table() == table);
         for (chain, rules, there) in shared {
             let chain = chain.chain();
             if !chains.table.has_chain(chain)? {
-                return Err(astray());
+                return Err(unexpected_state());
             }
-            chains.hold_what_had(chain, rules, *there)?;
+            chains.set_rules_of_length(chain, rules, *there)?;
         }
         if nat {
             for chain in &self.gone {
                 if !chains.table.has_chain(chain)? {
-                    return Err(astray());
+                    return Err(unexpected_state());
                 }
             }
             chains.remove(self.gone.iter())?;
@@ -398,23 +398,23 @@ impl<'e> Chains<'e> {
     }
 
     /// Sets the rules of a chain.
-    fn hold(&mut self, chain: &str, rules: &[Rule]) -> Result<ChainChanges, iptables::Error> {
+    fn set_rules(&mut self, chain: &str, rules: &[Rule]) -> Result<ChainChanges, iptables::Error> {
         let changes = self.table.reconcile_chain(chain, rules)?;
         self.changed |= !changes.is_empty();
         Ok(changes)
     }
 
     /// Sets the rules of a chain that must have had this many; if it did not, the tables are not as they were left.
-    fn hold_what_had(
+    fn set_rules_of_length(
         &mut self,
         chain: &str,
         rules: &[Rule],
         number: usize,
     ) -> Result<(), iptables::Error> {
-        let changes = self.hold(chain, rules)?;
+        let changes = self.set_rules(chain, rules)?;
         match changes.kept + changes.deleted == number {
             true => Ok(()),
-            false => Err(astray()),
+            false => Err(unexpected_state()),
         }
     }
 
@@ -437,23 +437,23 @@ impl<'e> Chains<'e> {
 /// The tables are not as they were left.
 #[derive(Debug, thiserror::Error)]
 #[error("a service chain was changed by another process")]
-struct Astray;
+struct UnexpectedState;
 
-fn astray() -> iptables::Error {
-    iptables::Error::Other(Box::new(Astray))
+fn unexpected_state() -> iptables::Error {
+    iptables::Error::Other(Box::new(UnexpectedState))
 }
 
 /// Whether a change may have failed because the tables are not as they were left.
-fn is_astray(error: &iptables::Error) -> bool {
+fn is_unexpected_state(error: &iptables::Error) -> bool {
     use iptables::Error as E;
     match error {
-        E::Other(error) => error.is::<Astray>(),
+        E::Other(error) => error.is::<UnexpectedState>(),
         E::Commit(_)
-        | E::Draft(_)
+        | E::Edit(_)
         | E::NoSuchChain { .. }
         | E::ChainExists { .. }
         | E::NotEmpty { .. }
-        | E::Partly { .. } => true,
+        | E::PartlyApplied { .. } => true,
         _ => false,
     }
 }

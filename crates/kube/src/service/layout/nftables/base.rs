@@ -118,7 +118,7 @@ const CHAINS: [&str; 6] = [
 /// Whether this library created a table of this name, or owned it once. A table that it took over from a kube-proxy and
 /// could not own still counts as kube-proxy's.
 pub(super) fn is_own(table: &TableRef<'_>) -> bool {
-    let maker = UserData::new(table.userdata().unwrap_or_default()).get(userdata::TABLE_MAKER);
+    let maker = UserData::new(table.userdata().unwrap_or_default()).get(userdata::TABLE_CREATOR);
     let flags = table.flags().unwrap_or_default();
     maker == Some(MAKER) || flags.intersects(TableFlags::OWNER | TableFlags::PERSIST)
 }
@@ -135,7 +135,7 @@ pub(super) fn add_table(
     flags: TableFlags,
 ) -> Result<(), Error> {
     let mut table = Table::new(family, TABLE).with_comment(COMMENT)?;
-    userdata::put(&mut table.userdata, userdata::TABLE_MAKER, MAKER);
+    userdata::put(&mut table.userdata, userdata::TABLE_CREATOR, MAKER);
     table.flags = (!flags.is_empty()).then_some(flags);
     tx.add(&table)?;
     Ok(())

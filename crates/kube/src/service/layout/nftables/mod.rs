@@ -95,7 +95,7 @@ pub(in crate::service) struct Nftables {
     /// Whether the kernel deletes a chain only in a transaction after the references to it.
     chains_apart: bool,
     /// Whether transactions are only checked.
-    only_checks: bool,
+    check_only: bool,
 }
 
 /// How the kernel's state is known to be what was written.
@@ -121,7 +121,7 @@ impl Nftables {
             known: Known::No,
             stale: BTreeSet::new(),
             chains_apart: false,
-            only_checks: false,
+            check_only: false,
         }
     }
 
@@ -139,14 +139,14 @@ impl Nftables {
             Known::Since(generation) => {
                 let generation = self.common.commits.latest(generation);
                 tx.expect_generation(generation);
-                let made = self.nft.commit_numbered(tx)?;
-                if let Some(made) = made.filter(|_| !self.only_checks) {
+                let made = self.nft.commit_returning_generation(tx)?;
+                if let Some(made) = made.filter(|_| !self.check_only) {
                     self.common.commits.note(generation, made);
                 }
                 self.known = made.map_or(Known::No, Known::Since);
             }
             Known::No => {
-                let made = self.nft.commit_numbered(tx)?;
+                let made = self.nft.commit_returning_generation(tx)?;
                 self.known = made.map_or(Known::No, Known::Since);
             }
         }
@@ -154,11 +154,11 @@ impl Nftables {
     }
 
     /// Registers the elements of ports.
-    fn claim(&mut self, ports: &Ports) {
+    fn acquire(&mut self, ports: &Ports) {
         self.elements = Elements::default();
         for (name, port) in ports {
             for (key, value) in content(port, &self.common.config).elements {
-                self.elements.claim(name.clone(), key, value);
+                self.elements.acquire(name.clone(), key, value);
             }
         }
         self.elements.take_changed();
@@ -191,7 +191,7 @@ impl Nftables {
         let mut last: Option<Generation> = None;
         let before = self.nft.generation()?;
         let all = ports.len() + elements.iter().count();
-        let in_pieces = !self.only_checks;
+        let in_pieces = !self.check_only;
         let filled = fill(&mut writer, ports, &elements, in_pieces, |tx, done| {
             made += 1;
             if is_owned {
@@ -199,9 +199,9 @@ impl Nftables {
                 self.common.observer.tell(self.of, done, all);
                 return Ok(());
             }
-            let generation = self.nft.commit_numbered(tx)?;
+            let generation = self.nft.commit_returning_generation(tx)?;
             let is_next = generation == Some(last.unwrap_or(before).next());
-            if let Some(made) = generation.filter(|_| is_next && !self.only_checks) {
+            if let Some(made) = generation.filter(|_| is_next && !self.check_only) {
                 self.common.commits.note(last.unwrap_or(before), made);
             }
             was_alone &= is_next || last.is_none();
@@ -260,14 +260,14 @@ impl Nftables {
     }
 
     /// Brings an existing table to the desired state, by transactions [in order](InOrder), each based on the result of
-    /// the previous one. What the kernel cannot change is [replaced](Self::make_anew), except for sets of clients.
+    /// the previous one. What the kernel cannot change is [replaced](Self::replace_table), except for sets of clients.
     /// Returns the number of transactions.
     fn repair(&mut self, ports: &Ports, flags: TableFlags) -> Result<usize, Error> {
         let desired = self.desired(ports, flags)?;
         let mut firewalls = None;
         let options = PlanOptions::default();
         let is_owned = flags.contains(TableFlags::OWNER);
-        let mut in_order = InOrder::new(!self.only_checks);
+        let mut in_order = InOrder::new(!self.check_only);
         for _ in 0..ATTEMPTS {
             let now = self.nft.snapshot(self.scope())?;
             let whole = now.plan(&desired, options)?;
@@ -279,11 +279,11 @@ impl Nftables {
             if whole.is_empty() {
                 return Ok(in_order.made());
             }
-            if !self.only_checks && whole.replaced.iter().any(is_made_anew) {
-                self.make_anew(ports, &desired, &mut in_order)?;
+            if !self.check_only && whole.replaced.iter().any(affects_lookups) {
+                self.replace_table(ports, &desired, &mut in_order)?;
                 continue;
             }
-            let mut tx = match self.only_checks {
+            let mut tx = match self.check_only {
                 true => whole.into_transaction(),
                 false => {
                     let firewalls = match &firewalls {
@@ -295,14 +295,14 @@ impl Nftables {
             };
             match in_order.commit(&mut tx, |tx| self.commit(tx)) {
                 // A transaction that changes nothing leads to no further one.
-                Ok(()) if self.only_checks => return Ok(in_order.made()),
+                Ok(()) if self.check_only => return Ok(in_order.made()),
                 Ok(()) => {}
                 Err(error) if error.generation_moved() => {}
                 Err(error) if is_refused(&error, &[libc::ENOENT, libc::EEXIST]) => {}
                 Err(error) if is_refused(&error, &[libc::EBUSY]) => {
                     // Kernels before 6.4 do not delete a chain together with the references to it.
-                    self.make_anew(ports, &desired, &mut in_order)?;
-                    if self.only_checks {
+                    self.replace_table(ports, &desired, &mut in_order)?;
+                    if self.check_only {
                         return Ok(in_order.made());
                     }
                 }
@@ -338,7 +338,7 @@ impl Nftables {
                     let sets_of = content(port, &self.common.config).sets;
                     let goes = |set: &port::Clients| sets.contains(set.name.as_bytes());
                     let port = match sets_of.iter().any(goes) {
-                        true => Arc::new(forgetting(port)),
+                        true => Arc::new(without_affinity(port)),
                         false => Arc::clone(port),
                     };
                     (name.clone(), port)
@@ -368,13 +368,13 @@ impl Nftables {
 
     /// Replaces the table in one transaction, while a table of the flat layout has the same services: packets whose
     /// lookups fail in one table are translated by the other.
-    fn make_anew(
+    fn replace_table(
         &mut self,
         ports: &Ports,
         desired: &Snapshot,
         in_order: &mut InOrder,
     ) -> Result<(), Error> {
-        if !self.only_checks
+        if !self.check_only
             && let Err(error) = in_order.step(|| self.with_flat(|flat| flat.make_stand_in(ports)))
         {
             tracing::warn!(%error, "cannot create the stand-in table: services are interrupted while the table is recreated");
@@ -391,7 +391,7 @@ impl Nftables {
     ) -> Result<R, Error> {
         let nft = std::mem::replace(&mut self.nft, model()?);
         let mut flat = Flat::new(nft, self.of, Arc::clone(&self.common.config));
-        flat.only_check(self.only_checks);
+        flat.set_check_only(self.check_only);
         let done = with(&mut flat);
         self.nft = flat.into_connection();
         done
@@ -430,7 +430,7 @@ impl Nftables {
                 && after.affinity.is_some()
                 && before.affinity != after.affinity
             {
-                let without = Some(Arc::new(forgetting(after)));
+                let without = Some(Arc::new(without_affinity(after)));
                 let after = std::mem::replace(&mut change.after, without.clone());
                 second.push(PortChange {
                     name: change.name.clone(),
@@ -536,7 +536,7 @@ impl Nftables {
             }
             for (key, value) in &after.elements {
                 let (key, value) = (key.clone(), value.clone());
-                self.elements.claim(change.name.clone(), key, value);
+                self.elements.acquire(change.name.clone(), key, value);
             }
             difference.take(before, after);
         }
@@ -557,7 +557,7 @@ fn model() -> Result<Connection, Error> {
 }
 
 /// Whether a replacement in a plan affects what packets look up: any but a set of clients.
-fn is_made_anew(one: &Replaced) -> bool {
+fn affects_lookups(one: &Replaced) -> bool {
     match one.kind {
         "set" => !one.name.starts_with(b"affinity-"),
         kind => !matches!(kind, "rules" | "elements"),
@@ -565,7 +565,7 @@ fn is_made_anew(one: &Replaced) -> bool {
 }
 
 /// The same port without session affinity: it has the same chains, and no sets.
-fn forgetting(port: &ServicePort) -> ServicePort {
+fn without_affinity(port: &ServicePort) -> ServicePort {
     ServicePort {
         affinity: Some(Duration::ZERO),
         ..port.clone()
@@ -576,7 +576,7 @@ impl FamilyLayout for Nftables {
     fn adopt(&mut self, ports: &Ports) -> Result<usize, Error> {
         self.known = Known::No;
         self.stale.clear();
-        self.claim(ports);
+        self.acquire(ports);
         // A process that ended in the middle may have left it.
         let removed = self.with_flat(Flat::remove_stand_in)?;
         match self.flags()? {
@@ -604,9 +604,9 @@ impl FamilyLayout for Nftables {
         &mut self.common
     }
 
-    fn only_check(&mut self, yes: bool) -> bool {
-        self.nft.only_check(yes);
-        self.only_checks = yes;
+    fn set_check_only(&mut self, yes: bool) -> bool {
+        self.nft.set_check_only(yes);
+        self.check_only = yes;
         true
     }
 

@@ -537,9 +537,9 @@ fn a_start_with_a_firewall_can_be_looked_at() {
     let sandbox = Sandbox::new().unwrap();
     let ports = by_name(interesting());
     let mut layout = layout(&sandbox, Family::Ipv4, &config());
-    layout.only_check(true);
+    layout.set_check_only(true);
     layout.adopt(&ports).unwrap();
-    layout.only_check(false);
+    layout.set_check_only(false);
     assert_eq!(layout.adopt(&ports).unwrap(), 2);
 }
 

@@ -11,8 +11,8 @@ use super::port::{Clients, PortChain, PortRule};
 use crate::service::config::{Config, LocalDetector};
 use chainwright::Error;
 use chainwright::nft::build::{
-    AddressType, Anonymous, Build, BuildError, Match, NatTo, Protocol, Selector, Version, ip, ip6,
-    not, numgen_random, or,
+    AddressType, AnonymousSet, Build, BuildError, Match, NatTo, Protocol, Selector, Version, ip,
+    ip6, not, numgen_random, or,
 };
 use chainwright::nft::expr::Verdict;
 use chainwright::nft::userdata::HOST_ENDIAN;
@@ -126,7 +126,7 @@ impl<'c> Writer<'c> {
                 let begin = begin();
                 let goto = chains.iter().map(|chain| Verdict::Goto(chain[..].into()));
                 let id = self.number();
-                let map = Anonymous::numbered_verdicts(self.family, TABLE, id, 0, goto);
+                let map = AnonymousSet::numbered_verdicts(self.family, TABLE, id, 0, goto);
                 let map = numbered(map, Some(Declared::Verdicts));
                 let key = numgen_random(modulus(chains.len()));
                 return self.with(&map, begin.vmap(key, &map).finish());
@@ -180,11 +180,11 @@ impl<'c> Writer<'c> {
         let (version, map) = match family {
             Family::IP6 => (
                 Version::V6,
-                Anonymous::numbered_v6(family, TABLE, id, 0, v6),
+                AnonymousSet::numbered_addresses6_with_ports(family, TABLE, id, 0, v6),
             ),
             _ => (
                 Version::V4,
-                Anonymous::numbered_v4(family, TABLE, id, 0, v4),
+                AnonymousSet::numbered_addresses_with_ports(family, TABLE, id, 0, v4),
             ),
         };
         let map = numbered(map, None);
@@ -211,8 +211,8 @@ impl<'c> Writer<'c> {
         let (family, id) = (self.family, self.number());
         let ranges = ranges(networks);
         let set = match family {
-            Family::IP6 => Anonymous::of::<Ipv6Addr>(family, TABLE, id, ranges.map(v6)),
-            _ => Anonymous::of::<Ipv4Addr>(family, TABLE, id, ranges.map(v4)),
+            Family::IP6 => AnonymousSet::of::<Ipv6Addr>(family, TABLE, id, ranges.map(v6)),
+            _ => AnonymousSet::of::<Ipv4Addr>(family, TABLE, id, ranges.map(v4)),
         }?;
         let build = match is_one {
             true => build.lookup(address, &set),
@@ -224,7 +224,7 @@ impl<'c> Writer<'c> {
     /// Adds a rule after the set that it uses.
     fn with(
         &mut self,
-        set: &Anonymous<'_>,
+        set: &AnonymousSet<'_>,
         rule: Result<Rule<'_>, BuildError>,
     ) -> Result<(), Error> {
         let rule = rule?;
@@ -240,9 +240,9 @@ impl<'c> Writer<'c> {
 }
 
 /// A map with numeric keys as `nft` declares it.
-fn numbered(map: Anonymous<'_>, declared: Option<Declared>) -> Anonymous<'_> {
+fn numbered(map: AnonymousSet<'_>, declared: Option<Declared>) -> AnonymousSet<'_> {
     let set = with_nft_userdata(map.set().clone(), HOST_ENDIAN, declared);
-    Anonymous::with_elements(set, map.elements().iter().cloned())
+    AnonymousSet::with_elements(set, map.elements().iter().cloned())
 }
 
 /// A rule has fewer than 2³² endpoints.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{Base, take_list, validate};
-use super::{World, is_known, loaded};
+use super::super::{Base, evaluate_list, validate};
+use super::{TestTable, is_known, loaded};
 use crate::Sandbox;
 use chainwright::netlink::Attributes;
 use chainwright::nft::expr::{
@@ -142,11 +142,11 @@ fn compared(family: Family) -> (Vec<String>, usize) {
             tx.add(&rule).unwrap();
             let committed = connection.commit(&tx);
             let kernels = committed.map_err(|error| error.failures[0].errno);
-            let mut world = World {
+            let mut world = TestTable {
                 family,
                 sets: BTreeMap::new(),
             };
-            let ours = take_list(list.as_bytes(), &mut world).and_then(|taken| {
+            let ours = evaluate_list(list.as_bytes(), &mut world).and_then(|taken| {
                 let mut all = Attributes::new(&taken.listed).map_while(Result::ok);
                 all.try_for_each(|one| validate(one.payload, family, base))
             });
@@ -176,7 +176,7 @@ fn compared(family: Family) -> (Vec<String>, usize) {
 }
 
 #[test]
-fn an_expression_stands_where_the_kernel_lets_it() {
+fn hooks_match_the_kernel() {
     let families = Family::WITH_TABLES;
     // In parallel: the kernel mostly waits for packets in flight.
     let (differences, numbers): (Vec<_>, Vec<_>) = std::thread::scope(|scope| {

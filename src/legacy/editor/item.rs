@@ -1,6 +1,6 @@
 //! Rules of an edited chain.
 
-use super::Maker;
+use super::EditorId;
 use std::cell::OnceCell;
 use std::ops::Range;
 
@@ -12,9 +12,9 @@ use crate::legacy::Counters;
 /// Compact source of a rule's counters: 0 for its own, 1 for zero, otherwise the index of the given
 /// counters plus 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Counting(pub(super) u32);
+pub(super) struct CompactCounters(pub(super) u32);
 
-impl Counting {
+impl CompactCounters {
     pub(super) const OWN: Self = Self(0);
     pub(super) const ZEROED: Self = Self(1);
 
@@ -48,17 +48,20 @@ pub(super) enum Count {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Item {
     /// A rule that was read.
-    Kept {
+    Preserved {
         /// Offset of its entry in the table, in bytes.
         offset: u32,
         /// Its length in bytes.
         length: u16,
         /// Index of its entry among the table's entries.
         number: u32,
-        counting: Counting,
+        counting: CompactCounters,
     },
     /// A new rule: its index in the list of built rules.
-    New { built: u32, counting: Counting },
+    New {
+        built: u32,
+        counting: CompactCounters,
+    },
 }
 
 /// A new rule that was built.
@@ -75,7 +78,7 @@ pub(super) struct Built {
     pub(super) target: BuiltTarget,
     pub(super) counters: Counters,
     /// The editor that built it.
-    pub(super) maker: Maker,
+    pub(super) editor_id: EditorId,
 }
 
 /// A built rule's target, which may depend on offsets that are only known at the end.

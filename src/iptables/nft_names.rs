@@ -17,7 +17,7 @@ pub fn nft_name(name: &BStr) -> Option<String> {
 
 /// Returns a built-in chain's hook declaration, with its policy.
 #[must_use]
-pub fn hook_of(family: Family, builtin: &Builtin, policy: &str) -> String {
+pub fn hook_declaration(family: Family, builtin: &Builtin, policy: &str) -> String {
     let hook = hook_name(NftFamily::from(family), builtin.hook).unwrap_or_default();
     format!(
         "type {} hook {hook} priority {}; policy {policy};",

@@ -8,14 +8,14 @@ use chainwright_sys::nf_tables::{
     NFT_MSG_NEWTABLE,
 };
 
-use super::listed::{self, Telling};
+use super::listed::{self, Detail};
 use super::members::{Kind, Sort};
 use super::state::{Chain, Element, Flowtable, Key, Reference, Rule, Set, StatefulObject, Table};
 use super::wire::Out;
 
 /// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct QueuedEvent {
     /// `NFT_MSG_*`.
     pub(super) message: u8,
     pub(super) flags: u16,
@@ -113,8 +113,8 @@ impl Step {
     /// Applies the step and returns its event; `None` if the kernel sends none.
     pub(super) fn take_effect(self, table: &mut Table) -> Event {
         match self {
-            Self::Table => Some((NFT_MSG_NEWTABLE, listed::table(table, Telling::Whole))),
-            Self::TableGone => Some((NFT_MSG_DELTABLE, listed::table(table, Telling::Gone))),
+            Self::Table => Some((NFT_MSG_NEWTABLE, listed::table(table, Detail::Whole))),
+            Self::TableGone => Some((NFT_MSG_DELTABLE, listed::table(table, Detail::Gone))),
             Self::Member(sort, handle) => match sort {
                 Sort::Chain => whole::<Chain>(table, handle),
                 Sort::Set => whole::<Set>(table, handle),
@@ -122,7 +122,7 @@ impl Step {
                 Sort::Flowtable => whole::<Flowtable>(table, handle),
             },
             Self::MemberGone(sort, handle) => match sort {
-                Sort::Chain if table.chains.whatever(handle)?.is_binding() => None,
+                Sort::Chain if table.chains.find_any(handle)?.is_binding() => None,
                 Sort::Chain => gone::<Chain>(table, handle),
                 Sort::Set => gone::<Set>(table, handle),
                 Sort::Object => gone::<StatefulObject>(table, handle),
@@ -133,15 +133,15 @@ impl Step {
                     table.has_renamed_chains = true;
                     table.chains.rename(handle, name);
                 }
-                update.make(table.chains.edit_whatever(handle)?);
+                update.make(table.chains.edit_any(handle)?);
                 whole::<Chain>(table, handle)
             }
             Self::SetUpdate(handle, update) => {
-                update.make(table.sets.edit_whatever(handle)?);
+                update.make(table.sets.edit_any(handle)?);
                 whole::<Set>(table, handle)
             }
             Self::Rule { chain, rule } => {
-                let chain = table.chains.whatever(chain)?;
+                let chain = table.chains.find_any(chain)?;
                 let mut rules = chain.rules.iter();
                 let at = rules.position(|placed| Arc::ptr_eq(&placed.rule, &rule));
                 let before = at.and_then(|at| chain.rules.get(at.checked_sub(1)?));
@@ -149,16 +149,16 @@ impl Step {
                 Some((NFT_MSG_NEWRULE, listed::rule(table, chain, &rule, before)))
             }
             Self::RuleGone { chain, rule } => {
-                let of = table.chains.edit_whatever(chain)?;
+                let of = table.chains.edit_any(chain)?;
                 (of.rules).retain(|placed| !Arc::ptr_eq(&placed.rule, &rule));
                 unbind(table, &rule.references);
-                let of = table.chains.whatever(chain)?;
+                let of = table.chains.find_any(chain)?;
                 // The kernel sends no events for rules of a binding chain.
-                let told = !of.is_binding();
-                told.then(|| (NFT_MSG_DELRULE, listed::rule(table, of, &rule, None)))
+                let events = !of.is_binding();
+                events.then(|| (NFT_MSG_DELRULE, listed::rule(table, of, &rule, None)))
             }
             Self::Element { set, element } => {
-                told_of_element(table, NFT_MSG_NEWSETELEM, set, &element)
+                element_event(table, NFT_MSG_NEWSETELEM, set, &element)
             }
             Self::ElementUpdate {
                 set,
@@ -166,31 +166,31 @@ impl Step {
                 timeout,
                 expiration,
             } => {
-                let element = table.sets.edit_whatever(set)?.elements.get_mut(&key)?;
+                let element = table.sets.edit_any(set)?.elements.get_mut(&key)?;
                 let changed = Arc::make_mut(element);
                 (changed.timeout, changed.expiration) = (timeout, expiration);
                 let element = Arc::clone(element);
-                told_of_element(table, NFT_MSG_NEWSETELEM, set, &element)
+                element_event(table, NFT_MSG_NEWSETELEM, set, &element)
             }
             Self::ElementGone { set, element } => {
-                told_of_element(table, NFT_MSG_DELSETELEM, set, &element)
+                element_event(table, NFT_MSG_DELSETELEM, set, &element)
             }
         }
     }
 }
 
 fn whole<K: Kind>(table: &Table, handle: u64) -> Event {
-    let member = K::of(table).whatever(handle)?;
-    Some((K::NEW, K::listed(table, member, Telling::Whole)))
+    let member = K::of(table).find_any(handle)?;
+    Some((K::NEW, K::listed(table, member, Detail::Whole)))
 }
 
 fn gone<K: Kind>(table: &Table, handle: u64) -> Event {
-    let member = K::of(table).whatever(handle)?;
-    Some((K::GONE, K::listed(table, member, Telling::Gone)))
+    let member = K::of(table).find_any(handle)?;
+    Some((K::GONE, K::listed(table, member, Detail::Gone)))
 }
 
-fn told_of_element(table: &Table, message: u8, set: u64, element: &Element) -> Event {
-    let set = table.sets.whatever(set)?;
+fn element_event(table: &Table, message: u8, set: u64, element: &Element) -> Event {
+    let set = table.sets.find_any(set)?;
     Some((message, listed::elements(table, set, [element])))
 }
 
@@ -198,8 +198,8 @@ fn told_of_element(table: &Table, message: u8, set: u64, element: &Element) -> E
 fn unbind(table: &mut Table, references: &[Reference]) {
     for &reference in references {
         if let Reference::Set(handle) | Reference::UpdatedSet(handle) = reference
-            && table.sets.whatever(handle).is_some_and(|set| set.uses == 0)
-            && let Some(set) = table.sets.edit_whatever(handle)
+            && table.sets.find_any(handle).is_some_and(|set| set.uses == 0)
+            && let Some(set) = table.sets.edit_any(handle)
         {
             set.is_bound = false;
         }

@@ -22,23 +22,23 @@ use chainwright_sys::x_tables::XT_EXTENSION_MAXNAMELEN;
 use super::chain::Span;
 use super::entry::Entry;
 use super::family::Layout;
-use super::name::start_of;
+use super::name::sort_key;
 use super::{ChainRef, Counters, HeaderBuf, Hook, Policy, Replacement, RuleRef, Table};
 use crate::arena::Arena;
 use index::NameIndex;
-use item::{Built, BuiltTarget, Count, Counting, Item};
+use item::{Built, BuiltTarget, CompactCounters, Count, Item};
 
 pub use build::{NewRule, NewTarget, RuleBuilder};
-pub use error::DraftError;
-pub use view::{DraftChain, DraftRule, DraftRules, DraftTarget};
+pub use error::EditError;
+pub use view::{EditedChain, EditedRule, EditedRules, EditedTarget};
 
-/// Identifies a chain of a [`Draft`]. The id stays valid as long as the chain exists, even if the chain is
+/// Identifies a chain of a [`TableEditor`]. The id stays valid as long as the chain exists, even if the chain is
 /// renamed or other parts change. It is invalid in other editors, except clones made later.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChainId {
     number: u32,
     /// The editor that created the chain, or started with it.
-    maker: Maker,
+    editor_id: EditorId,
 }
 
 impl fmt::Debug for ChainId {
@@ -49,16 +49,16 @@ impl fmt::Debug for ChainId {
 
 /// Identity of an editor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-struct Maker(u32);
+struct EditorId(u32);
 
-/// An editor's own [`Maker`]: a clone gets a new one.
+/// An editor's own [`EditorId`]: a clone gets a new one.
 #[derive(Debug)]
-struct Own(Maker);
+struct Own(EditorId);
 
 impl Own {
     fn new() -> Self {
-        static DRAFTS: AtomicU32 = AtomicU32::new(0);
-        Self(Maker(DRAFTS.fetch_add(1, Ordering::Relaxed)))
+        static EDITORS: AtomicU32 = AtomicU32::new(0);
+        Self(EditorId(EDITORS.fetch_add(1, Ordering::Relaxed)))
     }
 }
 
@@ -80,14 +80,14 @@ impl Clone for Own {
 /// [`finish`]: Self::finish
 /// [`Connection::replace`]: super::Connection::replace
 #[derive(Clone)]
-pub struct Draft<'t> {
+pub struct TableEditor<'t> {
     table: &'t Table,
     layout: &'static Layout,
     own: Own,
     /// The editor that started with the table's chains.
-    first: Maker,
+    first: EditorId,
     /// The makers of all other chains.
-    makers: Vec<Maker>,
+    editor_ids: Vec<EditorId>,
     /// For each chain, the table's chains first: 0 if it is unchanged, otherwise the index of its edit plus
     /// 1.
     slots: Vec<u32>,
@@ -120,7 +120,7 @@ struct Edit {
     rules: Option<Vec<Item>>,
     policy: Option<Policy>,
     /// The counters of the policy, or of the implicit return.
-    foot: Count,
+    final_entry: Count,
 }
 
 impl Edit {
@@ -129,11 +129,11 @@ impl Edit {
         removed: false,
         rules: None,
         policy: None,
-        foot: Count::Own,
+        final_entry: Count::Own,
     };
 }
 
-impl<'t> Draft<'t> {
+impl<'t> TableEditor<'t> {
     /// Creates an editor for a table that was read.
     #[must_use]
     pub fn of(table: &'t Table) -> Self {
@@ -142,7 +142,7 @@ impl<'t> Draft<'t> {
             table,
             layout: table.family().layout(),
             first: own.0,
-            makers: Vec::new(),
+            editor_ids: Vec::new(),
             own,
             slots: vec![0; table.spans().len()],
             edits: Vec::new(),
@@ -193,15 +193,15 @@ impl<'t> Draft<'t> {
 
     /// Returns a view of the chain; `None` if it was removed.
     #[must_use]
-    pub fn get(&self, chain: ChainId) -> Option<DraftChain<'_>> {
-        self.live(chain).ok()?;
-        Some(DraftChain::new(self, chain))
+    pub fn get(&self, chain: ChainId) -> Option<EditedChain<'_>> {
+        self.check_exists(chain).ok()?;
+        Some(EditedChain::new(self, chain))
     }
 
     /// The chains, in the order of the new table: the chains that were read in the kernel's order, with the
     /// others sorted in by name, as iptables does.
-    pub fn chains(&self) -> impl Iterator<Item = DraftChain<'_>> {
-        self.ids().map(|id| DraftChain::new(self, self.id(id)))
+    pub fn chains(&self) -> impl Iterator<Item = EditedChain<'_>> {
+        self.ids().map(|id| EditedChain::new(self, self.id(id)))
     }
 
     /// Number of chains.
@@ -213,10 +213,10 @@ impl<'t> Draft<'t> {
     /// Adds a user-defined chain without rules.
     ///
     /// # Errors
-    /// - [`DraftError::ChainName`] for a name that iptables does not accept: less than 1 or more than 28
+    /// - [`EditError::ChainName`] for a name that iptables does not accept: less than 1 or more than 28
     ///   bytes, a NUL, or `ACCEPT`, `DROP`, `QUEUE` or `RETURN`;
-    /// - [`DraftError::ChainExists`].
-    pub fn add_chain(&mut self, name: impl AsRef<[u8]>) -> Result<ChainId, DraftError> {
+    /// - [`EditError::ChainExists`].
+    pub fn add_chain(&mut self, name: impl AsRef<[u8]>) -> Result<ChainId, EditError> {
         let name = name.as_ref();
         self.check_name(name)?;
         self.add_new_chain(name)
@@ -226,50 +226,50 @@ impl<'t> Draft<'t> {
     ///
     /// # Errors
     /// As [`add_chain`](Self::add_chain), except for an existing chain.
-    pub(crate) fn chain_or_added(&mut self, name: &[u8]) -> Result<ChainId, DraftError> {
+    pub(crate) fn get_or_add_chain(&mut self, name: &[u8]) -> Result<ChainId, EditError> {
         if let Some(there) = self.chain(name) {
             return Ok(there);
         }
-        check_form_of_name(name)?;
+        check_chain_name(name)?;
         self.add_new_chain(name)
     }
 
     /// Adds a chain with an unused name.
-    fn add_new_chain(&mut self, name: &[u8]) -> Result<ChainId, DraftError> {
+    fn add_new_chain(&mut self, name: &[u8]) -> Result<ChainId, EditError> {
         let id = match u32::try_from(self.slots.len()) {
             Ok(id) if id < u32::MAX => id,
-            _ => return Err(DraftError::TableTooLarge { size: u64::MAX }),
+            _ => return Err(EditError::TableTooLarge { size: u64::MAX }),
         };
         self.slots.push(0);
-        self.makers.push(self.own.0);
+        self.editor_ids.push(self.own.0);
         let edit = self.edit_mut(id);
         edit.name = Some(name.into());
         edit.rules = Some(Vec::new());
         if let Some(references) = self.references.get_mut() {
             references.push(0);
         }
-        self.named(id);
+        self.index_name(id);
         Ok(self.id(id))
     }
 
     /// Removes a user-defined chain.
     ///
     /// # Errors
-    /// [`DraftError::Builtin`], [`DraftError::NotEmpty`], [`DraftError::Referenced`] or
-    /// [`DraftError::NoSuchChain`]: the cases that `iptables -X` refuses.
-    pub fn remove_chain(&mut self, chain: ChainId) -> Result<(), DraftError> {
+    /// [`EditError::Builtin`], [`EditError::NotEmpty`], [`EditError::Referenced`] or
+    /// [`EditError::NoSuchChain`]: the cases that `iptables -X` refuses.
+    pub fn remove_chain(&mut self, chain: ChainId) -> Result<(), EditError> {
         self.user_chain(chain)?;
         let name = || BString::from(self.name_of(chain.number));
         let rules = self.rule_count(chain.number);
         if rules != 0 {
-            return Err(DraftError::NotEmpty {
+            return Err(EditError::NotEmpty {
                 name: name(),
                 rules,
             });
         }
         let references = self.references(chain)?;
         if references != 0 {
-            return Err(DraftError::Referenced {
+            return Err(EditError::Referenced {
                 name: name(),
                 references,
             });
@@ -281,19 +281,19 @@ impl<'t> Draft<'t> {
     /// Renames a user-defined chain, which also changes its place in the order. Jumps to it stay intact.
     ///
     /// # Errors
-    /// [`DraftError::Builtin`], [`DraftError::ChainName`], [`DraftError::ChainExists`] (also for its current
-    /// name) or [`DraftError::NoSuchChain`].
+    /// [`EditError::Builtin`], [`EditError::ChainName`], [`EditError::ChainExists`] (also for its current
+    /// name) or [`EditError::NoSuchChain`].
     pub fn rename_chain(
         &mut self,
         chain: ChainId,
         name: impl AsRef<[u8]>,
-    ) -> Result<(), DraftError> {
+    ) -> Result<(), EditError> {
         let name = name.as_ref();
         self.user_chain(chain)?;
         self.check_name(name)?;
-        self.unname(chain.number);
+        self.unindex_name(chain.number);
         self.edit_mut(chain.number).name = Some(name.into());
-        self.named(chain.number);
+        self.index_name(chain.number);
         Ok(())
     }
 
@@ -317,9 +317,9 @@ impl<'t> Draft<'t> {
     /// Counts the rules that jump or go to the chain. The first call scans all rules.
     ///
     /// # Errors
-    /// [`DraftError::NoSuchChain`].
-    pub fn references(&self, chain: ChainId) -> Result<u32, DraftError> {
-        self.live(chain)?;
+    /// [`EditError::NoSuchChain`].
+    pub fn references(&self, chain: ChainId) -> Result<u32, EditError> {
+        self.check_exists(chain)?;
         let counted = self.references.get_or_init(|| self.count_references());
         Ok(counted.get(chain.number as usize).copied().unwrap_or(0))
     }
@@ -330,8 +330,8 @@ impl<'t> Draft<'t> {
     /// of all policies, its counters are preserved.
     ///
     /// # Errors
-    /// [`DraftError::NotBuiltin`] or [`DraftError::NoSuchChain`].
-    pub fn set_policy(&mut self, chain: ChainId, policy: Policy) -> Result<(), DraftError> {
+    /// [`EditError::NotBuiltin`] or [`EditError::NoSuchChain`].
+    pub fn set_policy(&mut self, chain: ChainId, policy: Policy) -> Result<(), EditError> {
         self.builtin_chain(chain)?;
         self.edit_mut(chain.number).policy = Some(policy);
         Ok(())
@@ -340,14 +340,14 @@ impl<'t> Draft<'t> {
     /// Sets the counters of a built-in chain's policy.
     ///
     /// # Errors
-    /// [`DraftError::NotBuiltin`] or [`DraftError::NoSuchChain`].
+    /// [`EditError::NotBuiltin`] or [`EditError::NoSuchChain`].
     pub fn set_policy_counters(
         &mut self,
         chain: ChainId,
         counters: Counters,
-    ) -> Result<(), DraftError> {
+    ) -> Result<(), EditError> {
         self.builtin_chain(chain)?;
-        self.edit_mut(chain.number).foot = Count::Given(counters);
+        self.edit_mut(chain.number).final_entry = Count::Given(counters);
         Ok(())
     }
 
@@ -356,24 +356,24 @@ impl<'t> Draft<'t> {
     /// Starts a new rule. See [`RuleBuilder`]; the rule is in no chain until it is inserted.
     ///
     /// # Errors
-    /// [`DraftError::Family`] if the header belongs to another family.
+    /// [`EditError::Family`] if the header belongs to another family.
     pub fn build(
         &mut self,
         header: impl Into<HeaderBuf>,
-    ) -> Result<RuleBuilder<'_, 't>, DraftError> {
+    ) -> Result<RuleBuilder<'_, 't>, EditError> {
         RuleBuilder::new(self, &header.into())
     }
 
     /// Appends a new rule to a chain.
     ///
     /// # Errors
-    /// [`DraftError::NoSuchChain`] (also if the rule jumps to a removed chain), or
-    /// [`DraftError::ForeignRule`].
-    pub fn append(&mut self, chain: ChainId, rule: NewRule) -> Result<(), DraftError> {
-        self.live(chain)?;
+    /// [`EditError::NoSuchChain`] (also if the rule jumps to a removed chain), or
+    /// [`EditError::ForeignRule`].
+    pub fn append(&mut self, chain: ChainId, rule: NewRule) -> Result<(), EditError> {
+        self.check_exists(chain)?;
         let item = self.new_item(rule)?;
         self.items(chain.number).push(item);
-        self.refer(&item, 1);
+        self.count_reference(&item, 1);
         Ok(())
     }
 
@@ -381,49 +381,49 @@ impl<'t> Draft<'t> {
     /// number of rules.
     ///
     /// # Errors
-    /// As [`append`](Self::append), and [`DraftError::NoSuchRule`].
+    /// As [`append`](Self::append), and [`EditError::NoSuchRule`].
     pub fn insert(
         &mut self,
         chain: ChainId,
         position: usize,
         rule: NewRule,
-    ) -> Result<(), DraftError> {
-        self.live(chain)?;
+    ) -> Result<(), EditError> {
+        self.check_exists(chain)?;
         if position != self.rule_count(chain.number) {
             self.has_rule(chain, position)?;
         }
         let item = self.new_item(rule)?;
         self.items(chain.number).insert(position, item);
-        self.refer(&item, 1);
+        self.count_reference(&item, 1);
         Ok(())
     }
 
     /// Replaces the rule at `position`, counted from 0, with a new rule and its counters.
     ///
     /// # Errors
-    /// As [`append`](Self::append), and [`DraftError::NoSuchRule`].
+    /// As [`append`](Self::append), and [`EditError::NoSuchRule`].
     pub fn replace(
         &mut self,
         chain: ChainId,
         position: usize,
         rule: NewRule,
-    ) -> Result<(), DraftError> {
+    ) -> Result<(), EditError> {
         self.has_rule(chain, position)?;
         let item = self.new_item(rule)?;
         let old = std::mem::replace(&mut self.items(chain.number)[position], item);
-        self.refer(&old, -1);
-        self.refer(&item, 1);
+        self.count_reference(&old, -1);
+        self.count_reference(&item, 1);
         Ok(())
     }
 
     /// Removes the rule at `position`, counted from 0.
     ///
     /// # Errors
-    /// [`DraftError::NoSuchChain`] or [`DraftError::NoSuchRule`].
-    pub fn remove(&mut self, chain: ChainId, position: usize) -> Result<(), DraftError> {
+    /// [`EditError::NoSuchChain`] or [`EditError::NoSuchRule`].
+    pub fn remove(&mut self, chain: ChainId, position: usize) -> Result<(), EditError> {
         self.has_rule(chain, position)?;
         let old = self.items(chain.number).remove(position);
-        self.refer(&old, -1);
+        self.count_reference(&old, -1);
         Ok(())
     }
 
@@ -431,23 +431,23 @@ impl<'t> Draft<'t> {
     /// Takes one pass for any number of removed rules.
     ///
     /// # Errors
-    /// [`DraftError::NoSuchChain`].
+    /// [`EditError::NoSuchChain`].
     pub fn retain(
         &mut self,
         chain: ChainId,
-        mut keep: impl FnMut(DraftRule<'_>) -> bool,
-    ) -> Result<(), DraftError> {
+        mut keep: impl FnMut(EditedRule<'_>) -> bool,
+    ) -> Result<(), EditError> {
         let Some(view) = self.get(chain) else {
-            return Err(DraftError::NoSuchChain);
+            return Err(EditError::NoSuchChain);
         };
-        let kept: Vec<bool> = view.rules().map(&mut keep).collect();
-        if kept.iter().all(|kept| *kept) {
+        let preserved: Vec<bool> = view.rules().map(&mut keep).collect();
+        if preserved.iter().all(|preserved| *preserved) {
             return Ok(());
         }
         let mut gone = Vec::new();
         let mut position = 0;
         self.items(chain.number).retain(|item| {
-            let keep = kept.get(position).copied().unwrap_or(true);
+            let keep = preserved.get(position).copied().unwrap_or(true);
             position += 1;
             if !keep {
                 gone.push(*item);
@@ -455,7 +455,7 @@ impl<'t> Draft<'t> {
             keep
         });
         for item in &gone {
-            self.refer(item, -1);
+            self.count_reference(item, -1);
         }
         Ok(())
     }
@@ -463,9 +463,9 @@ impl<'t> Draft<'t> {
     /// Removes all rules of a chain.
     ///
     /// # Errors
-    /// [`DraftError::NoSuchChain`].
-    pub fn flush(&mut self, chain: ChainId) -> Result<(), DraftError> {
-        self.live(chain)?;
+    /// [`EditError::NoSuchChain`].
+    pub fn flush(&mut self, chain: ChainId) -> Result<(), EditError> {
+        self.check_exists(chain)?;
         if self.rule_count(chain.number) == 0 {
             return Ok(());
         }
@@ -476,7 +476,7 @@ impl<'t> Draft<'t> {
             Vec::new()
         };
         for item in &gone {
-            self.refer(item, -1);
+            self.count_reference(item, -1);
         }
         Ok(())
     }
@@ -486,15 +486,15 @@ impl<'t> Draft<'t> {
     /// Sets the counters of the rule at `position`, counted from 0.
     ///
     /// # Errors
-    /// [`DraftError::NoSuchChain`] or [`DraftError::NoSuchRule`].
+    /// [`EditError::NoSuchChain`] or [`EditError::NoSuchRule`].
     pub fn set_counters(
         &mut self,
         chain: ChainId,
         position: usize,
         counters: Counters,
-    ) -> Result<(), DraftError> {
+    ) -> Result<(), EditError> {
         self.has_rule(chain, position)?;
-        let counting = Counting::given(&mut self.given, counters);
+        let counting = CompactCounters::given(&mut self.given, counters);
         count(&mut self.items(chain.number)[position], counting);
         Ok(())
     }
@@ -503,10 +503,13 @@ impl<'t> Draft<'t> {
     /// and the replacement are not lost: the counters then start with them.
     ///
     /// # Errors
-    /// [`DraftError::NoSuchChain`] or [`DraftError::NoSuchRule`].
-    pub fn zero_rule(&mut self, chain: ChainId, position: usize) -> Result<(), DraftError> {
+    /// [`EditError::NoSuchChain`] or [`EditError::NoSuchRule`].
+    pub fn zero_rule(&mut self, chain: ChainId, position: usize) -> Result<(), EditError> {
         self.has_rule(chain, position)?;
-        count(&mut self.items(chain.number)[position], Counting::ZEROED);
+        count(
+            &mut self.items(chain.number)[position],
+            CompactCounters::ZEROED,
+        );
         Ok(())
     }
 
@@ -514,13 +517,13 @@ impl<'t> Draft<'t> {
     /// [`zero_rule`](Self::zero_rule) does.
     ///
     /// # Errors
-    /// [`DraftError::NoSuchChain`].
-    pub fn zero(&mut self, chain: ChainId) -> Result<(), DraftError> {
-        self.live(chain)?;
+    /// [`EditError::NoSuchChain`].
+    pub fn zero(&mut self, chain: ChainId) -> Result<(), EditError> {
+        self.check_exists(chain)?;
         for item in self.items(chain.number) {
-            count(item, Counting::ZEROED);
+            count(item, CompactCounters::ZEROED);
         }
-        self.edit_mut(chain.number).foot = Count::Zeroed;
+        self.edit_mut(chain.number).final_entry = Count::Zeroed;
         Ok(())
     }
 
@@ -528,11 +531,11 @@ impl<'t> Draft<'t> {
     /// further afterwards.
     ///
     /// # Errors
-    /// - [`DraftError::TableTooLarge`];
-    /// - [`DraftError::NotRead`] if the table has no entries;
-    /// - [`DraftError::Kept`] if something was changed and the table that was read has a jump into the middle
+    /// - [`EditError::TableTooLarge`];
+    /// - [`EditError::NotRead`] if the table has no entries;
+    /// - [`EditError::Preserved`] if something was changed and the table that was read has a jump into the middle
     ///   of a chain.
-    pub fn finish(&self) -> Result<Replacement, DraftError> {
+    pub fn finish(&self) -> Result<Replacement, EditError> {
         finish::finish(self)
     }
 
@@ -543,7 +546,7 @@ impl<'t> Draft<'t> {
     }
 
     /// Returns the chain as it was read.
-    fn kept(&self, id: u32) -> Option<ChainRef<'t>> {
+    fn preserved(&self, id: u32) -> Option<ChainRef<'t>> {
         Some(ChainRef::new(self.table, self.span(id)?))
     }
 
@@ -566,23 +569,23 @@ impl<'t> Draft<'t> {
     /// Returns a chain's id.
     fn id(&self, number: u32) -> ChainId {
         let added = (number as usize).checked_sub(self.table.spans().len());
-        let maker = added.and_then(|added| self.makers.get(added));
+        let editor_id = added.and_then(|added| self.editor_ids.get(added));
         ChainId {
             number,
-            maker: *maker.unwrap_or(&self.first),
+            editor_id: *editor_id.unwrap_or(&self.first),
         }
     }
 
     /// Checks that the chain exists.
-    fn live(&self, chain: ChainId) -> Result<(), DraftError> {
+    fn check_exists(&self, chain: ChainId) -> Result<(), EditError> {
         if chain != self.id(chain.number) {
-            return Err(DraftError::ForeignChain);
+            return Err(EditError::ForeignChain);
         }
         let there = (chain.number as usize) < self.slots.len() && !self.is_removed(chain.number);
         if there {
             Ok(())
         } else {
-            Err(DraftError::NoSuchChain)
+            Err(EditError::NoSuchChain)
         }
     }
 
@@ -590,31 +593,31 @@ impl<'t> Draft<'t> {
         self.edit(id).is_some_and(|edit| edit.removed)
     }
 
-    fn user_chain(&self, chain: ChainId) -> Result<(), DraftError> {
-        self.live(chain)?;
+    fn user_chain(&self, chain: ChainId) -> Result<(), EditError> {
+        self.check_exists(chain)?;
         match self.hook_of(chain.number) {
             None => Ok(()),
-            Some(hook) => Err(DraftError::Builtin { hook }),
+            Some(hook) => Err(EditError::Builtin { hook }),
         }
     }
 
-    fn builtin_chain(&self, chain: ChainId) -> Result<(), DraftError> {
-        self.live(chain)?;
+    fn builtin_chain(&self, chain: ChainId) -> Result<(), EditError> {
+        self.check_exists(chain)?;
         match self.hook_of(chain.number) {
             Some(_) => Ok(()),
-            None => Err(DraftError::NotBuiltin {
+            None => Err(EditError::NotBuiltin {
                 name: BString::from(self.name_of(chain.number)),
             }),
         }
     }
 
-    fn has_rule(&self, chain: ChainId, position: usize) -> Result<(), DraftError> {
-        self.live(chain)?;
+    fn has_rule(&self, chain: ChainId, position: usize) -> Result<(), EditError> {
+        self.check_exists(chain)?;
         let rules = self.rule_count(chain.number);
         if position < rules {
             return Ok(());
         }
-        Err(DraftError::NoSuchRule {
+        Err(EditError::NoSuchRule {
             name: BString::from(self.name_of(chain.number)),
             position,
             rules,
@@ -629,13 +632,15 @@ impl<'t> Draft<'t> {
         if let Some(name) = self.edit(id).and_then(|edit| edit.name.as_deref()) {
             return name.as_bstr();
         }
-        self.kept(id).map(|chain| chain.name()).unwrap_or_default()
+        self.preserved(id)
+            .map(|chain| chain.name())
+            .unwrap_or_default()
     }
 
     fn rule_count(&self, id: u32) -> usize {
         match self.edit(id).and_then(|edit| edit.rules.as_ref()) {
             Some(items) => items.len(),
-            None => self.kept(id).map_or(0, |chain| chain.rule_count()),
+            None => self.preserved(id).map_or(0, |chain| chain.rule_count()),
         }
     }
 
@@ -647,16 +652,16 @@ impl<'t> Draft<'t> {
         index
     }
 
-    fn check_name(&self, name: &[u8]) -> Result<(), DraftError> {
-        check_form_of_name(name)?;
+    fn check_name(&self, name: &[u8]) -> Result<(), EditError> {
+        check_chain_name(name)?;
         match self.chain(name) {
             None => Ok(()),
-            Some(_) => Err(DraftError::ChainExists { name: name.into() }),
+            Some(_) => Err(EditError::ChainExists { name: name.into() }),
         }
     }
 
     /// Updates the order and the index after a chain got a new name.
-    fn named(&mut self, id: u32) {
+    fn index_name(&mut self, id: u32) {
         self.reordered = true;
         self.order = OnceCell::new();
         if let Some(mut names) = self.names.take() {
@@ -666,7 +671,7 @@ impl<'t> Draft<'t> {
     }
 
     /// Removes a chain's current name from the index.
-    fn unname(&mut self, id: u32) {
+    fn unindex_name(&mut self, id: u32) {
         if let Some(mut names) = self.names.take() {
             names.remove(id, self.name_of(id));
             let _ = self.names.set(names);
@@ -674,7 +679,7 @@ impl<'t> Draft<'t> {
     }
 
     fn drop_chain(&mut self, id: u32) {
-        self.unname(id);
+        self.unindex_name(id);
         let edit = self.edit_mut(id);
         edit.removed = true;
         edit.rules = Some(Vec::new());
@@ -700,10 +705,10 @@ impl<'t> Draft<'t> {
             let name = self.edit(*id).and_then(|edit| edit.name.as_ref());
             name.is_some()
         };
-        let (placed, kept): (Vec<u32>, Vec<u32>) = all.partition(is_placed);
+        let (placed, preserved): (Vec<u32>, Vec<u32>) = all.partition(is_placed);
         let mut placed: Vec<(u128, u32)> = placed
             .into_iter()
-            .map(|id| (start_of(self.name_of(id)), id))
+            .map(|id| (sort_key(self.name_of(id)), id))
             .collect();
         placed.sort_by(|a, b| {
             let names = || self.name_of(a.1).cmp(self.name_of(b.1));
@@ -711,7 +716,7 @@ impl<'t> Draft<'t> {
         });
         let mut placed = placed.into_iter().peekable();
         let mut order = Vec::with_capacity(self.slots.len());
-        for id in kept {
+        for id in preserved {
             if self.hook_of(id).is_none() && !self.is_removed(id) {
                 let before = self.name_of(id);
                 while let Some((_, new)) = placed.next_if(|(_, id)| self.name_of(*id) <= before) {
@@ -725,33 +730,33 @@ impl<'t> Draft<'t> {
     }
 
     fn item(rule: &RuleRef<'_>) -> Item {
-        Item::Kept {
+        Item::Preserved {
             // Fit: the kernel's structs store them as u32 and u16.
             offset: rule.offset() as u32,
             length: rule.bytes().len() as u16,
             number: rule.number() as u32,
-            counting: Counting::OWN,
+            counting: CompactCounters::OWN,
         }
     }
 
-    fn new_item(&self, rule: NewRule) -> Result<Item, DraftError> {
+    fn new_item(&self, rule: NewRule) -> Result<Item, EditError> {
         let built = self.built.get(rule.number as usize);
-        let built = built.filter(|built| built.maker == rule.maker);
-        if let BuiltTarget::Jump(chain) = built.ok_or(DraftError::ForeignRule)?.target {
-            self.live(self.id(chain))?;
+        let built = built.filter(|built| built.editor_id == rule.editor_id);
+        if let BuiltTarget::Jump(chain) = built.ok_or(EditError::ForeignRule)?.target {
+            self.check_exists(self.id(chain))?;
         }
         Ok(Item::New {
             built: rule.number,
-            counting: Counting::OWN,
+            counting: CompactCounters::OWN,
         })
     }
 
     /// Returns the rules of an existing chain, to be changed.
     fn items(&mut self, id: u32) -> &mut Vec<Item> {
-        let kept = self.kept(id);
+        let preserved = self.preserved(id);
         let edit = self.edit_mut(id);
         edit.rules.get_or_insert_with(|| {
-            let rules = kept.map(|chain| chain.rules());
+            let rules = preserved.map(|chain| chain.rules());
             rules
                 .into_iter()
                 .flatten()
@@ -763,7 +768,7 @@ impl<'t> Draft<'t> {
     /// Returns the bytes of a rule.
     fn entry(&self, item: &Item) -> Option<Entry<'_>> {
         match *item {
-            Item::Kept { offset, .. } => {
+            Item::Preserved { offset, .. } => {
                 Entry::at(self.layout, self.table.entries(), offset as usize).ok()
             }
             Item::New { built, .. } => {
@@ -774,11 +779,11 @@ impl<'t> Draft<'t> {
     }
 
     /// Returns the chain to which a rule jumps.
-    fn leads_to(&self, item: &Item) -> Option<usize> {
+    fn jump_chain(&self, item: &Item) -> Option<usize> {
         match *item {
-            Item::Kept { offset, .. } => {
+            Item::Preserved { offset, .. } => {
                 let entry = self.entry(item)?;
-                self.kept_leads_to(&entry, offset as usize)
+                self.preserved_jump_chain(&entry, offset as usize)
             }
             Item::New { built, .. } => match self.built.get(built as usize)?.target {
                 BuiltTarget::Jump(chain) => Some(chain as usize),
@@ -788,7 +793,7 @@ impl<'t> Draft<'t> {
     }
 
     /// Returns the chain to which a rule that was read jumps.
-    fn kept_leads_to(&self, entry: &Entry<'_>, offset: usize) -> Option<usize> {
+    fn preserved_jump_chain(&self, entry: &Entry<'_>, offset: usize) -> Option<usize> {
         let to = usize::try_from(entry.verdict()?).ok()?;
         if to == offset + entry.bytes.len() {
             return None;
@@ -798,7 +803,7 @@ impl<'t> Draft<'t> {
 
     fn count_references(&self) -> Vec<u32> {
         let mut references = vec![0; self.slots.len()];
-        let mut refer = |to: Option<usize>| {
+        let mut count_reference = |to: Option<usize>| {
             if let Some(count) = to.and_then(|to| references.get_mut(to)) {
                 *count += 1;
             }
@@ -806,11 +811,11 @@ impl<'t> Draft<'t> {
         for id in self.ids() {
             if let Some(items) = self.edit(id).and_then(|edit| edit.rules.as_ref()) {
                 for item in items {
-                    refer(self.leads_to(item));
+                    count_reference(self.jump_chain(item));
                 }
-            } else if let Some(chain) = self.kept(id) {
+            } else if let Some(chain) = self.preserved(id) {
                 for rule in chain.rules() {
-                    refer(self.kept_leads_to(rule.entry(), rule.offset()));
+                    count_reference(self.preserved_jump_chain(rule.entry(), rule.offset()));
                 }
             }
         }
@@ -818,11 +823,11 @@ impl<'t> Draft<'t> {
     }
 
     /// Updates the reference counts after a rule was added to a chain or removed from one.
-    fn refer(&mut self, item: &Item, change: i32) {
+    fn count_reference(&mut self, item: &Item, change: i32) {
         if self.references.get().is_none() {
             return;
         }
-        let to = self.leads_to(item);
+        let to = self.jump_chain(item);
         if let Some(references) = self.references.get_mut()
             && let Some(count) = to.and_then(|to| references.get_mut(to))
         {
@@ -832,24 +837,24 @@ impl<'t> Draft<'t> {
 }
 
 /// Checks that a chain can have that name.
-fn check_form_of_name(name: &[u8]) -> Result<(), DraftError> {
+fn check_chain_name(name: &[u8]) -> Result<(), EditError> {
     let refused = name.is_empty()
         || name.len() >= XT_EXTENSION_MAXNAMELEN
         || name.contains(&0)
         || matches!(name, b"ACCEPT" | b"DROP" | b"QUEUE" | b"RETURN");
     if refused {
-        return Err(DraftError::ChainName { name: name.into() });
+        return Err(EditError::ChainName { name: name.into() });
     }
     Ok(())
 }
 
-fn count(item: &mut Item, from: Counting) {
+fn count(item: &mut Item, from: CompactCounters) {
     match item {
-        Item::Kept { counting, .. } | Item::New { counting, .. } => *counting = from,
+        Item::Preserved { counting, .. } | Item::New { counting, .. } => *counting = from,
     }
 }
 
-impl fmt::Debug for Draft<'_> {
+impl fmt::Debug for TableEditor<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Draft")
             .field("table", self.table)

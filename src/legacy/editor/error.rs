@@ -4,10 +4,10 @@ use bstr::BString;
 
 use crate::legacy::{Family, Hook, Malformed};
 
-/// Error from changing or finishing a [`Draft`](super::Draft). The editor is unchanged.
+/// Error from changing or finishing a [`TableEditor`](super::Draft). The editor is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum DraftError {
+pub enum EditError {
     /// The chain is not in the editor: it was removed, or the id belongs to another editor.
     #[error("no such chain in this table (any more)")]
     NoSuchChain,
@@ -106,5 +106,5 @@ pub enum DraftError {
     /// An entry of the table that was read cannot be moved, for instance a jump into the middle of
     /// a chain, which only other programs write.
     #[error("cannot relocate an entry of the table: {0}")]
-    Kept(#[from] Malformed),
+    Preserved(#[from] Malformed),
 }

@@ -10,7 +10,7 @@ use super::compile::{Compiler, not_a_change};
 use super::describe::describe;
 use super::list::{Listing, Options};
 use super::parse::{
-    Command, Described, Error, Fault, Kind, Object, Position, SetDeclaration, Verb, WatchedKind,
+    Command, Described, Error, EventKind, Fault, Kind, Object, Position, SetDeclaration, Verb,
     names_devices,
 };
 use super::run::RunError;
@@ -18,21 +18,21 @@ use super::script::Script;
 use super::syntax::Place;
 use chainwright::nft::live::{Event, EventObject};
 use chainwright::nft::{
-    Answered, Connection, ElementsOf, Family, Name, Part, Scope, Set, SetId, Snapshot,
-    SnapshotError, SnapshotOptions,
+    Connection, ElementsOf, Family, Name, Part, Scope, Set, SetId, Snapshot, SnapshotError,
+    SnapshotOptions, SnapshotQuery,
 };
 
 /// Command of a script that does not modify the ruleset by a transaction: `list`, `reset`, `get`, `describe`,
 /// `monitor`.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'s> {
+pub struct Query<'s> {
     script: &'s Script,
     command: &'s Command,
 }
 
 /// Part of a ruleset that a script requested.
 #[derive(Debug)]
-pub struct Answer<'s> {
+pub struct QueryResult<'s> {
     snapshot: Arc<Snapshot>,
     part: Part<'s>,
 }
@@ -40,7 +40,7 @@ pub struct Answer<'s> {
 /// Cache of the tables read for earlier commands. A later command about the same tables uses it, as long as nothing
 /// was committed since. Counters, dynamic elements and timeouts are as of the first read.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct QueryCache {
     /// Keyed by the debug format of the scope.
     read: HashMap<String, Arc<Snapshot>>,
     terse: bool,
@@ -69,7 +69,7 @@ fn read(
     Ok(read.into_inner())
 }
 
-impl Known {
+impl QueryCache {
     /// Creates an empty cache. If the options are terse, it omits the elements of named sets, and so do all answers
     /// from it.
     #[must_use]
@@ -94,7 +94,7 @@ impl Known {
     fn snapshot(
         &mut self,
         nft: &mut Connection,
-        question: &Question<'_>,
+        query: &Query<'_>,
         about: &About<'_>,
     ) -> Result<Arc<Snapshot>, RunError> {
         if !self.read.is_empty() {
@@ -108,7 +108,7 @@ impl Known {
         let parts = match self.with_bytecode {
             true => vec![Part::All],
             false => {
-                let others = question.script.questions();
+                let others = query.script.queries();
                 let others = others.filter_map(|other| other.about().ok());
                 let others = others.filter(|other| other.scope == about.scope);
                 let parts: HashSet<_> = others.map(|other| other.part).collect();
@@ -121,17 +121,17 @@ impl Known {
     }
 }
 
-impl<'s> Answer<'s> {
+impl<'s> QueryResult<'s> {
     /// Reads the parts of these tables that a listing with these options needs.
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
     /// # chainwright_testing::Sandbox::new()?.run(|| {
     /// use chainwright::nft::{Connection, Scope};
-    /// use chainwright_lang::{Answer, Options, Part};
+    /// use chainwright_lang::{QueryResult, Options, Part};
     ///
     /// let (mut nft, options) = (Connection::open()?, Options::here());
-    /// let answer = Answer::read(&mut nft, &Scope::all(), Part::Tables, &options)?;
+    /// let answer = QueryResult::read(&mut nft, &Scope::all(), Part::Tables, &options)?;
     /// print!("{}", answer.listing(&options));
     /// # Ok::<(), chainwright::Error>(()) })?
     /// # }
@@ -164,11 +164,11 @@ impl<'s> Answer<'s> {
     }
 }
 
-struct Bytecode<'a>(&'a Answer<'a>);
+struct Bytecode<'a>(&'a QueryResult<'a>);
 
 impl fmt::Display for Bytecode<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Answer { snapshot, part } = self.0;
+        let QueryResult { snapshot, part } = self.0;
         let Part::Chain(chain) = *part else {
             return write!(f, "{snapshot}");
         };
@@ -193,9 +193,9 @@ impl fmt::Display for Bytecode<'_> {
 
 /// Selection of events to report: `monitor new rules`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Watched(super::parse::Watched);
+pub struct EventFilter(super::parse::EventFilter);
 
-impl Watched {
+impl EventFilter {
     /// Whether an event is selected.
     #[must_use]
     pub fn admits(&self, event: &Event<'_>) -> bool {
@@ -205,13 +205,13 @@ impl Watched {
         };
         is_wanted
             && match (self.0.kind, event.object()) {
-                (WatchedKind::Ruleset, _) => true,
-                (WatchedKind::Tables, Ok(object)) => matches!(object, EventObject::Table(_)),
-                (WatchedKind::Chains, Ok(object)) => matches!(object, EventObject::Chain(_)),
-                (WatchedKind::Rules, Ok(object)) => matches!(object, EventObject::Rule(_)),
-                (WatchedKind::Sets, Ok(object)) => matches!(object, EventObject::Set(_)),
-                (WatchedKind::Elements, Ok(object)) => matches!(object, EventObject::Elements(_)),
-                (WatchedKind::Objects, Ok(object)) => matches!(object, EventObject::Object(_)),
+                (EventKind::Ruleset, _) => true,
+                (EventKind::Tables, Ok(object)) => matches!(object, EventObject::Table(_)),
+                (EventKind::Chains, Ok(object)) => matches!(object, EventObject::Chain(_)),
+                (EventKind::Rules, Ok(object)) => matches!(object, EventObject::Rule(_)),
+                (EventKind::Sets, Ok(object)) => matches!(object, EventObject::Set(_)),
+                (EventKind::Elements, Ok(object)) => matches!(object, EventObject::Elements(_)),
+                (EventKind::Objects, Ok(object)) => matches!(object, EventObject::Object(_)),
                 (_, _) => false,
             }
     }
@@ -226,7 +226,7 @@ impl Watched {
     /// them.
     #[must_use]
     pub fn is_trace(&self) -> bool {
-        self.0.kind == WatchedKind::Trace
+        self.0.kind == EventKind::Trace
     }
 
     /// Whether the output format is JSON (`monitor rules json`).
@@ -242,7 +242,7 @@ struct About<'s> {
     part: Part<'s>,
 }
 
-impl<'s> Question<'s> {
+impl<'s> Query<'s> {
     pub(super) const fn new(script: &'s Script, command: &'s Command) -> Self {
         Self { script, command }
     }
@@ -360,7 +360,7 @@ impl<'s> Question<'s> {
     pub(super) fn check_by(
         &self,
         nft: &mut Connection,
-        known: &mut Known,
+        known: &mut QueryCache,
         planned: &Planned<'_>,
     ) -> Result<(), RunError> {
         if !self.names_something() {
@@ -412,16 +412,16 @@ impl<'s> Question<'s> {
 
     /// Creates the error that the command cannot be part of a transaction, for callers that only accept changes.
     #[must_use]
-    pub fn no_change(&self) -> Error {
+    pub fn not_a_change_error(&self) -> Error {
         self.script.explain(not_a_change(self.place()))
     }
 
     /// Returns the events to report (`monitor`). The caller opens a [`Monitor`](chainwright::nft::live::Monitor) for
     /// them.
     #[must_use]
-    pub const fn watched(&self) -> Option<Watched> {
+    pub const fn watched(&self) -> Option<EventFilter> {
         match &self.command.object {
-            Object::Monitor(watched) => Some(Watched(*watched)),
+            Object::Monitor(watched) => Some(EventFilter(*watched)),
             _ => None,
         }
     }
@@ -458,7 +458,7 @@ impl<'s> Question<'s> {
     ///
     /// # Errors
     /// [`RunError::Script`] if the object does not exist or is not part of a ruleset; otherwise the errors of the requests.
-    pub fn answer(&self, nft: &mut Connection) -> Result<Answer<'s>, RunError> {
+    pub fn answer(&self, nft: &mut Connection) -> Result<QueryResult<'s>, RunError> {
         self.answer_by(nft, false, |nft, about| {
             Ok(Arc::new(read(nft, &about.scope, &[about.part], false)?))
         })
@@ -469,11 +469,11 @@ impl<'s> Question<'s> {
     ///
     /// # Errors
     /// Same as [`answer`](Self::answer).
-    pub fn answer_from(
+    pub fn answer_cached(
         &self,
         nft: &mut Connection,
-        known: &mut Known,
-    ) -> Result<Answer<'s>, RunError> {
+        known: &mut QueryCache,
+    ) -> Result<QueryResult<'s>, RunError> {
         let terse = known.terse;
         self.answer_by(nft, terse, |nft, about| known.snapshot(nft, self, about))
     }
@@ -483,7 +483,7 @@ impl<'s> Question<'s> {
         nft: &mut Connection,
         terse: bool,
         read: impl FnOnce(&mut Connection, &About<'_>) -> Result<Arc<Snapshot>, RunError>,
-    ) -> Result<Answer<'s>, RunError> {
+    ) -> Result<QueryResult<'s>, RunError> {
         match self.command.verb {
             Verb::Get => return self.elements(nft, false),
             Verb::Reset => return self.reset(nft, terse),
@@ -493,19 +493,21 @@ impl<'s> Question<'s> {
         let snapshot = read(nft, &about)?;
         self.check(&snapshot, &Planned::default())
             .map_err(|fault| self.wrong(fault))?;
-        Ok(Answer {
+        Ok(QueryResult {
             snapshot,
             part: about.part,
         })
     }
 
     /// `reset counters`, `reset rules`, `reset set ip t s`
-    fn reset(&self, nft: &mut Connection, terse: bool) -> Result<Answer<'s>, RunError> {
+    fn reset(&self, nft: &mut Connection, terse: bool) -> Result<QueryResult<'s>, RunError> {
         let mut about = self.about().map_err(|fault| self.wrong(fault))?;
         let elements = elements_of(terse);
         let asked = match (&self.command.object, about.part) {
-            (Object::Stateful(object), _) => Answered::Object(object),
-            (_, Part::Objects(object_type)) => Answered::Objects(object_type, about.scope.clone()),
+            (Object::Stateful(object), _) => SnapshotQuery::Object(object),
+            (_, Part::Objects(object_type)) => {
+                SnapshotQuery::Objects(object_type, about.scope.clone())
+            }
             (Object::Rule(rule), _) => {
                 let Position::Handle(handle) = rule.position else {
                     return Err(self.wrong(self.fault("a rule is reset by handle")));
@@ -515,7 +517,7 @@ impl<'s> Question<'s> {
                     let message = format!("no rule with handle {handle} in this chain");
                     return Err(self.wrong(Fault::missing(self.place(), message)));
                 };
-                return Ok(Answer {
+                return Ok(QueryResult {
                     snapshot: Arc::new(snapshot),
                     part: about.part,
                 });
@@ -528,7 +530,7 @@ impl<'s> Question<'s> {
                 let snapshot = nft.reset_part(&about.scope, about.part, elements)?;
                 self.check(&snapshot, &Planned::default())
                     .map_err(|fault| self.wrong(fault))?;
-                return Ok(Answer {
+                return Ok(QueryResult {
                     snapshot: Arc::new(snapshot),
                     part: about.part,
                 });
@@ -542,14 +544,14 @@ impl<'s> Question<'s> {
         };
         self.check(&snapshot, &Planned::default())
             .map_err(|fault| self.wrong(fault))?;
-        Ok(Answer {
+        Ok(QueryResult {
             snapshot: Arc::new(snapshot),
             part: about.part,
         })
     }
 
     /// `get element ip t s { 10.0.0.1 }`
-    fn elements(&self, nft: &mut Connection, is_reset: bool) -> Result<Answer<'s>, RunError> {
+    fn elements(&self, nft: &mut Connection, is_reset: bool) -> Result<QueryResult<'s>, RunError> {
         let Object::Elements(elements) = &self.command.object else {
             return Err(self.wrong(self.fault("only elements can be looked up")));
         };
@@ -565,7 +567,8 @@ impl<'s> Question<'s> {
             elements.table.clone(),
             elements.set.clone(),
         );
-        let Some(snapshot) = nft.answered(known, &Answered::Elements(&set, &sought, is_reset))?
+        let Some(snapshot) =
+            nft.answered(known, &SnapshotQuery::Elements(&set, &sought, is_reset))?
         else {
             let fault = Fault::missing(self.place(), "no such element");
             return Err(self.wrong(fault));
@@ -573,7 +576,7 @@ impl<'s> Question<'s> {
         let part: &'s [u8] = elements.set.as_ref();
         let table = snapshot.table(elements.family, &*elements.table);
         let is_map = table.is_some_and(|table| Part::Map(part).is_in(&table));
-        Ok(Answer {
+        Ok(QueryResult {
             snapshot: Arc::new(snapshot),
             part: if is_map {
                 Part::Map(part)
@@ -586,7 +589,7 @@ impl<'s> Question<'s> {
 
 /// Named object in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Inside<'s> {
+enum TableObject<'s> {
     Chain(&'s [u8]),
     Set(&'s [u8]),
     Map(&'s [u8]),
@@ -594,13 +597,13 @@ enum Inside<'s> {
     Object(u32, &'s [u8]),
 }
 
-fn part_name<'s>(part: Part<'s>) -> Option<Inside<'s>> {
+fn part_name<'s>(part: Part<'s>) -> Option<TableObject<'s>> {
     Some(match part {
-        Part::Chain(name) => Inside::Chain(name),
-        Part::Set(name) | Part::Meter(name) => Inside::Set(name),
-        Part::Map(name) => Inside::Map(name),
-        Part::Flowtable(name) => Inside::Flowtable(name),
-        Part::Object(kind, name) => Inside::Object(kind.0, name),
+        Part::Chain(name) => TableObject::Chain(name),
+        Part::Set(name) | Part::Meter(name) => TableObject::Set(name),
+        Part::Map(name) => TableObject::Map(name),
+        Part::Flowtable(name) => TableObject::Flowtable(name),
+        Part::Object(kind, name) => TableObject::Object(kind.0, name),
         _ => return None,
     })
 }
@@ -619,7 +622,7 @@ struct PlannedTable<'s> {
     is_there: Option<bool>,
     /// Whether the previous contents of the table are gone.
     is_new: bool,
-    inside: HashMap<Inside<'s>, bool>,
+    inside: HashMap<TableObject<'s>, bool>,
 }
 
 impl<'s> Planned<'s> {
@@ -662,9 +665,9 @@ impl<'s> Planned<'s> {
                 if let Object::Renamed(chain, new) = &command.object {
                     let table = self.table(chain.family, chain.table.as_ref());
                     if let Some(old) = &chain.name {
-                        table.inside.insert(Inside::Chain(old), false);
+                        table.inside.insert(TableObject::Chain(old), false);
                     }
-                    table.inside.insert(Inside::Chain(new), true);
+                    table.inside.insert(TableObject::Chain(new), true);
                 }
                 return;
             }
@@ -684,26 +687,32 @@ impl<'s> Planned<'s> {
             Object::Chain(chain) if !is_there && names_devices(chain) => return,
             Object::Flowtable(flowtable) if !is_there && flowtable.hook.is_some() => return,
             Object::Chain(chain) => {
-                let name = chain.name.as_ref().map(|name| Inside::Chain(name));
+                let name = chain.name.as_ref().map(|name| TableObject::Chain(name));
                 (chain.family, &chain.table, name)
             }
             Object::Set(declared) => {
                 let set = &declared.set;
                 let kind = if declared.is_map {
-                    Inside::Map
+                    TableObject::Map
                 } else {
-                    Inside::Set
+                    TableObject::Set
                 };
                 let name = set.name.as_ref().map(|name| kind(name));
                 (set.family, &set.table, name)
             }
             Object::Flowtable(flowtable) => {
-                let name = flowtable.name.as_ref().map(|name| Inside::Flowtable(name));
+                let name = flowtable
+                    .name
+                    .as_ref()
+                    .map(|name| TableObject::Flowtable(name));
                 (flowtable.family, &flowtable.table, name)
             }
             Object::Stateful(object) => {
                 let kind = object.object_type.unwrap_or_default().0;
-                let name = object.name.as_ref().map(|name| Inside::Object(kind, name));
+                let name = object
+                    .name
+                    .as_ref()
+                    .map(|name| TableObject::Object(kind, name));
                 (object.family, &object.table, name)
             }
             _ => return,

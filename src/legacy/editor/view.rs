@@ -4,8 +4,8 @@ use std::fmt;
 
 use bstr::BStr;
 
-use super::item::{BuiltTarget, Count, Counting, Item};
-use super::{ChainId, Draft};
+use super::item::{BuiltTarget, CompactCounters, Count, Item};
+use super::{ChainId, TableEditor};
 use crate::legacy::entry::Entry;
 use crate::legacy::{
     Builtin, Counters, ExtensionRef, Header, Hook, Malformed, Matches, Problem, RuleRef, Rules,
@@ -14,14 +14,14 @@ use crate::legacy::{
 
 /// A chain of an editor.
 #[derive(Clone, Copy)]
-pub struct DraftChain<'d> {
-    draft: &'d Draft<'d>,
+pub struct EditedChain<'d> {
+    editor: &'d TableEditor<'d>,
     id: ChainId,
 }
 
-impl<'d> DraftChain<'d> {
-    pub(super) const fn new(draft: &'d Draft<'d>, id: ChainId) -> Self {
-        Self { draft, id }
+impl<'d> EditedChain<'d> {
+    pub(super) const fn new(editor: &'d TableEditor<'d>, id: ChainId) -> Self {
+        Self { editor, id }
     }
 
     /// The chain's id in its editor.
@@ -33,21 +33,21 @@ impl<'d> DraftChain<'d> {
     /// The chain's name.
     #[must_use]
     pub fn name(&self) -> &'d BStr {
-        self.draft.name_of(self.id.number)
+        self.editor.name_of(self.id.number)
     }
 
     /// Hook, policy and policy counters of a built-in chain; `None` for a user-defined one.
     #[must_use]
     pub fn builtin(&self) -> Option<Builtin> {
-        let kept = self.draft.kept(self.id.number)?.builtin()?;
-        let Some(edit) = self.draft.edit(self.id.number) else {
-            return Some(kept);
+        let preserved = self.editor.preserved(self.id.number)?.builtin()?;
+        let Some(edit) = self.editor.edit(self.id.number) else {
+            return Some(preserved);
         };
         Some(Builtin {
-            hook: kept.hook,
-            policy: edit.policy.unwrap_or(kept.policy),
-            counters: match edit.foot {
-                Count::Own => kept.counters,
+            hook: preserved.hook,
+            policy: edit.policy.unwrap_or(preserved.policy),
+            counters: match edit.final_entry {
+                Count::Own => preserved.counters,
                 Count::Zeroed => Counters::default(),
                 Count::Given(counters) => counters,
             },
@@ -57,31 +57,31 @@ impl<'d> DraftChain<'d> {
     /// The hook of a built-in chain; `None` for a user-defined one.
     #[must_use]
     pub fn hook(&self) -> Option<Hook> {
-        self.draft.hook_of(self.id.number)
+        self.editor.hook_of(self.id.number)
     }
 
     /// Number of rules.
     #[must_use]
     pub fn rule_count(&self) -> usize {
-        self.draft.rule_count(self.id.number)
+        self.editor.rule_count(self.id.number)
     }
 
     /// The rules, in order.
     #[must_use]
-    pub fn rules(&self) -> DraftRules<'d> {
+    pub fn rules(&self) -> EditedRules<'d> {
         let source = match self
-            .draft
+            .editor
             .edit(self.id.number)
             .and_then(|e| e.rules.as_ref())
         {
             Some(items) => Source::Items(items.iter()),
-            None => match self.draft.kept(self.id.number) {
-                Some(chain) => Source::Kept(chain.rules()),
+            None => match self.editor.preserved(self.id.number) {
+                Some(chain) => Source::Preserved(chain.rules()),
                 None => Source::Items([].iter()),
             },
         };
-        DraftRules {
-            draft: self.draft,
+        EditedRules {
+            editor: self.editor,
             source,
         }
     }
@@ -89,12 +89,12 @@ impl<'d> DraftChain<'d> {
     /// Returns the rule at that position, counted from 0. In an unchanged chain this scans the rules
     /// before it.
     #[must_use]
-    pub fn rule(&self, position: usize) -> Option<DraftRule<'d>> {
+    pub fn rule(&self, position: usize) -> Option<EditedRule<'d>> {
         self.rules().nth(position)
     }
 }
 
-impl fmt::Debug for DraftChain<'_> {
+impl fmt::Debug for EditedChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DraftChain")
             .field("name", &self.name())
@@ -104,22 +104,22 @@ impl fmt::Debug for DraftChain<'_> {
     }
 }
 
-/// The rules of an editor's chain, in order ([`DraftChain::rules`]).
+/// The rules of an editor's chain, in order ([`EditedChain::rules`]).
 #[derive(Clone, Debug)]
-pub struct DraftRules<'d> {
-    draft: &'d Draft<'d>,
+pub struct EditedRules<'d> {
+    editor: &'d TableEditor<'d>,
     source: Source<'d>,
 }
 
 #[derive(Clone, Debug)]
 enum Source<'d> {
     /// The rules as they were read.
-    Kept(Rules<'d>),
+    Preserved(Rules<'d>),
     Items(std::slice::Iter<'d, Item>),
 }
 
-impl<'d> Iterator for DraftRules<'d> {
-    type Item = DraftRule<'d>;
+impl<'d> Iterator for EditedRules<'d> {
+    type Item = EditedRule<'d>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.nth(0)
@@ -127,19 +127,19 @@ impl<'d> Iterator for DraftRules<'d> {
 
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
         match &mut self.source {
-            Source::Kept(rules) => {
+            Source::Preserved(rules) => {
                 let rule = rules.nth(n)?;
-                Some(DraftRule {
-                    draft: self.draft,
-                    item: Draft::item(&rule),
+                Some(EditedRule {
+                    editor: self.editor,
+                    item: TableEditor::item(&rule),
                     entry: *rule.entry(),
                 })
             }
             Source::Items(items) => {
                 let item = *items.nth(n)?;
-                let entry = self.draft.entry(&item)?;
-                Some(DraftRule {
-                    draft: self.draft,
+                let entry = self.editor.entry(&item)?;
+                Some(EditedRule {
+                    editor: self.editor,
                     item,
                     entry,
                 })
@@ -149,18 +149,18 @@ impl<'d> Iterator for DraftRules<'d> {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         match &self.source {
-            Source::Kept(rules) => rules.size_hint(),
+            Source::Preserved(rules) => rules.size_hint(),
             Source::Items(items) => items.size_hint(),
         }
     }
 }
 
-impl ExactSizeIterator for DraftRules<'_> {}
+impl ExactSizeIterator for EditedRules<'_> {}
 
 /// A rule of an editor's chain: one that was read, or a new one.
 #[derive(Clone, Copy)]
-pub struct DraftRule<'d> {
-    draft: &'d Draft<'d>,
+pub struct EditedRule<'d> {
+    editor: &'d TableEditor<'d>,
     item: Item,
     entry: Entry<'d>,
 }
@@ -168,7 +168,7 @@ pub struct DraftRule<'d> {
 /// The target of an editor's rule: like [`Target`], with chains of the editor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum DraftTarget<'d> {
+pub enum EditedTarget<'d> {
     /// Accepts the packet.
     Accept,
     /// Drops the packet.
@@ -189,13 +189,13 @@ pub enum DraftTarget<'d> {
     Verdict(i32),
 }
 
-impl<'d> DraftRule<'d> {
+impl<'d> EditedRule<'d> {
     /// Returns the rule as it was read; `None` for a new rule. Its counters may have been set since.
     #[must_use]
-    pub fn kept(&self) -> Option<RuleRef<'d>> {
+    pub fn preserved(&self) -> Option<RuleRef<'d>> {
         match self.item {
-            Item::Kept { offset, number, .. } => Some(RuleRef::new(
-                self.draft.table,
+            Item::Preserved { offset, number, .. } => Some(RuleRef::new(
+                self.editor.table,
                 self.entry,
                 offset as usize,
                 number,
@@ -207,17 +207,17 @@ impl<'d> DraftRule<'d> {
     /// The packets to which the rule applies, before its matches are evaluated.
     #[must_use]
     pub fn header(&self) -> Header<'d> {
-        Header::of(self.draft.table.family(), self.entry.bytes)
+        Header::of(self.editor.table.family(), self.entry.bytes)
     }
 
     /// The matches, in order. An error in a new rule, which cannot occur, would have offset 0.
     #[must_use]
     pub fn matches(&self) -> Matches<'d> {
-        match self.kept() {
+        match self.preserved() {
             Some(rule) => rule.matches(),
             None => Matches::new(
                 self.entry.bytes,
-                self.draft.layout.entry,
+                self.editor.layout.entry,
                 self.entry.target_offset,
                 0,
             ),
@@ -228,35 +228,35 @@ impl<'d> DraftRule<'d> {
     ///
     /// # Errors
     /// The target of a rule that was read is invalid.
-    pub fn target(&self) -> Result<DraftTarget<'d>, Malformed> {
+    pub fn target(&self) -> Result<EditedTarget<'d>, Malformed> {
         let Item::New { built, .. } = self.item else {
             return self.kept_target();
         };
         let goto = self.header().is_goto();
-        match self.draft.built.get(built as usize).map(|b| b.target) {
+        match self.editor.built.get(built as usize).map(|b| b.target) {
             Some(BuiltTarget::Jump(chain)) if goto => {
-                return Ok(DraftTarget::Goto(self.draft.id(chain)));
+                return Ok(EditedTarget::Goto(self.editor.id(chain)));
             }
-            Some(BuiltTarget::Jump(chain)) => return Ok(DraftTarget::Jump(self.draft.id(chain))),
-            Some(BuiltTarget::FallThrough) => return Ok(DraftTarget::FallThrough),
+            Some(BuiltTarget::Jump(chain)) => return Ok(EditedTarget::Jump(self.editor.id(chain))),
+            Some(BuiltTarget::FallThrough) => return Ok(EditedTarget::FallThrough),
             _ => {}
         }
         let raw = ExtensionRef::of(self.entry.target(), 0)?;
         Ok(match self.entry.verdict() {
             Some(verdict) => verdict_target(verdict),
-            None => DraftTarget::Extension(raw),
+            None => EditedTarget::Extension(raw),
         })
     }
 
-    fn kept_target(&self) -> Result<DraftTarget<'d>, Malformed> {
-        let Some(rule) = self.kept() else {
-            return Ok(DraftTarget::FallThrough);
+    fn kept_target(&self) -> Result<EditedTarget<'d>, Malformed> {
+        let Some(rule) = self.preserved() else {
+            return Ok(EditedTarget::FallThrough);
         };
         let chain = |to: crate::legacy::ChainRef<'_>| {
-            let position = self.draft.table.position_at(to.offset());
+            let position = self.editor.table.position_at(to.offset());
             position
                 .and_then(|p| u32::try_from(p).ok())
-                .map(|id| self.draft.id(id))
+                .map(|id| self.editor.id(id))
                 .ok_or_else(|| {
                     // Fits: it was a u32 in the entry.
                     let to = to.offset() as u32;
@@ -264,15 +264,15 @@ impl<'d> DraftRule<'d> {
                 })
         };
         Ok(match rule.target()? {
-            Target::Accept => DraftTarget::Accept,
-            Target::Drop => DraftTarget::Drop,
-            Target::Queue => DraftTarget::Queue,
-            Target::Return => DraftTarget::Return,
-            Target::FallThrough => DraftTarget::FallThrough,
-            Target::Jump(to) => DraftTarget::Jump(chain(to)?),
-            Target::Goto(to) => DraftTarget::Goto(chain(to)?),
-            Target::Extension(extension) => DraftTarget::Extension(extension),
-            Target::Verdict(verdict) => DraftTarget::Verdict(verdict),
+            Target::Accept => EditedTarget::Accept,
+            Target::Drop => EditedTarget::Drop,
+            Target::Queue => EditedTarget::Queue,
+            Target::Return => EditedTarget::Return,
+            Target::FallThrough => EditedTarget::FallThrough,
+            Target::Jump(to) => EditedTarget::Jump(chain(to)?),
+            Target::Goto(to) => EditedTarget::Goto(chain(to)?),
+            Target::Extension(extension) => EditedTarget::Extension(extension),
+            Target::Verdict(verdict) => EditedTarget::Verdict(verdict),
         })
     }
 
@@ -281,16 +281,16 @@ impl<'d> DraftRule<'d> {
     #[must_use]
     pub fn counters(&self) -> Counters {
         let (counting, own) = match self.item {
-            Item::Kept { counting, .. } => {
-                let own = self.kept().map(|rule| rule.counters());
+            Item::Preserved { counting, .. } => {
+                let own = self.preserved().map(|rule| rule.counters());
                 (counting, own.unwrap_or_default())
             }
             Item::New { built, counting } => {
-                let built = self.draft.built.get(built as usize);
+                let built = self.editor.built.get(built as usize);
                 (counting, built.map(|b| b.counters).unwrap_or_default())
             }
         };
-        match Counting::resolve(counting, &self.draft.given) {
+        match CompactCounters::resolve(counting, &self.editor.given) {
             Count::Own => own,
             Count::Zeroed => Counters::default(),
             Count::Given(counters) => counters,
@@ -298,22 +298,22 @@ impl<'d> DraftRule<'d> {
     }
 }
 
-fn verdict_target<'d>(verdict: i32) -> DraftTarget<'d> {
+fn verdict_target<'d>(verdict: i32) -> EditedTarget<'d> {
     use crate::legacy::entry::{VERDICT_ACCEPT, VERDICT_DROP, VERDICT_RETURN};
     use crate::legacy::target::VERDICT_QUEUE;
     match verdict {
-        VERDICT_ACCEPT => DraftTarget::Accept,
-        VERDICT_DROP => DraftTarget::Drop,
-        VERDICT_QUEUE => DraftTarget::Queue,
-        VERDICT_RETURN => DraftTarget::Return,
-        other => DraftTarget::Verdict(other),
+        VERDICT_ACCEPT => EditedTarget::Accept,
+        VERDICT_DROP => EditedTarget::Drop,
+        VERDICT_QUEUE => EditedTarget::Queue,
+        VERDICT_RETURN => EditedTarget::Return,
+        other => EditedTarget::Verdict(other),
     }
 }
 
-impl fmt::Debug for DraftRule<'_> {
+impl fmt::Debug for EditedRule<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DraftRule")
-            .field("kept", &self.kept().map(|rule| rule.number()))
+            .field("kept", &self.preserved().map(|rule| rule.number()))
             .field("header", &self.header())
             .field("matches", &self.matches().collect::<Vec<_>>())
             .field("target", &self.target())

@@ -50,7 +50,7 @@ pub(super) fn address(family: Family, net: &Net) -> Option<Address> {
 }
 
 /// Removes the chunk types without a name: the versions omit them in the list.
-pub(super) fn forget_newer_chunks(one: &mut xt::Match) {
+pub(super) fn remove_unnamed_chunks(one: &mut xt::Match) {
     if let xt::Match::Sctp(sctp) = one
         && let Some(chunks) = &mut sctp.chunks
         && let Some(types) = &mut chunks.types
@@ -63,7 +63,7 @@ pub(super) fn forget_newer_chunks(one: &mut xt::Match) {
 const NEWER_CHUNKS: [u8; 4] = [64, 130, 132, 194];
 
 /// Removes conditions that versions up to 1.8.10 do not print: the negation of everything.
-pub(super) fn forget_what_is_never(one: &mut xt::Match) {
+pub(super) fn remove_negated_any(one: &mut xt::Match) {
     let forget = |ports: &mut PortRange| {
         if *ports == PortRange::ANY.not() {
             *ports = PortRange::ANY;

@@ -63,7 +63,7 @@ impl Node {
     }
 
     fn aside(&self) -> Vec<ObjectName> {
-        self.proxy.set_aside().map(|aside| aside.service).collect()
+        self.proxy.skipped().map(|aside| aside.service).collect()
     }
 
     fn ruleset(&self) -> String {
@@ -75,7 +75,7 @@ impl Node {
 const TOO_LONG: Duration = Duration::from_secs(20_000_000_000);
 
 fn names(synced: &Synced) -> Vec<ObjectName> {
-    let aside = synced.set_aside.iter();
+    let aside = synced.skipped.iter();
     aside.map(|aside| aside.service.clone()).collect()
 }
 
@@ -87,7 +87,7 @@ fn a_time_that_is_too_long_for_the_kernel() {
     node.set(9, 2, Some(TOO_LONG));
     let synced = node.sync();
     assert_eq!(names(&synced), [name(9)]);
-    let said = report(&*synced.set_aside[0].error);
+    let said = report(&*synced.skipped[0].error);
     assert!(said.contains("ERANGE"), "{said}");
     let endpoints = |node: &Node, number: u8| {
         let ruleset = node.ruleset();
@@ -116,14 +116,14 @@ fn a_time_that_is_too_long_for_the_kernel() {
     assert!(before.contains(" 10.244.4.0") && node.ruleset().contains(" 10.244.4.0"));
 
     // It is retried at a complete sync, and when it changes.
-    node.proxy.distrust();
+    node.proxy.require_full_sync();
     assert_eq!(names(&node.sync()), [name(9)]);
     assert_eq!(node.aside(), [name(9)]);
     node.set(9, 2, Some(Duration::from_secs(60)));
     assert_eq!(names(&node.sync()), []);
     assert_eq!((node.aside(), endpoints(&node, 9)), (vec![], 2));
     let ruleset = node.ruleset();
-    node.proxy.distrust();
+    node.proxy.require_full_sync();
     assert_eq!(node.sync().transactions, 0);
     assert_eq!(node.ruleset(), ruleset);
 }
@@ -160,7 +160,7 @@ fn a_chain_that_nothing_more_can_follow() {
     (25..35).for_each(|number| node.set(number, 1, None));
     let synced = node.sync();
     assert_eq!(names(&synced), [name(30)], "{}", node.ruleset());
-    let said = report(&*synced.set_aside[0].error);
+    let said = report(&*synced.skipped[0].error);
     assert!(said.contains("EMLINK"), "{said}");
     let leads_to = |node: &Node, number: u8| {
         let ruleset = node.ruleset();
@@ -175,20 +175,20 @@ fn a_chain_that_nothing_more_can_follow() {
     assert!((25..35).all(|number| leads_to(&node, number) == (number != 30)));
 
     others(&node, "flush");
-    node.proxy.distrust();
+    node.proxy.require_full_sync();
     assert_eq!(names(&node.sync()), []);
     assert!(leads_to(&node, 30));
 }
 
 /// A first sync of many services reports its progress.
 #[test]
-fn progress_is_told() {
+fn progress_is_reported() {
     for (layout, count) in [(Layout::Flat, 12_000_u16), (Layout::Nftables, 2_000)] {
         let sandbox = sandbox();
         let told = Arc::new(Mutex::new(Vec::new()));
         let mut proxy = open(&sandbox, layout);
         let tell = Arc::clone(&told);
-        proxy.on_progress(move |progress| tell.lock().unwrap().push(progress));
+        proxy.set_progress_callback(move |progress| tell.lock().unwrap().push(progress));
         let mut services = Services::new();
         for number in 0..count {
             let [high, low] = number.to_be_bytes();
@@ -256,7 +256,7 @@ fn a_configuration_is_followed() {
             assert_eq!((synced.whole, synced.services), (whole, 20), "{layout:?}");
             assert!(whole || synced.transactions > 0, "{layout:?} {synced:?}");
             // A complete sync finds nothing to do.
-            node.proxy.distrust();
+            node.proxy.require_full_sync();
             assert_eq!(node.sync().transactions, 0, "{layout:?}");
             assert_eq!(node.sync().services, 0);
         }
@@ -359,7 +359,7 @@ fn a_family_that_fails_does_not_stop_the_other() {
                 ([true; 2], [false; 2]),
                 "{layout:?}"
             );
-            proxy.distrust();
+            proxy.require_full_sync();
             assert_eq!(
                 proxy::sync(&sandbox, &mut proxy, &mut services).transactions,
                 0

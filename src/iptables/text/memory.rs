@@ -9,23 +9,23 @@ use crate::iptables::{Counters, Entry, Error, Family, NotExpressible, Policy, Ru
 
 /// Tables under construction, by their index in a list.
 #[derive(Debug)]
-pub(super) struct Draft {
-    tables: Vec<DraftTable>,
+pub(super) struct MemoryTables {
+    tables: Vec<MemoryTable>,
     line: usize,
 }
 
 /// A table under construction.
 #[derive(Debug)]
-pub(super) struct DraftTable {
+pub(super) struct MemoryTable {
     name: String,
     /// `None` for a removed chain.
-    chains: Vec<Option<DraftChain>>,
+    chains: Vec<Option<MemoryChain>>,
     places: HashMap<BString, usize>,
 }
 
 /// A chain.
 #[derive(Debug)]
-pub(super) struct DraftChain {
+pub(super) struct MemoryChain {
     pub(super) name: BString,
     pub(super) policy: Option<Policy>,
     pub(super) rules: Vec<Rule>,
@@ -33,10 +33,10 @@ pub(super) struct DraftChain {
     pub(super) line: usize,
 }
 
-impl Draft {
+impl MemoryTables {
     /// Creates tables with only the built-in chains.
     pub(super) fn new(tables: &[(Family, &str)]) -> Self {
-        let tables = tables.iter().map(|(_, name)| DraftTable::new(name));
+        let tables = tables.iter().map(|(_, name)| MemoryTable::new(name));
         Self {
             tables: tables.collect(),
             line: 0,
@@ -44,12 +44,12 @@ impl Draft {
     }
 
     /// Returns the chains of each table, in order of creation.
-    pub(super) fn into_chains(self) -> Vec<Vec<DraftChain>> {
-        let chains = |table: DraftTable| table.chains.into_iter().flatten().collect();
+    pub(super) fn into_chains(self) -> Vec<Vec<MemoryChain>> {
+        let chains = |table: MemoryTable| table.chains.into_iter().flatten().collect();
         self.tables.into_iter().map(chains).collect()
     }
 
-    fn chain(&mut self, table: usize, chain: &BStr) -> Result<&mut DraftChain, Error> {
+    fn chain(&mut self, table: usize, chain: &BStr) -> Result<&mut MemoryChain, Error> {
         let table = &mut self.tables[table];
         let Some(&place) = table.places.get(chain) else {
             let known: Vec<_> = table.there().map(|one| one.name.to_string()).collect();
@@ -63,7 +63,7 @@ impl Draft {
     }
 }
 
-impl DraftTable {
+impl MemoryTable {
     /// Creates a table with the built-in chains.
     fn new(name: &str) -> Self {
         let mut table = Self {
@@ -78,13 +78,13 @@ impl DraftTable {
     }
 
     /// The existing chains.
-    fn there(&self) -> impl Iterator<Item = &DraftChain> {
+    fn there(&self) -> impl Iterator<Item = &MemoryChain> {
         self.chains.iter().flatten()
     }
 
     fn add(&mut self, name: BString, line: usize) {
         self.places.insert(name.clone(), self.chains.len());
-        self.chains.push(Some(DraftChain {
+        self.chains.push(Some(MemoryChain {
             name,
             policy: None,
             rules: Vec::new(),
@@ -108,13 +108,13 @@ impl DraftTable {
     }
 }
 
-impl Editor for Draft {
+impl Editor for MemoryTables {
     fn set_line(&mut self, line: usize) {
         self.line = line;
     }
 
     fn clear(&mut self, table: usize) -> Result<(), Error> {
-        self.tables[table] = DraftTable::new(&self.tables[table].name);
+        self.tables[table] = MemoryTable::new(&self.tables[table].name);
         Ok(())
     }
 

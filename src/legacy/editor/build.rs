@@ -8,7 +8,7 @@ use chainwright_sys::x_tables::{
 };
 
 use super::item::{Built, BuiltTarget, Gap};
-use super::{ChainId, Draft, DraftError, Maker, Own};
+use super::{ChainId, EditError, EditorId, Own, TableEditor};
 use crate::legacy::entry::{
     EXTENSION_HEAD, STANDARD_TARGET, VERDICT, VERDICT_ACCEPT, VERDICT_DROP, VERDICT_RETURN,
 };
@@ -22,7 +22,7 @@ use crate::legacy::{Counters, HeaderBuf};
 #[must_use = "a built rule is not in a chain yet"]
 pub struct NewRule {
     pub(super) number: u32,
-    pub(super) maker: Maker,
+    pub(super) editor_id: EditorId,
 }
 
 /// The target of a new rule: the action for a matching packet.
@@ -53,10 +53,10 @@ pub enum NewTarget<'a> {
     },
 }
 
-/// Builder of a rule ([`Draft::build`]). Dropping it unfinished has no effect.
+/// Builder of a rule ([`TableEditor::build`]). Dropping it unfinished has no effect.
 #[derive(Debug)]
 pub struct RuleBuilder<'d, 't> {
-    draft: &'d mut Draft<'t>,
+    editor: &'d mut TableEditor<'t>,
     counters: Counters,
     /// The longest run of zeros at the end of an extension's data.
     gap: Gap,
@@ -65,18 +65,21 @@ pub struct RuleBuilder<'d, 't> {
 const _: () = assert!(size_of::<xt_entry_match>() == EXTENSION_HEAD);
 
 impl<'d, 't> RuleBuilder<'d, 't> {
-    pub(super) fn new(draft: &'d mut Draft<'t>, header: &HeaderBuf) -> Result<Self, DraftError> {
-        let (header_family, table) = (header.family(), draft.table.family());
+    pub(super) fn new(
+        editor: &'d mut TableEditor<'t>,
+        header: &HeaderBuf,
+    ) -> Result<Self, EditError> {
+        let (header_family, table) = (header.family(), editor.table.family());
         if header_family != table {
-            return Err(DraftError::Family {
+            return Err(EditError::Family {
                 header: header_family,
                 table,
             });
         }
-        draft.scratch.clear();
-        let layout = draft.layout;
+        editor.scratch.clear();
+        let layout = editor.layout;
         let mut builder = Self {
-            draft,
+            editor,
             counters: Counters::default(),
             gap: Gap::default(),
         };
@@ -90,30 +93,30 @@ impl<'d, 't> RuleBuilder<'d, 't> {
 
     /// The bytes of the entry so far.
     fn entry(&mut self) -> &mut [u8] {
-        &mut self.draft.scratch
+        &mut self.editor.scratch
     }
 
     /// Extends the entry by `length` zeros (rounded up to a multiple of `XT_ALIGN`) and returns them.
-    fn extend(&mut self, length: usize) -> Result<&mut [u8], DraftError> {
-        let before = self.draft.scratch.len();
+    fn extend(&mut self, length: usize) -> Result<&mut [u8], EditError> {
+        let before = self.editor.scratch.len();
         let units = length.div_ceil(XT_ALIGN);
         let size = before.saturating_add(units.saturating_mul(XT_ALIGN));
         if size > usize::from(u16::MAX) {
-            return Err(DraftError::RuleTooLong { size });
+            return Err(EditError::RuleTooLong { size });
         }
-        self.draft.scratch.resize(size, 0);
-        Ok(&mut self.draft.scratch[before..])
+        self.editor.scratch.resize(size, 0);
+        Ok(&mut self.editor.scratch[before..])
     }
 
     /// Appends a match, or an extension as target, which has the same header layout.
-    fn extension(&mut self, name: &[u8], revision: u8, data: &[u8]) -> Result<(), DraftError> {
+    fn extension(&mut self, name: &[u8], revision: u8, data: &[u8]) -> Result<(), EditError> {
         if name.is_empty()
             || name.len() >= XT_EXTENSION_MAXNAMELEN
             || name.contains(&0)
             || name == XT_ERROR_TARGET.as_bytes()
         {
             let name = BString::from(name);
-            return Err(DraftError::ExtensionName { name });
+            return Err(EditError::ExtensionName { name });
         }
         let place = self.extend(EXTENSION_HEAD.saturating_add(data.len()))?;
         // `extend` has checked the size.
@@ -126,13 +129,13 @@ impl<'d, 't> RuleBuilder<'d, 't> {
         let pieces = data.as_chunks::<16>().0;
         if pieces.len() >= 8 {
             let last = pieces.iter().rposition(|piece| *piece != [0; 16]);
-            let kept = last.map_or(0, |last| last + 1);
+            let preserved = last.map_or(0, |last| last + 1);
             let start = self.entry().len() - usize::from(size) + EXTENSION_HEAD;
             // Fits: it is at most the length of an entry.
-            let length = ((pieces.len() - kept) * 16) as u16;
+            let length = ((pieces.len() - preserved) * 16) as u16;
             if length > self.gap.length {
                 self.gap = Gap {
-                    start: (start + kept * 16) as u16,
+                    start: (start + preserved * 16) as u16,
                     length,
                 };
             }
@@ -144,13 +147,13 @@ impl<'d, 't> RuleBuilder<'d, 't> {
     /// multiple of 8 bytes.
     ///
     /// # Errors
-    /// [`DraftError::ExtensionName`], or [`DraftError::RuleTooLong`]. The rule is then unchanged.
+    /// [`EditError::ExtensionName`], or [`EditError::RuleTooLong`]. The rule is then unchanged.
     pub fn push_match(
         &mut self,
         name: impl AsRef<[u8]>,
         revision: u8,
         data: &[u8],
-    ) -> Result<&mut Self, DraftError> {
+    ) -> Result<&mut Self, EditError> {
         self.extension(name.as_ref(), revision, data)?;
         Ok(self)
     }
@@ -164,10 +167,10 @@ impl<'d, 't> RuleBuilder<'d, 't> {
     /// Ends the rule with its target.
     ///
     /// # Errors
-    /// [`DraftError::NoSuchChain`] or [`DraftError::Builtin`] for a jump, [`DraftError::NoGoto`],
-    /// [`DraftError::ExtensionName`], or [`DraftError::RuleTooLong`].
-    pub fn finish(mut self, target: NewTarget<'_>) -> Result<NewRule, DraftError> {
-        let layout = self.draft.layout;
+    /// [`EditError::NoSuchChain`] or [`EditError::Builtin`] for a jump, [`EditError::NoGoto`],
+    /// [`EditError::ExtensionName`], or [`EditError::RuleTooLong`].
+    pub fn finish(mut self, target: NewTarget<'_>) -> Result<NewRule, EditError> {
+        let layout = self.editor.layout;
         let target_offset = self.entry().len();
         let mut kind = BuiltTarget::Bytes;
         let mut goto = false;
@@ -179,7 +182,7 @@ impl<'d, 't> RuleBuilder<'d, 't> {
             NewTarget::Return => verdict = VERDICT_RETURN,
             NewTarget::FallThrough => kind = BuiltTarget::FallThrough,
             NewTarget::Jump(chain) | NewTarget::Goto(chain) => {
-                self.draft.user_chain(chain)?;
+                self.editor.user_chain(chain)?;
                 kind = BuiltTarget::Jump(chain.number);
                 goto = matches!(target, NewTarget::Goto(_));
             }
@@ -199,7 +202,7 @@ impl<'d, 't> RuleBuilder<'d, 't> {
             place[VERDICT..][..size_of::<i32>()].copy_from_slice(&verdict.to_ne_bytes());
         }
         if goto {
-            let (flags, bit) = layout.goto.ok_or(DraftError::NoGoto)?;
+            let (flags, bit) = layout.goto.ok_or(EditError::NoGoto)?;
             self.entry()[flags] |= bit;
         }
         let (counters, gap) = (self.counters, self.gap);
@@ -215,15 +218,15 @@ impl<'d, 't> RuleBuilder<'d, 't> {
             &counters.bytes.to_ne_bytes(),
         );
 
-        let Draft {
+        let TableEditor {
             arena,
             built,
             scratch,
-            own: Own(maker),
+            own: Own(editor_id),
             ..
-        } = &mut *self.draft;
-        let maker = *maker;
-        let too_large = DraftError::TableTooLarge {
+        } = &mut *self.editor;
+        let editor_id = *editor_id;
+        let too_large = EditError::TableTooLarge {
             size: arena.len() as u64,
         };
         let (head, tail) = (&scratch[..gap.range().start], &scratch[gap.range().end..]);
@@ -240,11 +243,11 @@ impl<'d, 't> RuleBuilder<'d, 't> {
             whole: OnceCell::new(),
             target: kind,
             counters,
-            maker,
+            editor_id,
         });
         Ok(NewRule {
             number: rule,
-            maker,
+            editor_id,
         })
     }
 }

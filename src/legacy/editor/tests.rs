@@ -62,14 +62,14 @@ fn counted(replacement: &Replacement) -> Vec<Counters> {
 fn nothing_changed_is_the_same_bytes() {
     for captured in ALL {
         let table = captured.read();
-        let draft = Draft::of(&table);
-        assert!(!draft.is_changed());
-        let replacement = draft.finish().unwrap();
+        let editor = TableEditor::of(&table);
+        assert!(!editor.is_changed());
+        let replacement = editor.finish().unwrap();
         assert_eq!(replacement.entries(), table.entries());
         assert_eq!(replacement.info(), table.info());
-        let kept: Vec<_> = counted(&replacement).iter().map(|c| c.packets).collect();
+        let preserved: Vec<_> = counted(&replacement).iter().map(|c| c.packets).collect();
         let all: Vec<_> = (1000..1000 + u64::from(table.info().num_entries())).collect();
-        assert_eq!(kept, all);
+        assert_eq!(preserved, all);
     }
 }
 
@@ -78,23 +78,23 @@ fn nothing_changed_is_the_same_bytes() {
 fn changed_back_is_the_same_bytes() {
     for captured in ALL {
         let table = captured.read();
-        let mut draft = Draft::of(&table);
-        let added = draft.add_chain("zzz").unwrap();
-        let chains: Vec<_> = draft.chains().map(|chain| chain.id()).collect();
+        let mut editor = TableEditor::of(&table);
+        let added = editor.add_chain("zzz").unwrap();
+        let chains: Vec<_> = editor.chains().map(|chain| chain.id()).collect();
         assert_eq!(chains.last(), Some(&added));
-        let rule = draft.build(every(&table)).unwrap();
+        let rule = editor.build(every(&table)).unwrap();
         let rule = rule.finish(NewTarget::Jump(added)).unwrap();
         for id in chains {
-            draft.insert(id, 0, rule).unwrap();
-            assert_eq!(draft.references(added), Ok(1));
-            let changed = draft.finish().unwrap().to_table().unwrap();
+            editor.insert(id, 0, rule).unwrap();
+            assert_eq!(editor.references(added), Ok(1));
+            let changed = editor.finish().unwrap().to_table().unwrap();
             assert_ne!(changed.entries(), table.entries());
             exercise(&changed);
-            draft.remove(id, 0).unwrap();
+            editor.remove(id, 0).unwrap();
         }
-        draft.remove_chain(added).unwrap();
-        assert!(draft.is_changed());
-        let replacement = draft.finish().unwrap();
+        editor.remove_chain(added).unwrap();
+        assert!(editor.is_changed());
+        let replacement = editor.finish().unwrap();
         assert_eq!(replacement.entries(), table.entries());
         assert_eq!(replacement.info(), table.info());
     }
@@ -105,8 +105,8 @@ fn changed_back_is_the_same_bytes() {
 #[test]
 fn a_new_rule_is_what_iptables_sends() {
     let table = IPV4_NAT_INITIAL.read();
-    let mut draft = Draft::of(&table);
-    let chain = draft.add_chain("aaa").unwrap();
+    let mut editor = TableEditor::of(&table);
+    let chain = editor.add_chain("aaa").unwrap();
     let header = Ipv4HeaderBuf {
         source: Masked {
             value: [1, 2, 3, 4].into(),
@@ -115,13 +115,13 @@ fn a_new_rule_is_what_iptables_sends() {
         out_interface: InterfaceMatchBuf::new("eth1").unwrap(),
         ..Default::default()
     };
-    let rule = draft
+    let rule = editor
         .build(header)
         .unwrap()
         .finish(NewTarget::Drop)
         .unwrap();
-    draft.append(chain, rule).unwrap();
-    let new = draft.finish().unwrap().to_table().unwrap();
+    editor.append(chain, rule).unwrap();
+    let new = editor.finish().unwrap().to_table().unwrap();
     let rule = new.chain("aaa").unwrap().rules().next().unwrap();
     let mut expected = Vec::new();
     expected.extend([1, 2, 3, 4, 0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0]);
@@ -141,8 +141,8 @@ fn a_new_rule_is_what_iptables_sends() {
 #[test]
 fn matches_targets_and_inversions() {
     let table = IPV6_MANGLE.read();
-    let mut draft = Draft::of(&table);
-    let to = draft.add_chain("to").unwrap();
+    let mut editor = TableEditor::of(&table);
+    let to = editor.add_chain("to").unwrap();
     let header = Ipv6HeaderBuf {
         protocol: 6,
         flags: crate::legacy::Ipv6Flags::PROTOCOL | crate::legacy::Ipv6Flags::GOTO,
@@ -163,16 +163,16 @@ fn matches_targets_and_inversions() {
             data: &[1, 0, 0, 0, 255, 255, 255, 255],
         },
     ];
-    let chain = draft.builtin(Hook::Input).unwrap();
+    let chain = editor.builtin(Hook::Input).unwrap();
     for target in targets {
-        let mut rule = draft.build(header).unwrap();
+        let mut rule = editor.build(header).unwrap();
         rule.push_match("comment", 0, b"123").unwrap();
         rule.push_match("other", 3, &[7; 16]).unwrap();
         rule.counters(counters(5, 6));
         let rule = rule.finish(target).unwrap();
-        draft.append(chain, rule).unwrap();
+        editor.append(chain, rule).unwrap();
     }
-    let describe = |rule: &DraftRule<'_>| {
+    let describe = |rule: &EditedRule<'_>| {
         let matches: Vec<_> = rule.matches().collect::<Result<_, _>>().unwrap();
         let [first, second] = &matches[..] else {
             panic!("{matches:?}")
@@ -186,15 +186,15 @@ fn matches_targets_and_inversions() {
         assert_eq!(HeaderBuf::from(rule.header()).family(), Family::Ipv6);
         format!("{:?}", rule.target().unwrap())
     };
-    let before: Vec<_> = draft
+    let before: Vec<_> = editor
         .get(chain)
         .unwrap()
         .rules()
         .map(|r| describe(&r))
         .collect();
-    let replacement = draft.finish().unwrap();
+    let replacement = editor.finish().unwrap();
     let new = replacement.to_table().unwrap();
-    let again = Draft::of(&new);
+    let again = TableEditor::of(&new);
     let chain = again.get(again.builtin(Hook::Input).unwrap()).unwrap();
     let names = |text: String| {
         let number = again.chain("to").unwrap().number;
@@ -218,7 +218,7 @@ fn matches_targets_and_inversions() {
 
 /// The editor omits the longest run of zeros from its storage, which must not be visible.
 #[test]
-fn zeros_stand_where_they_were() {
+fn omitted_zeros_are_restored() {
     let table = IPV4_NAT_INITIAL.read();
     let data = |start: usize, zeros: usize, end: usize| {
         [vec![b'x'; start], vec![0; zeros], vec![b'y'; end]].concat()
@@ -232,29 +232,29 @@ fn zeros_stand_where_they_were() {
         vec![data(1, 300, 3), data(0, 64, 0)],
         vec![data(0, 128, 8), data(0, 60_000, 0), data(0, 256, 0)],
     ] {
-        let mut draft = Draft::of(&table);
-        let mut rule = draft.build(every(&table)).unwrap();
+        let mut editor = TableEditor::of(&table);
+        let mut rule = editor.build(every(&table)).unwrap();
         for data in &all {
             rule.push_match("m", 0, data).unwrap();
         }
         let rule = rule.finish(NewTarget::Drop).unwrap();
-        let chain = draft.builtin(Hook::Output).unwrap();
-        draft.append(chain, rule).unwrap();
-        draft.append(chain, rule).unwrap();
+        let chain = editor.builtin(Hook::Output).unwrap();
+        editor.append(chain, rule).unwrap();
+        editor.append(chain, rule).unwrap();
         let padded = |data: &Vec<u8>| {
             let mut data = data.clone();
             data.resize(data.len().next_multiple_of(8), 0);
             data
         };
         let wanted: Vec<_> = all.iter().map(padded).collect();
-        for draft in [draft.clone(), draft] {
-            let view = draft.get(chain).unwrap();
+        for editor in [editor.clone(), editor] {
+            let view = editor.get(chain).unwrap();
             for rule in view.rules() {
                 let matches = rule.matches().map(|m| m.unwrap().data().to_vec());
                 assert_eq!(matches.collect::<Vec<_>>(), wanted);
-                assert_eq!(rule.target(), Ok(DraftTarget::Drop));
+                assert_eq!(rule.target(), Ok(EditedTarget::Drop));
             }
-            let table = draft.finish().unwrap().to_table().unwrap();
+            let table = editor.finish().unwrap().to_table().unwrap();
             let chain = table.builtin(Hook::Output).unwrap();
             assert_eq!(chain.rule_count(), 2);
             for rule in chain.rules() {
@@ -267,11 +267,11 @@ fn zeros_stand_where_they_were() {
 }
 
 #[test]
-fn chains_stand_where_libiptc_puts_them() {
+fn chain_order_is_that_of_libiptc() {
     let table = IPV4_NAT_INITIAL.read();
-    let mut draft = Draft::of(&table);
-    let names = |draft: &Draft<'_>| {
-        let names: Vec<_> = draft
+    let mut editor = TableEditor::of(&table);
+    let names = |editor: &TableEditor<'_>| {
+        let names: Vec<_> = editor
             .chains()
             .skip(4)
             .map(|c| c.name().to_string())
@@ -279,42 +279,42 @@ fn chains_stand_where_libiptc_puts_them() {
         names.join(" ")
     };
     for name in ["zeta", "alpha", "Beta"] {
-        draft.add_chain(name).unwrap();
+        editor.add_chain(name).unwrap();
     }
-    assert_eq!(names(&draft), "Beta alpha zeta");
-    let zeta = draft.chain("zeta").unwrap();
-    draft.rename_chain(zeta, "aaa").unwrap();
-    draft.add_chain("gamma").unwrap();
-    assert_eq!(names(&draft), "Beta aaa alpha gamma");
+    assert_eq!(names(&editor), "Beta alpha zeta");
+    let zeta = editor.chain("zeta").unwrap();
+    editor.rename_chain(zeta, "aaa").unwrap();
+    editor.add_chain("gamma").unwrap();
+    assert_eq!(names(&editor), "Beta aaa alpha gamma");
     assert_eq!(
-        (draft.chain("zeta"), draft.chain("aaa")),
+        (editor.chain("zeta"), editor.chain("aaa")),
         (None, Some(zeta))
     );
-    let new = draft.finish().unwrap().to_table().unwrap();
+    let new = editor.finish().unwrap().to_table().unwrap();
 
     // Also when inserted among rules that were read.
-    let mut draft = Draft::of(&new);
-    draft.add_chain("ab").unwrap();
-    let beta = draft.chain("Beta").unwrap();
-    draft.rename_chain(beta, "zz").unwrap();
-    draft.remove_chain(draft.chain("gamma").unwrap()).unwrap();
-    assert_eq!(names(&draft), "aaa ab alpha zz");
-    assert_eq!(draft.chain_count(), 8);
-    let again = draft.finish().unwrap().to_table().unwrap();
+    let mut editor = TableEditor::of(&new);
+    editor.add_chain("ab").unwrap();
+    let beta = editor.chain("Beta").unwrap();
+    editor.rename_chain(beta, "zz").unwrap();
+    editor.remove_chain(editor.chain("gamma").unwrap()).unwrap();
+    assert_eq!(names(&editor), "aaa ab alpha zz");
+    assert_eq!(editor.chain_count(), 8);
+    let again = editor.finish().unwrap().to_table().unwrap();
     let read: Vec<_> = again
         .chains()
         .skip(4)
         .map(|c| c.name().to_string())
         .collect();
     assert_eq!(read.join(" "), "aaa ab alpha zz");
-    draft.clear();
-    assert_eq!(names(&draft), "");
+    editor.clear();
+    assert_eq!(names(&editor), "");
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn rejects_invalid_changes() {
     let table = IPV4_FILTER.read();
-    let mut draft = Draft::of(&table);
+    let mut editor = TableEditor::of(&table);
     let before = describe(&table);
     for name in [
         "",
@@ -323,108 +323,111 @@ fn what_cannot_be_is_refused() {
         "ACCEPT",
         "RETURN",
     ] {
-        let error = draft.add_chain(name).unwrap_err();
-        assert!(matches!(error, DraftError::ChainName { .. }), "{error}");
+        let error = editor.add_chain(name).unwrap_err();
+        assert!(matches!(error, EditError::ChainName { .. }), "{error}");
     }
     for name in ["INPUT", "JUMPED"] {
-        let error = draft.add_chain(name).unwrap_err();
-        assert!(matches!(error, DraftError::ChainExists { .. }), "{error}");
+        let error = editor.add_chain(name).unwrap_err();
+        assert!(matches!(error, EditError::ChainExists { .. }), "{error}");
     }
-    let input = draft.chain("INPUT").unwrap();
-    let jumped = draft.chain("JUMPED").unwrap();
-    let empty = draft.chain("EMPTY").unwrap();
-    let builtin = Err(DraftError::Builtin { hook: Hook::Input });
-    assert_eq!(draft.remove_chain(input), builtin);
-    assert_eq!(draft.rename_chain(input, "other"), builtin);
-    let error = draft.remove_chain(jumped).unwrap_err();
+    let input = editor.chain("INPUT").unwrap();
+    let jumped = editor.chain("JUMPED").unwrap();
+    let empty = editor.chain("EMPTY").unwrap();
+    let builtin = Err(EditError::Builtin { hook: Hook::Input });
+    assert_eq!(editor.remove_chain(input), builtin);
+    assert_eq!(editor.rename_chain(input, "other"), builtin);
+    let error = editor.remove_chain(jumped).unwrap_err();
     assert!(
-        matches!(error, DraftError::NotEmpty { rules: 3, .. }),
+        matches!(error, EditError::NotEmpty { rules: 3, .. }),
         "{error}"
     );
-    let error = draft.set_policy(jumped, Policy::Drop).unwrap_err();
-    assert!(matches!(error, DraftError::NotBuiltin { .. }), "{error}");
-    let references = draft.references(empty).unwrap();
+    let error = editor.set_policy(jumped, Policy::Drop).unwrap_err();
+    assert!(matches!(error, EditError::NotBuiltin { .. }), "{error}");
+    let references = editor.references(empty).unwrap();
     assert!(references > 0);
-    let error = draft.remove_chain(empty).unwrap_err();
-    assert!(matches!(error, DraftError::Referenced { .. }), "{error}");
-    let error = draft.remove(empty, 0).unwrap_err();
+    let error = editor.remove_chain(empty).unwrap_err();
+    assert!(matches!(error, EditError::Referenced { .. }), "{error}");
+    let error = editor.remove(empty, 0).unwrap_err();
     assert!(
-        matches!(error, DraftError::NoSuchRule { rules: 0, .. }),
+        matches!(error, EditError::NoSuchRule { rules: 0, .. }),
         "{error}"
     );
 
     let header = Ipv4HeaderBuf::default();
-    let error = draft.build(Ipv6HeaderBuf::default()).unwrap_err();
-    assert!(matches!(error, DraftError::Family { .. }), "{error}");
-    let rule = draft.build(header).unwrap();
+    let error = editor.build(Ipv6HeaderBuf::default()).unwrap_err();
+    assert!(matches!(error, EditError::Family { .. }), "{error}");
+    let rule = editor.build(header).unwrap();
     assert_eq!(
         rule.finish(NewTarget::Jump(input)),
-        Err(DraftError::Builtin { hook: Hook::Input })
+        Err(EditError::Builtin { hook: Hook::Input })
     );
-    let mut rule = draft.build(header).unwrap();
+    let mut rule = editor.build(header).unwrap();
     for name in ["", "ERROR", "a2345678901234567890123456789"] {
         let error = rule.push_match(name, 0, &[]).unwrap_err();
-        assert!(matches!(error, DraftError::ExtensionName { .. }), "{error}");
+        assert!(matches!(error, EditError::ExtensionName { .. }), "{error}");
     }
     // 65536 - 8 is the longest: 112 for the entry's header, 32 for the match's, 40 for the target.
     assert!(rule.push_match("m", 0, &[0; 65_536]).is_err());
     rule.push_match("m", 0, &[0; 65_528 - 112 - 32 - 32])
         .unwrap();
     let error = rule.finish(NewTarget::Drop).unwrap_err();
-    assert_eq!(error, DraftError::RuleTooLong { size: 65_536 });
-    let mut rule = draft.build(header).unwrap();
+    assert_eq!(error, EditError::RuleTooLong { size: 65_536 });
+    let mut rule = editor.build(header).unwrap();
     rule.push_match("m", 0, &[0; 65_528 - 112 - 32 - 40])
         .unwrap();
     let long = rule.finish(NewTarget::Drop).unwrap();
-    let _ = draft.build(header).unwrap(); // dropped
-    assert!(!draft.is_changed());
+    let _ = editor.build(header).unwrap(); // dropped
+    assert!(!editor.is_changed());
     assert_eq!(
-        describe(&draft.finish().unwrap().to_table().unwrap()),
+        describe(&editor.finish().unwrap().to_table().unwrap()),
         before
     );
-    draft.append(input, long).unwrap();
-    exercise(&draft.finish().unwrap().to_table().unwrap());
+    editor.append(input, long).unwrap();
+    exercise(&editor.finish().unwrap().to_table().unwrap());
 
     // A rule that jumps to a removed chain.
-    let gone = draft.add_chain("gone").unwrap();
-    let rule = draft
+    let gone = editor.add_chain("gone").unwrap();
+    let rule = editor
         .build(header)
         .unwrap()
         .finish(NewTarget::Jump(gone))
         .unwrap();
-    draft.remove_chain(gone).unwrap();
-    assert_eq!(draft.append(input, rule), Err(DraftError::NoSuchChain));
-    assert_eq!(draft.flush(gone), Err(DraftError::NoSuchChain));
-    assert!(draft.get(gone).is_none());
+    editor.remove_chain(gone).unwrap();
+    assert_eq!(editor.append(input, rule), Err(EditError::NoSuchChain));
+    assert_eq!(editor.flush(gone), Err(EditError::NoSuchChain));
+    assert!(editor.get(gone).is_none());
 
     let table = ARP_FILTER.read();
-    let mut draft = Draft::of(&table);
-    let to = draft.add_chain("to").unwrap();
-    let rule = draft.build(every(&table)).unwrap();
-    assert_eq!(rule.finish(NewTarget::Goto(to)), Err(DraftError::NoGoto));
+    let mut editor = TableEditor::of(&table);
+    let to = editor.add_chain("to").unwrap();
+    let rule = editor.build(every(&table)).unwrap();
+    assert_eq!(rule.finish(NewTarget::Goto(to)), Err(EditError::NoGoto));
     let empty = Table::empty(Family::Ipv4);
-    assert_eq!(Draft::of(&empty).finish().unwrap_err(), DraftError::NotRead);
+    assert_eq!(
+        TableEditor::of(&empty).finish().unwrap_err(),
+        EditError::NotRead
+    );
 }
 
 #[test]
-fn removing_frees_what_it_led_to() {
+fn removing_a_rule_releases_its_jump_target() {
     let table = IPV4_FILTER.read();
-    let mut draft = Draft::of(&table);
-    let jumped = draft.chain("JUMPED").unwrap();
-    let references = draft.references(jumped).unwrap();
+    let mut editor = TableEditor::of(&table);
+    let jumped = editor.chain("JUMPED").unwrap();
+    let references = editor.references(jumped).unwrap();
     assert!(references > 0);
-    let ids: Vec<_> = draft.chains().map(|chain| chain.id()).collect();
+    let ids: Vec<_> = editor.chains().map(|chain| chain.id()).collect();
     for id in ids {
-        draft
+        editor
             .retain(id, |rule| {
-                !matches!(rule.target(), Ok(DraftTarget::Jump(to) | DraftTarget::Goto(to)) if to == jumped)
+                !matches!(rule.target(), Ok(EditedTarget::Jump(to) | EditedTarget::Goto(to)) if to == jumped)
             })
             .unwrap();
     }
-    assert_eq!(draft.references(jumped), Ok(0));
-    draft.flush(jumped).unwrap();
-    draft.remove_chain(jumped).unwrap();
-    let new = draft.finish().unwrap().to_table().unwrap();
+    assert_eq!(editor.references(jumped), Ok(0));
+    editor.flush(jumped).unwrap();
+    editor.remove_chain(jumped).unwrap();
+    let new = editor.finish().unwrap().to_table().unwrap();
     assert!(new.chain("JUMPED").is_none());
     exercise(&new);
 }
@@ -432,21 +435,21 @@ fn removing_frees_what_it_led_to() {
 #[test]
 fn counters_come_from_where_they_should() {
     let table = IPV4_FILTER.read();
-    let mut draft = Draft::of(&table);
-    let input = draft.chain("INPUT").unwrap();
+    let mut editor = TableEditor::of(&table);
+    let input = editor.chain("INPUT").unwrap();
     let first = table.chain("INPUT").unwrap().rules().next().unwrap();
     let number = first.number() as u64;
     let read = first.counters();
-    let mut rule = draft.build(Ipv4HeaderBuf::default()).unwrap();
+    let mut rule = editor.build(Ipv4HeaderBuf::default()).unwrap();
     rule.counters(counters(3, 4));
     let rule = rule.finish(NewTarget::FallThrough).unwrap();
-    draft.insert(input, 0, rule).unwrap();
-    draft.set_counters(input, 2, counters(8, 9)).unwrap();
-    draft.set_policy(input, Policy::Drop).unwrap();
-    draft.set_policy_counters(input, counters(10, 11)).unwrap();
-    let output = draft.builtin(Hook::Output).unwrap();
-    draft.zero(output).unwrap();
-    let replacement = draft.finish().unwrap();
+    editor.insert(input, 0, rule).unwrap();
+    editor.set_counters(input, 2, counters(8, 9)).unwrap();
+    editor.set_policy(input, Policy::Drop).unwrap();
+    editor.set_policy_counters(input, counters(10, 11)).unwrap();
+    let output = editor.builtin(Hook::Output).unwrap();
+    editor.zero(output).unwrap();
+    let replacement = editor.finish().unwrap();
     let new = replacement.to_table().unwrap();
     let counted = counted(&replacement);
     assert_eq!(counted.len(), new.info().num_entries() as usize);
@@ -454,26 +457,27 @@ fn counters_come_from_where_they_should() {
         let rule = new.chain(chain).unwrap().rules().nth(n).unwrap();
         counted[rule.number()]
     };
-    let foot = |chain: &str| counted[new.chain(chain).unwrap().foot().unwrap().number()];
+    let final_entry =
+        |chain: &str| counted[new.chain(chain).unwrap().final_entry().unwrap().number()];
     assert_eq!(at("INPUT", 0), counters(3, 4));
     assert_eq!(at("INPUT", 1).packets, 1000 + number);
     assert_eq!(at("INPUT", 2), counters(8, 9));
-    assert_eq!(foot("INPUT"), counters(10, 11));
+    assert_eq!(final_entry("INPUT"), counters(10, 11));
     assert_eq!(new.chain("INPUT").unwrap().policy(), Some(Policy::Drop));
     // Counted since the read: the kernel's current counter minus the value that was read.
     let old = table.chain("OUTPUT").unwrap();
-    let foot_read = old.foot().unwrap();
+    let foot_read = old.final_entry().unwrap();
     let now = 1000 + foot_read.number() as u64;
     assert_eq!(
-        foot("OUTPUT").packets,
+        final_entry("OUTPUT").packets,
         now.saturating_sub(foot_read.counters().packets)
     );
     // The editor shows it too.
-    let view = draft.get(input).unwrap();
+    let view = editor.get(input).unwrap();
     let shown: Vec<_> = view.rules().map(|rule| rule.counters()).take(3).collect();
     assert_eq!(shown, [counters(3, 4), read, counters(8, 9)]);
     assert_eq!(view.builtin().unwrap().counters, counters(10, 11));
-    let output = draft.get(output).unwrap().builtin().unwrap();
+    let output = editor.get(output).unwrap().builtin().unwrap();
     assert_eq!(output.counters, Counters::default());
 }
 
@@ -481,25 +485,36 @@ fn counters_come_from_where_they_should() {
 #[test]
 fn a_chain_without_its_return() {
     let table = IPV4_FILTER.read();
-    let foot = table.chain("JUMPED").unwrap().foot().unwrap().offset();
-    let verdict = foot + 112 + 32;
+    let final_entry = table
+        .chain("JUMPED")
+        .unwrap()
+        .final_entry()
+        .unwrap()
+        .offset();
+    let verdict = final_entry + 112 + 32;
     let table = IPV4_FILTER
         .read_changed(|_, entries| set_u32(entries, verdict, -1i32 as u32))
         .unwrap();
-    let mut draft = Draft::of(&table);
-    assert_eq!(draft.finish().unwrap().entries(), table.entries());
+    let mut editor = TableEditor::of(&table);
+    assert_eq!(editor.finish().unwrap().entries(), table.entries());
     // A change elsewhere.
-    let input = draft.chain("INPUT").unwrap();
-    draft.remove(input, 0).unwrap();
-    let new = draft.finish().unwrap().to_table().unwrap();
+    let input = editor.chain("INPUT").unwrap();
+    editor.remove(input, 0).unwrap();
+    let new = editor.finish().unwrap().to_table().unwrap();
     let chain = new.chain("JUMPED").unwrap();
-    assert_eq!((chain.rule_count(), chain.foot().is_some()), (4, false));
+    assert_eq!(
+        (chain.rule_count(), chain.final_entry().is_some()),
+        (4, false)
+    );
     exercise(&new);
-    let jumped = draft.chain("JUMPED").unwrap();
-    draft.remove(jumped, 0).unwrap();
-    let new = draft.finish().unwrap().to_table().unwrap();
+    let jumped = editor.chain("JUMPED").unwrap();
+    editor.remove(jumped, 0).unwrap();
+    let new = editor.finish().unwrap().to_table().unwrap();
     let chain = new.chain("JUMPED").unwrap();
-    assert_eq!((chain.rule_count(), chain.foot().is_some()), (3, true));
+    assert_eq!(
+        (chain.rule_count(), chain.final_entry().is_some()),
+        (3, true)
+    );
     exercise(&new);
 }
 
@@ -524,12 +539,12 @@ fn a_jump_into_a_chain_stays_or_is_refused() {
     let table = IPV4_FILTER
         .read_changed(|_, entries| set_u32(entries, jump + 112 + 32, inside))
         .unwrap();
-    let mut draft = Draft::of(&table);
-    assert_eq!(draft.finish().unwrap().entries(), table.entries());
-    let input = draft.chain("INPUT").unwrap();
-    draft.remove(input, 0).unwrap();
+    let mut editor = TableEditor::of(&table);
+    assert_eq!(editor.finish().unwrap().entries(), table.entries());
+    let input = editor.chain("INPUT").unwrap();
+    editor.remove(input, 0).unwrap();
     let problem = Malformed::new(jump, Problem::Jump { to: inside });
-    assert_eq!(draft.finish().unwrap_err(), DraftError::Kept(problem));
+    assert_eq!(editor.finish().unwrap_err(), EditError::Preserved(problem));
 }
 
 /// A table of another program, whose built-in chains follow the user-defined ones.
@@ -585,15 +600,15 @@ fn builtin_chains_may_come_last() {
     };
     assert_eq!(lines(&last), lines(&table));
 
-    let mut draft = Draft::of(&last);
-    assert_eq!(draft.finish().unwrap().entries(), entries);
+    let mut editor = TableEditor::of(&last);
+    assert_eq!(editor.finish().unwrap().entries(), entries);
     for table in [&last, &table] {
-        let mut draft = Draft::of(table);
-        draft.add_chain("AAA").unwrap();
-        draft.add_chain("zzz").unwrap();
-        draft.remove(draft.chain("JUMPED").unwrap(), 0).unwrap();
-        draft.remove(draft.chain("INPUT").unwrap(), 0).unwrap();
-        let replacement = draft.finish().unwrap();
+        let mut editor = TableEditor::of(table);
+        editor.add_chain("AAA").unwrap();
+        editor.add_chain("zzz").unwrap();
+        editor.remove(editor.chain("JUMPED").unwrap(), 0).unwrap();
+        editor.remove(editor.chain("INPUT").unwrap(), 0).unwrap();
+        let replacement = editor.finish().unwrap();
         let new = replacement.to_table().unwrap();
         exercise(&new);
         let names: Vec<_> = new.chains().map(|chain| chain.name().to_string()).collect();
@@ -604,13 +619,13 @@ fn builtin_chains_may_come_last() {
         assert_eq!(names[first], "AAA");
         assert_eq!(names.last().unwrap(), "zzz");
     }
-    let input = draft.chain("INPUT").unwrap();
-    draft.remove(input, 0).unwrap();
-    let mut other = Draft::of(&table);
+    let input = editor.chain("INPUT").unwrap();
+    editor.remove(input, 0).unwrap();
+    let mut other = TableEditor::of(&table);
     let input = other.chain("INPUT").unwrap();
     other.remove(input, 0).unwrap();
-    let new = |draft: &Draft<'_>| lines(&draft.finish().unwrap().to_table().unwrap());
-    assert_eq!(new(&draft), new(&other));
+    let new = |editor: &TableEditor<'_>| lines(&editor.finish().unwrap().to_table().unwrap());
+    assert_eq!(new(&editor), new(&other));
 }
 
 /// The expected state of a chain.
@@ -623,16 +638,16 @@ struct Model {
     rules: Vec<(String, Option<ChainId>)>,
 }
 
-fn model(draft: &Draft<'_>, table: &Table) -> Vec<Model> {
+fn model(editor: &TableEditor<'_>, table: &Table) -> Vec<Model> {
     let chains = table.chains().map(|chain| Model {
-        id: draft.chain(chain.name()).unwrap(),
+        id: editor.chain(chain.name()).unwrap(),
         name: chain.name().to_string(),
         builtin: chain.hook().is_some(),
         rules: chain
             .rules()
             .map(|rule| {
                 let (text, to) = parts(&rule);
-                (text, to.map(|to| draft.chain(to).unwrap()))
+                (text, to.map(|to| editor.chain(to).unwrap()))
             })
             .collect(),
     });
@@ -662,17 +677,17 @@ proptest! {
     #![proptest_config(config(300))]
 
     #[test]
-    fn random_changes_give_what_a_simple_model_gives(
+    fn random_changes_agree_with_a_model(
         which in 0..ALL.len(),
         changes in prop::collection::vec((0..9u8, any::<u16>(), any::<u16>(), any::<u16>()), 1..60),
         count_at in 0..60usize,
     ) {
         let table = ALL[which].read();
-        let mut draft = Draft::of(&table);
-        let mut chains = model(&draft, &table);
+        let mut editor = TableEditor::of(&table);
+        let mut chains = model(&editor, &table);
         for (step, (change, a, b, c)) in changes.into_iter().enumerate() {
             if step == count_at {
-                let _ = draft.references(chains[0].id);
+                let _ = editor.references(chains[0].id);
             }
             let (a, b, c) = (usize::from(a), usize::from(b), usize::from(c));
             let position = a % chains.len();
@@ -681,7 +696,7 @@ proptest! {
                 0 => {
                     let name = format!("{}{}", ["a", "M", "z"][b % 3], c % 50);
                     let exists = chains.iter().any(|chain| chain.name == name);
-                    match draft.add_chain(&name) {
+                    match editor.add_chain(&name) {
                         Ok(id) => {
                             prop_assert!(!exists);
                             place(&mut chains, Model { id, name, builtin: false, rules: vec![] });
@@ -693,7 +708,7 @@ proptest! {
                     let name = format!("{}{}", ["A", "n", "zz"][b % 3], c % 50);
                     let refused = chains[position].builtin
                         || chains.iter().any(|chain| chain.name == name);
-                    prop_assert_eq!(draft.rename_chain(chain, &name).is_err(), refused);
+                    prop_assert_eq!(editor.rename_chain(chain, &name).is_err(), refused);
                     if !refused {
                         let mut renamed = chains.remove(position);
                         renamed.name = name;
@@ -703,11 +718,11 @@ proptest! {
                 2 => {
                     let references = chains.iter().flat_map(|c| &c.rules);
                     let references = references.filter(|rule| rule.1 == Some(chain)).count();
-                    prop_assert_eq!(draft.references(chain).unwrap() as usize, references);
+                    prop_assert_eq!(editor.references(chain).unwrap() as usize, references);
                     let refused = chains[position].builtin
                         || references > 0
                         || !chains[position].rules.is_empty();
-                    prop_assert_eq!(draft.remove_chain(chain).is_err(), refused);
+                    prop_assert_eq!(editor.remove_chain(chain).is_err(), refused);
                     if !refused {
                         chains.remove(position);
                     }
@@ -720,23 +735,23 @@ proptest! {
                         2 => (NewTarget::Accept, None),
                         _ => (NewTarget::Drop, None),
                     };
-                    let mut rule = draft.build(every(&table)).unwrap();
+                    let mut rule = editor.build(every(&table)).unwrap();
                     if c % 2 == 0 && table.family() != Family::Arp {
                         rule.push_match("comment", 0, &vec![b'x'; b % 300]).unwrap();
                     }
                     let rule = rule.finish(target).unwrap();
                     let count = chains[position].rules.len();
                     let at = b % (count + 1);
-                    let view = draft.build(every(&table)).is_ok();
+                    let view = editor.build(every(&table)).is_ok();
                     prop_assert!(view);
                     if change == 3 || count == at {
-                        draft.insert(chain, at, rule).unwrap();
+                        editor.insert(chain, at, rule).unwrap();
                         chains[position].rules.insert(at, (String::new(), to));
                     } else {
-                        draft.replace(chain, at, rule).unwrap();
+                        editor.replace(chain, at, rule).unwrap();
                         chains[position].rules[at] = (String::new(), to);
                     }
-                    let new = draft.get(chain).unwrap().rule(at).unwrap();
+                    let new = editor.get(chain).unwrap().rule(at).unwrap();
                     let matches: Vec<_> = new.matches().collect();
                     let mut text = format!("{:?} {:?}", new.header(), matches);
                     if to.is_none() {
@@ -745,27 +760,27 @@ proptest! {
                     chains[position].rules[at].0 = text;
                 }
                 5 => {
-                    draft.flush(chain).unwrap();
+                    editor.flush(chain).unwrap();
                     chains[position].rules.clear();
                 }
                 6 => {
                     let count = chains[position].rules.len();
                     if count > 0 {
-                        draft.remove(chain, b % count).unwrap();
+                        editor.remove(chain, b % count).unwrap();
                         chains[position].rules.remove(b % count);
                     }
                 }
-                7 => draft.zero(chain).unwrap(),
+                7 => editor.zero(chain).unwrap(),
                 _ => {
                     let count = chains[position].rules.len();
                     if count > 0 {
-                        draft.set_counters(chain, b % count, counters(1, 2)).unwrap();
+                        editor.set_counters(chain, b % count, counters(1, 2)).unwrap();
                     }
                 }
             }
         }
-        prop_assert_eq!(draft.chain_count(), chains.len());
-        let replacement = draft.finish().unwrap();
+        prop_assert_eq!(editor.chain_count(), chains.len());
+        let replacement = editor.finish().unwrap();
         let new = replacement.to_table().unwrap();
         exercise(&new);
         prop_assert_eq!(counted(&replacement).len(), new.info().num_entries() as usize);
@@ -782,51 +797,48 @@ proptest! {
                 .collect();
             prop_assert_eq!(read, wanted);
             // The editor shows the same.
-            let view = draft.get(model.id).unwrap();
+            let view = editor.get(model.id).unwrap();
             prop_assert_eq!(view.rule_count(), model.rules.len());
             for (shown, (_, to)) in view.rules().zip(&model.rules) {
                 match shown.target().unwrap() {
-                    DraftTarget::Jump(id) | DraftTarget::Goto(id) => prop_assert_eq!(Some(id), *to),
+                    EditedTarget::Jump(id) | EditedTarget::Goto(id) => prop_assert_eq!(Some(id), *to),
                     _ => prop_assert_eq!(None, *to),
                 }
                 let _ = Header::is_goto(&shown.header());
             }
         }
         // An unchanged copy is identical.
-        let same = Draft::of(&new).finish().unwrap();
+        let same = TableEditor::of(&new).finish().unwrap();
         prop_assert_eq!(same.entries(), new.entries());
     }
 }
 
 #[test]
-fn what_is_another_drafts_is_an_error() {
+fn rejects_ids_of_other_editors() {
     let table = IPV4_FILTER.read();
-    let (mut one, mut other) = (Draft::of(&table), Draft::of(&table));
-    let rule = |draft: &mut Draft<'_>| {
-        let rule = draft.build(Ipv4HeaderBuf::default()).unwrap();
+    let (mut one, mut other) = (TableEditor::of(&table), TableEditor::of(&table));
+    let rule = |editor: &mut TableEditor<'_>| {
+        let rule = editor.build(Ipv4HeaderBuf::default()).unwrap();
         rule.finish(NewTarget::Accept).unwrap()
     };
     let (ones, others) = (rule(&mut one), rule(&mut other));
     let input = one.builtin(Hook::Input).unwrap();
     let foreign = other.builtin(Hook::Input).unwrap();
-    assert_eq!(one.append(input, others), Err(DraftError::ForeignRule));
-    assert_eq!(one.append(foreign, ones), Err(DraftError::ForeignChain));
-    assert_eq!(one.flush(foreign), Err(DraftError::ForeignChain));
-    assert_eq!(
-        one.rename_chain(foreign, "x"),
-        Err(DraftError::ForeignChain)
-    );
+    assert_eq!(one.append(input, others), Err(EditError::ForeignRule));
+    assert_eq!(one.append(foreign, ones), Err(EditError::ForeignChain));
+    assert_eq!(one.flush(foreign), Err(EditError::ForeignChain));
+    assert_eq!(one.rename_chain(foreign, "x"), Err(EditError::ForeignChain));
     assert!(one.get(foreign).is_none());
     // As many chains, but different ones.
     let (added, foreign) = (
         one.add_chain("one").unwrap(),
         other.add_chain("other").unwrap(),
     );
-    assert_eq!(one.remove_chain(foreign), Err(DraftError::ForeignChain));
+    assert_eq!(one.remove_chain(foreign), Err(EditError::ForeignChain));
     let jump = one.build(Ipv4HeaderBuf::default()).unwrap();
     assert_eq!(
         jump.finish(NewTarget::Jump(foreign)),
-        Err(DraftError::ForeignChain)
+        Err(EditError::ForeignChain)
     );
 
     // A clone has everything from before, and nothing that came later.
@@ -836,10 +848,10 @@ fn what_is_another_drafts_is_an_error() {
     assert_eq!(clone.chain("one"), Some(added));
     let (later, later_rule) = (one.add_chain("later").unwrap(), rule(&mut one));
     let clones = clone.add_chain("clones").unwrap();
-    assert_eq!(clone.append(later, ones), Err(DraftError::ForeignChain));
+    assert_eq!(clone.append(later, ones), Err(EditError::ForeignChain));
     assert_eq!(
         clone.append(clones, later_rule),
-        Err(DraftError::ForeignRule)
+        Err(EditError::ForeignRule)
     );
-    assert_eq!(one.append(clones, ones), Err(DraftError::ForeignChain));
+    assert_eq!(one.append(clones, ones), Err(EditError::ForeignChain));
 }

@@ -7,7 +7,7 @@ use crate::errno::Errno;
 use crate::iptables::nft::Unwritable;
 use crate::iptables::text::{Command, ParseError, Verb};
 use crate::iptables::{Backend, Deviation, Error, Target};
-use crate::legacy::{self, DraftError};
+use crate::legacy::{self, EditError};
 use crate::nft::SnapshotError;
 
 /// Differences from iptables' programs.
@@ -68,7 +68,7 @@ pub(super) enum Status {
 
 /// An error message with its exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Complaint {
+pub(super) struct ProgramError {
     pub(super) status: Status,
     how: How,
     message: BString,
@@ -87,7 +87,7 @@ enum How {
 pub(super) const NO_CHAIN: &str = "No chain/target/match by that name.";
 const NO_RULE: &str = "Bad rule (does a matching rule exist in that chain?).";
 
-impl Complaint {
+impl ProgramError {
     fn new(status: Status, how: How, message: impl Into<String>) -> Self {
         let message: String = message.into();
         Self {
@@ -118,7 +118,7 @@ impl Complaint {
     }
 
     /// Appends another line.
-    pub(super) fn behind(mut self, line: &str) -> Self {
+    pub(super) fn followed_by(mut self, line: &str) -> Self {
         self.message.push(b'\n');
         self.message.extend_from_slice(line.as_bytes());
         self
@@ -147,7 +147,7 @@ impl Complaint {
                 message: format!("\nline {line}:{message}").into(),
                 ..self
             },
-            _ => self.behind(&format!("Error occurred at line: {line}")),
+            _ => self.followed_by(&format!("Error occurred at line: {line}")),
         }
     }
 
@@ -184,7 +184,7 @@ impl Complaint {
         }
     }
 
-    pub(super) fn of_words(error: &ParseError) -> Self {
+    pub(super) fn of_parse_error(error: &ParseError) -> Self {
         Self::parameter(match &error.hint {
             Some(hint) => format!("{} ({hint})", error.message),
             None => error.message.clone(),
@@ -228,7 +228,7 @@ impl Complaint {
             Error::Line { error, .. } | Error::Input { error, .. } => {
                 Self::of_command(program, error, command)
             }
-            Error::Text { error, .. } => Self::of_words(error),
+            Error::Text { error, .. } => Self::of_parse_error(error),
             Error::NoSuchTable { name, .. } => Self::no_table(program, name),
             // For rules with a chain or an extension as target, legacy tools print another message.
             Error::NoSuchRule { .. } => match command.spec.rule.target {
@@ -278,8 +278,8 @@ impl Complaint {
             }
             Error::NotEmpty { .. }
             | Error::Drops { .. }
-            | Error::Draft(DraftError::NotEmpty { .. }) => Self::plain("Directory not empty."),
-            Error::Draft(DraftError::Referenced { .. }) => Self::plain("Too many links."),
+            | Error::Edit(EditError::NotEmpty { .. }) => Self::plain("Directory not empty."),
+            Error::Edit(EditError::Referenced { .. }) => Self::plain("Too many links."),
             Error::Commit(error) => match error.failures.first() {
                 Some(failure) => match (failure.errno.number(), &command.verb) {
                     (libc::EEXIST, Verb::NewChain) => Self::plain("Chain already exists."),

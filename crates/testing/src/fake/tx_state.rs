@@ -13,11 +13,11 @@ use chainwright_sys::nf_tables::{
     NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE,
 };
 
+use super::events::{QueuedEvent, Step};
 use super::members::{Kind, Sort};
-use super::set::Taken;
+use super::set::UsedNumbers;
 use super::state::{Devices, Rule, State, Table};
-use super::told::{Step, Told};
-use super::tree::Memory;
+use super::tree::TreeState;
 use super::wire::{Refusal, refuse};
 
 /// The operation that is running.
@@ -44,23 +44,23 @@ impl Operation<'_> {
         )
     }
 
-    /// Returns the object to delete, found by the attribute `told_by`; `None` if it may be and is missing.
+    /// Returns the object to delete, found by the attribute `found_by`; `None` if it may be and is missing.
     pub(super) fn to_delete(
         self,
         found: Result<usize, Refusal>,
-        told_by: u16,
+        found_by: u16,
     ) -> Result<Option<usize>, Refusal> {
         match found {
             Ok(at) => Ok(Some(at)),
             Err(refusal) if self.destroys() && refusal.is(libc::ENOENT) => Ok(None),
-            Err(refusal) => Err(refusal.at(told_by)),
+            Err(refusal) => Err(refusal.at(found_by)),
         }
     }
 
-    /// Checks the flags for an object that already exists, found by the attribute `told_by`.
-    pub(super) fn may_be_there(self, told_by: u16) -> Result<(), Refusal> {
+    /// Checks the flags for an object that already exists, found by the attribute `found_by`.
+    pub(super) fn check_existing(self, found_by: u16) -> Result<(), Refusal> {
         if self.has(NLM_F_EXCL) {
-            return Err(refuse(libc::EEXIST).at(told_by));
+            return Err(refuse(libc::EEXIST).at(found_by));
         }
         match self.has(NLM_F_REPLACE) {
             true => Err(refuse(libc::EOPNOTSUPP)),
@@ -70,7 +70,7 @@ impl Operation<'_> {
 }
 
 #[derive(Debug, Clone)]
-struct Noted {
+struct PendingStep {
     /// The table's handle.
     table: u64,
     step: Step,
@@ -80,11 +80,11 @@ struct Noted {
 
 /// A running transaction.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct TxState {
     pub(super) state: State,
     /// The port of the sending socket.
     pub(super) port: u32,
-    steps: Vec<Noted>,
+    steps: Vec<PendingStep>,
     /// IDs that the transaction assigned, with the handles of the table and the object.
     pub(super) chain_ids: HashMap<u32, Vec<(u64, u64)>>,
     pub(super) set_ids: HashMap<u32, (u64, u64)>,
@@ -92,9 +92,9 @@ pub(super) struct Draft {
     /// Handles of tables that were updated: the kernel accepts only one update per transaction.
     pub(super) updated_tables: BTreeSet<u64>,
     /// State of interval trees, by the sets' handles.
-    pub(super) trees: HashMap<u64, Memory>,
+    pub(super) trees: HashMap<u64, TreeState>,
     /// Used numbers in names of anonymous sets.
-    pub(super) taken: Vec<Taken>,
+    pub(super) used_numbers: Vec<UsedNumbers>,
     /// Whether jumps have to be validated from all base chains.
     pub(super) needs_validation: bool,
     /// Whether to validate at each operation that may fail validation.
@@ -102,7 +102,7 @@ pub(super) struct Draft {
     pub(super) devices: Arc<Devices>,
 }
 
-impl Draft {
+impl TxState {
     pub(super) fn of(state: &State, port: u32, devices: &Arc<Devices>) -> Self {
         Self {
             state: state.clone(),
@@ -113,7 +113,7 @@ impl Draft {
             rule_ids: HashMap::new(),
             updated_tables: BTreeSet::new(),
             trees: HashMap::new(),
-            taken: Vec::new(),
+            used_numbers: Vec::new(),
             needs_validation: false,
             validates_at_once: false,
             devices: Arc::clone(devices),
@@ -121,7 +121,7 @@ impl Draft {
     }
 
     /// Runs an operation.
-    pub(super) fn carry_out(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
+    pub(super) fn execute(&mut self, operation: &Operation<'_>) -> Result<(), Refusal> {
         match operation.message {
             NFT_MSG_NEWTABLE => self.new_table(operation),
             NFT_MSG_DELTABLE | NFT_MSG_DESTROYTABLE => self.delete_table(operation),
@@ -152,7 +152,7 @@ impl Draft {
         {
             flags = last.flags;
         }
-        self.steps.push(Noted {
+        self.steps.push(PendingStep {
             table,
             step,
             flags,
@@ -163,13 +163,16 @@ impl Draft {
     /// Iterates over the changes in the table with this index.
     fn steps_in(&self, number: usize) -> impl Iterator<Item = &Step> {
         let table = self.state.tables[number].handle;
-        let steps = self.steps.iter().filter(move |noted| noted.table == table);
-        steps.map(|noted| &noted.step)
+        let steps = self
+            .steps
+            .iter()
+            .filter(move |pending| pending.table == table);
+        steps.map(|pending| &pending.step)
     }
 
     /// Removes an unused member of a table.
     pub(super) fn remove<K: Kind>(&mut self, operation: &Operation<'_>, number: usize, at: usize) {
-        let handle = K::of_mut(self.table_mut(number)).die(at);
+        let handle = K::of_mut(self.table_mut(number)).mark_dead(at);
         self.note(operation, number, Step::MemberGone(K::SORT, handle));
     }
 
@@ -184,7 +187,7 @@ impl Draft {
         self.steps_in(number).any(|step| match *step {
             Step::ChainUpdate(..) => true,
             Step::MemberGone(Sort::Chain, chain) => {
-                let gone = chains.whatever(chain);
+                let gone = chains.find_any(chain);
                 gone.is_some_and(|gone| gone.base.is_some())
             }
             _ => false,
@@ -198,21 +201,21 @@ impl Draft {
 
     /// Whether an anonymous set or binding chain of this transaction was not bound to a rule, as required.
     pub(super) fn is_unbound(&self) -> bool {
-        self.steps.iter().any(|noted| {
-            let Step::Member(sort, handle) = noted.step else {
+        self.steps.iter().any(|pending| {
+            let Step::Member(sort, handle) = pending.step else {
                 return false;
             };
-            let Some(table) = self.state.place(noted.table) else {
+            let Some(table) = self.state.place(pending.table) else {
                 return false;
             };
             let table = &self.state.tables[table];
             match sort {
                 Sort::Set => {
-                    let set = table.sets.whatever(handle);
+                    let set = table.sets.find_any(handle);
                     set.is_some_and(|set| set.is_anonymous() && !set.is_bound)
                 }
                 Sort::Chain => {
-                    let chain = table.chains.whatever(handle);
+                    let chain = table.chains.find_any(handle);
                     chain.is_some_and(|chain| chain.is_binding() && !chain.is_bound)
                 }
                 Sort::Object | Sort::Flowtable => false,
@@ -221,7 +224,7 @@ impl Draft {
     }
 
     /// Whether the transaction renames a chain of this table to this name.
-    pub(super) fn is_to_be_named(&self, number: usize, name: &BStr) -> bool {
+    pub(super) fn is_renamed_to(&self, number: usize, name: &BStr) -> bool {
         let mut steps = self.steps_in(number);
         steps.any(|step| match step {
             Step::ChainUpdate(_, update) => update.name.as_ref().is_some_and(|to_be| to_be == name),
@@ -230,30 +233,30 @@ impl Draft {
     }
 
     /// Commits the changes; returns the new state and its events in order.
-    pub(super) fn commit(mut self) -> (State, Vec<Told>) {
-        let mut told = Vec::new();
-        for noted in std::mem::take(&mut self.steps) {
-            let Some(number) = self.state.place(noted.table) else {
+    pub(super) fn commit(mut self) -> (State, Vec<QueuedEvent>) {
+        let mut events = Vec::new();
+        for pending in std::mem::take(&mut self.steps) {
+            let Some(number) = self.state.place(pending.table) else {
                 continue;
             };
             let table = self.table_mut(number);
-            let Some((message, attributes)) = noted.step.take_effect(table) else {
+            let Some((message, attributes)) = pending.step.take_effect(table) else {
                 continue;
             };
             let is_appended =
-                message == NFT_MSG_NEWRULE && noted.flags & (NLM_F_APPEND | NLM_F_REPLACE) != 0;
+                message == NFT_MSG_NEWRULE && pending.flags & (NLM_F_APPEND | NLM_F_REPLACE) != 0;
             let appended = if is_appended { NLM_F_APPEND } else { 0 };
-            told.push(Told {
+            events.push(QueuedEvent {
                 message,
-                flags: noted.flags & (NLM_F_CREATE | NLM_F_EXCL) | appended,
-                sequence: noted.sequence,
-                is_echoed: noted.flags & NLM_F_ECHO != 0,
+                flags: pending.flags & (NLM_F_CREATE | NLM_F_EXCL) | appended,
+                sequence: pending.sequence,
+                is_echoed: pending.flags & NLM_F_ECHO != 0,
                 family: table.family,
                 attributes,
             });
         }
-        self.state.bury();
+        self.state.remove_dead();
         self.state.generation = self.state.generation.wrapping_add(1).max(1);
-        (self.state, told)
+        (self.state, events)
     }
 }

@@ -3,38 +3,38 @@
 use chainwright_sys::netfilter::NF_INET_NUMHOOKS;
 use chainwright_sys::x_tables::{XT_ALIGN, XT_ERROR_TARGET};
 
-use super::item::{BuiltTarget, Count, Counting, Item};
-use super::{Draft, DraftError, Edit};
+use super::item::{BuiltTarget, CompactCounters, Count, Item};
+use super::{Edit, EditError, TableEditor};
 use crate::legacy::chain::Span;
 use crate::legacy::entry::{
     ERROR_NAME, ERROR_TARGET, Entry, STANDARD_TARGET, TARGET_NAME, VERDICT, VERDICT_ACCEPT,
     VERDICT_DROP, VERDICT_RETURN,
 };
-use crate::legacy::replacement::{Counted, Replacement};
+use crate::legacy::replacement::{CounterSource, Replacement};
 use crate::legacy::{Counters, Info, Malformed, Policy, Problem};
 use crate::memory::Memory;
 
 const HOOKS: usize = NF_INET_NUMHOOKS as usize;
 
 /// Offset of a chain that is not in the new table.
-const NOWHERE: u32 = u32::MAX;
+const NO_OFFSET: u32 = u32::MAX;
 
 /// Preserved entries are copied and then fixed up in pieces of about this many bytes, so that they
 /// stay in the processor's cache.
-const PIECE: usize = 1 << 16;
+const CHUNK_SIZE: usize = 1 << 16;
 
-pub(super) fn finish(draft: &Draft<'_>) -> Result<Replacement, DraftError> {
-    let places = Places::of(draft)?;
-    let mut writer = Writer::new(draft, &places);
-    for id in draft.ids() {
+pub(super) fn finish(editor: &TableEditor<'_>) -> Result<Replacement, EditError> {
+    let places = NewOffsets::of(editor)?;
+    let mut writer = Writer::new(editor, &places);
+    for id in editor.ids() {
         writer.chain(id)?;
     }
     writer.end()
 }
 
 /// Offsets in the new table.
-struct Places {
-    /// For each chain, the offset of its first rule, or `NOWHERE`.
+struct NewOffsets {
+    /// For each chain, the offset of its first rule, or `NO_OFFSET`.
     firsts: Vec<u32>,
     size: u32,
     num_entries: u32,
@@ -42,7 +42,7 @@ struct Places {
     /// adjacent chains, and their displacement. Sorted by the offset.
     shifts: Vec<(u32, Shift)>,
     /// Whether all chains that were read keep their offsets.
-    still: bool,
+    unmoved: bool,
     /// A bit for each `XT_ALIGN` bytes of the old table: whether a chain's first rule is there. Empty
     /// if nothing was changed.
     starts: Vec<u64>,
@@ -54,30 +54,30 @@ enum Shift {
     Removed,
 }
 
-impl Places {
-    fn of(draft: &Draft<'_>) -> Result<Self, DraftError> {
-        let mut firsts = vec![NOWHERE; draft.slots.len()];
+impl NewOffsets {
+    fn of(editor: &TableEditor<'_>) -> Result<Self, EditError> {
+        let mut firsts = vec![NO_OFFSET; editor.slots.len()];
         let (mut size, mut num_entries) = (0_u64, 0_u64);
-        for id in draft.ids() {
-            let shape = Shape::of(draft, id);
+        for id in editor.ids() {
+            let shape = ChainSize::of(editor, id);
             let first = size + shape.head;
             size += shape.size;
             num_entries += shape.entries;
             if let Some(place) = firsts.get_mut(id as usize) {
-                *place = u32::try_from(first).unwrap_or(NOWHERE);
+                *place = u32::try_from(first).unwrap_or(NO_OFFSET);
             }
         }
-        let entries = draft.table.entries();
-        let end = end_of_chains(draft);
+        let entries = editor.table.entries();
+        let end = end_of_chains(editor);
         if end >= entries.len() {
-            return Err(DraftError::NotRead);
+            return Err(EditError::NotRead);
         }
         size += (entries.len() - end) as u64;
         num_entries += 1;
         // The length of a socket option is an int.
-        let whole = size.saturating_add(draft.layout.replace.size as u64);
+        let whole = size.saturating_add(editor.layout.replace.size as u64);
         if i32::try_from(whole).is_err() {
-            return Err(DraftError::TableTooLarge { size });
+            return Err(EditError::TableTooLarge { size });
         }
         let mut places = Self {
             firsts,
@@ -85,11 +85,11 @@ impl Places {
             size: size as u32,
             num_entries: num_entries as u32,
             shifts: Vec::new(),
-            still: true,
+            unmoved: true,
             starts: Vec::new(),
         };
-        if draft.is_changed() {
-            places.find_shifts(draft.table.spans(), entries.len());
+        if editor.is_changed() {
+            places.find_shifts(editor.table.spans(), entries.len());
         }
         Ok(places)
     }
@@ -97,14 +97,14 @@ impl Places {
     fn find_shifts(&mut self, spans: &[Span], size: usize) {
         for (span, &first) in spans.iter().zip(&self.firsts) {
             let shift = match first {
-                NOWHERE => Shift::Removed,
+                NO_OFFSET => Shift::Removed,
                 first => Shift::By(i64::from(first) - i64::from(span.first)),
             };
             if self.shifts.last().is_none_or(|last| last.1 != shift) {
                 self.shifts.push((span.first, shift));
             }
         }
-        self.still = self.shifts.iter().all(|shift| shift.1 == Shift::By(0));
+        self.unmoved = self.shifts.iter().all(|shift| shift.1 == Shift::By(0));
         self.starts = vec![0; (size / XT_ALIGN).div_ceil(64)];
         for span in spans {
             let bit = span.first as usize / XT_ALIGN;
@@ -133,8 +133,8 @@ impl Places {
 }
 
 /// Returns the end of the last chain in the old table.
-fn end_of_chains(draft: &Draft<'_>) -> usize {
-    draft
+fn end_of_chains(editor: &TableEditor<'_>) -> usize {
+    editor
         .table
         .spans()
         .last()
@@ -142,17 +142,17 @@ fn end_of_chains(draft: &Draft<'_>) -> usize {
 }
 
 /// Space requirements of a chain. Sizes in bytes.
-struct Shape {
+struct ChainSize {
     head: u64,
     size: u64,
     entries: u64,
 }
 
-impl Shape {
-    fn of(draft: &Draft<'_>, id: u32) -> Self {
-        let span = draft.span(id);
-        let edit = draft.edit(id);
-        let layout = draft.layout;
+impl ChainSize {
+    fn of(editor: &TableEditor<'_>, id: u32) -> Self {
+        let span = editor.span(id);
+        let edit = editor.edit(id);
+        let layout = editor.layout;
         // A new head and a new policy or implicit return.
         let error = (layout.entry + ERROR_TARGET) as u64;
         let standard = (layout.entry + STANDARD_TARGET) as u64;
@@ -161,30 +161,33 @@ impl Shape {
             _ => error,
         };
         let heads = u64::from(span.is_none_or(|span| span.hook.is_none()));
-        let foot = match span {
+        let final_entry = match span {
             // A preserved one has the same size: that size identifies it.
-            Some(span) if span.foot != span.end => u64::from(span.end - span.foot),
+            Some(span) if span.final_entry != span.end => u64::from(span.end - span.final_entry),
             Some(_) if edit.is_none_or(|edit| edit.rules.is_none()) => 0,
             _ => standard,
         };
         let (rules, count) = match (edit.and_then(|edit| edit.rules.as_ref()), span) {
             (Some(items), _) => {
                 let lengths = items.iter().map(|item| match *item {
-                    Item::Kept { length, .. } => u64::from(length),
-                    Item::New { built, .. } => draft
+                    Item::Preserved { length, .. } => u64::from(length),
+                    Item::New { built, .. } => editor
                         .built
                         .get(built as usize)
                         .map_or(0, |built| u64::from(built.length)),
                 });
                 (lengths.sum(), items.len())
             }
-            (None, Some(span)) => (u64::from(span.foot - span.first), draft.rule_count(id)),
+            (None, Some(span)) => (
+                u64::from(span.final_entry - span.first),
+                editor.rule_count(id),
+            ),
             (None, None) => (0, 0),
         };
         Self {
             head,
-            size: head + rules + foot,
-            entries: heads + count as u64 + u64::from(foot != 0),
+            size: head + rules + final_entry,
+            entries: heads + count as u64 + u64::from(final_entry != 0),
         }
     }
 }
@@ -200,8 +203,8 @@ struct Pending {
 }
 
 struct Writer<'d> {
-    draft: &'d Draft<'d>,
-    places: &'d Places,
+    editor: &'d TableEditor<'d>,
+    places: &'d NewOffsets,
     old: &'d [u8],
     /// The argument of `SET_REPLACE`: space for its header, then the entries.
     argument: Memory,
@@ -209,18 +212,18 @@ struct Writer<'d> {
     length: usize,
     head: usize,
     pending: Option<Pending>,
-    counted: Vec<Counted>,
+    counted: Vec<CounterSource>,
     hook_entry: [u32; HOOKS],
     underflow: [u32; HOOKS],
 }
 
 impl<'d> Writer<'d> {
-    fn new(draft: &'d Draft<'d>, places: &'d Places) -> Self {
-        let head = draft.layout.replace.size;
+    fn new(editor: &'d TableEditor<'d>, places: &'d NewOffsets) -> Self {
+        let head = editor.layout.replace.size;
         Self {
-            draft,
+            editor,
             places,
-            old: draft.table.entries(),
+            old: editor.table.entries(),
             argument: Memory::zeroed(head + places.size as usize),
             length: head,
             head,
@@ -236,13 +239,13 @@ impl<'d> Writer<'d> {
         let pending = self
             .pending
             .map_or(0, |pending| pending.end - pending.start);
-        // `Places` has checked that the total fits.
+        // `NewOffsets` has checked that the total fits.
         (self.length - self.head + pending) as u32
     }
 
-    fn chain(&mut self, id: u32) -> Result<(), DraftError> {
-        let span = self.draft.span(id);
-        let edit = self.draft.edit(id);
+    fn chain(&mut self, id: u32) -> Result<(), EditError> {
+        let span = self.editor.span(id);
+        let edit = self.editor.edit(id);
         if let Some(number) = self.hook_number(id) {
             self.hook_entry[number] = self.offset();
         }
@@ -250,13 +253,16 @@ impl<'d> Writer<'d> {
             return self.changed_chain(id, span, edit.unwrap_or(&Edit::NONE));
         };
         if let Some(number) = self.hook_number(id) {
-            self.underflow[number] = self.offset() + (span.foot - span.head);
+            self.underflow[number] = self.offset() + (span.final_entry - span.head);
         }
         self.keep(span.head, span.end, span.number, span.entries)
     }
 
     fn hook_number(&self, id: u32) -> Option<usize> {
-        let number = self.draft.hook_of(id)?.number(self.draft.table.family())?;
+        let number = self
+            .editor
+            .hook_of(id)?
+            .number(self.editor.table.family())?;
         Some(number as usize).filter(|number| *number < HOOKS)
     }
 
@@ -265,14 +271,14 @@ impl<'d> Writer<'d> {
         id: u32,
         span: Option<&Span>,
         edit: &Edit,
-    ) -> Result<(), DraftError> {
+    ) -> Result<(), EditError> {
         // The head.
         match (span, &edit.name) {
             (Some(span), None) if span.first != span.head => {
                 self.keep(span.head, span.first, span.number, 1)?;
             }
             (Some(_), None) => {}
-            _ => self.error_entry(self.draft.name_of(id))?,
+            _ => self.error_entry(self.editor.name_of(id))?,
         }
         // The rules.
         match (&edit.rules, span) {
@@ -283,9 +289,9 @@ impl<'d> Writer<'d> {
             }
             (None, Some(span)) => {
                 let head = u32::from(span.hook.is_none());
-                let foot = u32::from(span.foot != span.end);
-                let count = span.entries.saturating_sub(head + foot);
-                self.keep(span.first, span.foot, span.number + head, count)?;
+                let final_entry = u32::from(span.final_entry != span.end);
+                let count = span.entries.saturating_sub(head + final_entry);
+                self.keep(span.first, span.final_entry, span.number + head, count)?;
             }
             (None, None) => {}
         }
@@ -293,23 +299,23 @@ impl<'d> Writer<'d> {
         if let Some(number) = self.hook_number(id) {
             self.underflow[number] = self.offset();
         }
-        let kept = span.filter(|span| span.foot != span.end);
-        let Some(span) = kept else {
+        let preserved = span.filter(|span| span.final_entry != span.end);
+        let Some(span) = preserved else {
             if span.is_none() || edit.rules.is_some() {
                 self.standard_entry(VERDICT_RETURN, Counters::default())?;
-                self.count(Counted::Given(Counters::default()));
+                self.count(CounterSource::Given(Counters::default()));
             }
             return Ok(());
         };
         let number = span.number + span.entries.saturating_sub(1);
-        if edit.policy.is_none() && edit.foot == Count::Own {
-            return self.keep(span.foot, span.end, number, 1);
+        if edit.policy.is_none() && edit.final_entry == Count::Own {
+            return self.keep(span.final_entry, span.end, number, 1);
         }
-        let read = self.read_counters(span.foot);
-        let (shown, counted) = match edit.foot {
-            Count::Own => (read, Counted::Kept { number, count: 1 }),
-            Count::Zeroed => (Counters::default(), Counted::Zeroed { number, read }),
-            Count::Given(counters) => (counters, Counted::Given(counters)),
+        let read = self.read_counters(span.final_entry);
+        let (shown, counted) = match edit.final_entry {
+            Count::Own => (read, CounterSource::Preserved { number, count: 1 }),
+            Count::Zeroed => (Counters::default(), CounterSource::Zeroed { number, read }),
+            Count::Given(counters) => (counters, CounterSource::Given(counters)),
         };
         let verdict = match (span.hook, edit.policy.unwrap_or(span.policy)) {
             (None, _) => VERDICT_RETURN,
@@ -322,7 +328,7 @@ impl<'d> Writer<'d> {
     }
 
     fn read_counters(&self, offset: u32) -> Counters {
-        let at = offset as usize + self.draft.layout.counters;
+        let at = offset as usize + self.editor.layout.counters;
         let word = |at: usize| {
             let bytes = self.old.get(at..).and_then(|rest| rest.first_chunk());
             bytes.map_or(0, |bytes| u64::from_ne_bytes(*bytes))
@@ -333,22 +339,22 @@ impl<'d> Writer<'d> {
         }
     }
 
-    fn item(&mut self, item: &Item) -> Result<(), DraftError> {
+    fn item(&mut self, item: &Item) -> Result<(), EditError> {
         match *item {
-            Item::Kept {
+            Item::Preserved {
                 offset,
                 length,
                 number,
                 counting,
             } => {
                 let end = offset + u32::from(length);
-                if counting == Counting::OWN {
+                if counting == CompactCounters::OWN {
                     return self.keep(offset, end, number, 1);
                 }
-                let counted = match counting.resolve(&self.draft.given) {
-                    Count::Given(counters) => Counted::Given(counters),
-                    Count::Own => Counted::Kept { number, count: 1 },
-                    Count::Zeroed => Counted::Zeroed {
+                let counted = match counting.resolve(&self.editor.given) {
+                    Count::Given(counters) => CounterSource::Given(counters),
+                    Count::Own => CounterSource::Preserved { number, count: 1 },
+                    Count::Zeroed => CounterSource::Zeroed {
                         number,
                         read: self.read_counters(offset),
                     },
@@ -366,10 +372,10 @@ impl<'d> Writer<'d> {
             }
             Item::New { built, counting } => {
                 self.flush()?;
-                let Some(built) = self.draft.built.get(built as usize) else {
-                    return Err(DraftError::ForeignRule);
+                let Some(built) = self.editor.built.get(built as usize) else {
+                    return Err(EditError::ForeignRule);
                 };
-                let (head, tail) = built.parts(&self.draft.arena);
+                let (head, tail) = built.parts(&self.editor.arena);
                 self.write(head);
                 // Unwritten bytes are zero.
                 self.length += usize::from(built.gap.length);
@@ -378,7 +384,7 @@ impl<'d> Writer<'d> {
                     BuiltTarget::Bytes => None,
                     BuiltTarget::FallThrough => Some(self.offset()),
                     BuiltTarget::Jump(chain) => match self.places.firsts.get(chain as usize) {
-                        None | Some(&NOWHERE) => return Err(DraftError::NoSuchChain),
+                        None | Some(&NO_OFFSET) => return Err(EditError::NoSuchChain),
                         Some(&first) => Some(first),
                     },
                 };
@@ -387,22 +393,22 @@ impl<'d> Writer<'d> {
                     let at = self.length.saturating_sub(STANDARD_TARGET - VERDICT);
                     put(&mut self.argument, at, &to.to_ne_bytes());
                 }
-                let counters = match counting.resolve(&self.draft.given) {
+                let counters = match counting.resolve(&self.editor.given) {
                     Count::Own => built.counters,
                     Count::Zeroed => Counters::default(),
                     Count::Given(counters) => counters,
                 };
-                self.count(Counted::Given(counters));
+                self.count(CounterSource::Given(counters));
                 Ok(())
             }
         }
     }
 
     /// Preserves the entries between two offsets of the old table.
-    fn keep(&mut self, start: u32, end: u32, number: u32, count: u32) -> Result<(), DraftError> {
+    fn keep(&mut self, start: u32, end: u32, number: u32, count: u32) -> Result<(), EditError> {
         let (start, end) = (start as usize, end as usize);
         match &mut self.pending {
-            Some(pending) if pending.end == start && pending.end - pending.start < PIECE => {
+            Some(pending) if pending.end == start && pending.end - pending.start < CHUNK_SIZE => {
                 pending.end = end;
                 pending.count += count;
             }
@@ -420,7 +426,7 @@ impl<'d> Writer<'d> {
     }
 
     /// Copies the pending entries, and updates their jumps to the new offsets of chains.
-    fn flush(&mut self) -> Result<(), DraftError> {
+    fn flush(&mut self) -> Result<(), EditError> {
         let Some(Pending {
             start,
             end,
@@ -434,15 +440,15 @@ impl<'d> Writer<'d> {
         let copied = self.length;
         let bytes = self.old.get(start..end).unwrap_or_default();
         self.write(bytes);
-        self.count(Counted::Kept { number, count });
-        if self.places.still && new as usize == start {
+        self.count(CounterSource::Preserved { number, count });
+        if self.places.unmoved && new as usize == start {
             return Ok(());
         }
         let copy = self.argument.get_mut(copied..self.length);
         let copy = copy.unwrap_or_default();
         let mut at = 0;
         while at < copy.len() {
-            let entry = Entry::at(self.draft.layout, copy, at)
+            let entry = Entry::at(self.editor.layout, copy, at)
                 .map_err(|malformed| Malformed::new(start + malformed.offset, malformed.problem))?;
             let length = entry.bytes.len();
             let target_offset = entry.target_offset;
@@ -469,20 +475,20 @@ impl<'d> Writer<'d> {
         Ok(())
     }
 
-    /// Writes the next bytes. `Places` has checked that there is space.
+    /// Writes the next bytes. `NewOffsets` has checked that there is space.
     fn write(&mut self, bytes: &[u8]) {
         put(&mut self.argument, self.length, bytes);
         self.length += bytes.len();
     }
 
-    fn count(&mut self, counted: Counted) {
-        Counted::push(&mut self.counted, counted);
+    fn count(&mut self, counted: CounterSource) {
+        CounterSource::push(&mut self.counted, counted);
     }
 
     /// Writes an entry that matches every packet; the caller fills in its target.
-    fn plain_entry(&mut self, target_size: usize) -> Result<usize, DraftError> {
+    fn plain_entry(&mut self, target_size: usize) -> Result<usize, EditError> {
         self.flush()?;
-        let layout = self.draft.layout;
+        let layout = self.editor.layout;
         let start = self.length;
         let size = layout.entry + target_size;
         self.length += size;
@@ -497,9 +503,9 @@ impl<'d> Writer<'d> {
         Ok(start)
     }
 
-    fn standard_entry(&mut self, verdict: i32, counters: Counters) -> Result<(), DraftError> {
+    fn standard_entry(&mut self, verdict: i32, counters: Counters) -> Result<(), EditError> {
         let start = self.plain_entry(STANDARD_TARGET)?;
-        let layout = self.draft.layout;
+        let layout = self.editor.layout;
         let at = start + layout.entry + VERDICT;
         put(&mut self.argument, at, &verdict.to_ne_bytes());
         let at = start + layout.counters;
@@ -510,22 +516,22 @@ impl<'d> Writer<'d> {
     }
 
     /// Writes the head of a user-defined chain.
-    fn error_entry(&mut self, name: &[u8]) -> Result<(), DraftError> {
-        let target = self.plain_entry(ERROR_TARGET)? + self.draft.layout.entry;
+    fn error_entry(&mut self, name: &[u8]) -> Result<(), EditError> {
+        let target = self.plain_entry(ERROR_TARGET)? + self.editor.layout.entry;
         put(
             &mut self.argument,
             target + TARGET_NAME,
             XT_ERROR_TARGET.as_bytes(),
         );
         put(&mut self.argument, target + ERROR_NAME, name);
-        self.count(Counted::Given(Counters::default()));
+        self.count(CounterSource::Given(Counters::default()));
         Ok(())
     }
 
     /// Writes the end of the table.
-    fn end(mut self) -> Result<Replacement, DraftError> {
-        let info = self.draft.table.info();
-        let end = end_of_chains(self.draft);
+    fn end(mut self) -> Result<Replacement, EditError> {
+        let info = self.editor.table.info();
+        let end = end_of_chains(self.editor);
         let number = info.num_entries().saturating_sub(1);
         // Both are offsets in the old table, whose size is a u32.
         self.keep(end as u32, self.old.len() as u32, number, 1)?;

@@ -13,7 +13,7 @@ use crate::xt::{self, Family, Names, value};
 
 /// The options of a program's command line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(in crate::iptables) struct Called {
+pub(in crate::iptables) struct CommandLineOptions {
     /// `-t`
     pub(in crate::iptables) table: Option<String>,
     /// `-L` or `-S`
@@ -63,7 +63,7 @@ pub(in crate::iptables) struct Listing {
 
 impl Wait {
     /// Returns how long to retry.
-    pub(in crate::iptables) const fn patience(self) -> Retry {
+    pub(in crate::iptables) const fn retry_policy(self) -> Retry {
         match self {
             Self::No => Retry::ONCE,
             Self::Forever => Retry::FOREVER,
@@ -89,13 +89,13 @@ impl Command {
         native_log: bool,
         names: &Names,
         words: &[Word<'_>],
-    ) -> Result<(Self, Called), ParseError> {
+    ) -> Result<(Self, CommandLineOptions), ParseError> {
         let mut command = Self::none();
         let is_chain = |_: &BStr| false;
         let mut parser = Parser::new(family, names, words, &is_chain, &mut command.spec);
         parser.native_log = native_log;
         parser.shortened = Some(Default::default());
-        parser.called = Some(Called::default());
+        parser.called = Some(CommandLineOptions::default());
         (command.verb, command.chain) = parser.parse()?;
         command.for_other_family = parser.for_other_family;
         let called = parser.called.take().unwrap_or_default();
@@ -103,7 +103,7 @@ impl Command {
     }
 }
 
-impl Called {
+impl CommandLineOptions {
     /// Whether the rule or change of the command is ignored.
     pub(super) const fn lists_instead(&self) -> bool {
         self.listing.is_some() || self.help || self.version

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use chainwright::legacy;
 use chainwright::nft::{Scope, Snapshot};
 use chainwright_trace::{
-    Direction, End, Interface, Node, Options, Outcome, Packet, Part, Rules, Walk,
+    Direction, End, FinalValue, Interface, Node, Options, Outcome, Packet, Rules, Trace,
 };
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::common::accounting::prepared;
 use crate::common::rulesets::data;
 use crate::common::tools::Tools;
 use crate::common::{connect, sandbox};
-use crate::walk::in_memory;
+use crate::trace::in_memory;
 
 /// A port of a service, as in the manifests.
 #[derive(Debug)]
@@ -156,9 +156,9 @@ fn packet(direction: Direction, protocol: u8, from: SocketAddr, to: SocketAddr) 
 
 /// Where a packet arrives according to a trace: the probability of each place, for the ends whose only assumption is
 /// that no rule remembers the sender.
-fn places(walk: &Walk) -> BTreeMap<(String, bool), f64> {
+fn places(trace: &Trace) -> BTreeMap<(String, bool), f64> {
     let mut places = BTreeMap::new();
-    for end in walk.ends.iter().filter(|end| !remembered(end)) {
+    for end in trace.ends.iter().filter(|end| !remembered(end)) {
         let place = match &end.outcome {
             Outcome::Forwarded | Outcome::Delivered => {
                 format!("{}:{}", end.packet.destination, end.packet.destination_port)
@@ -195,8 +195,8 @@ fn alike<'p>(
 }
 
 #[track_caller]
-fn assert_same(name: &str, port: &Port, walk: &Walk, expected: &BTreeMap<(String, bool), f64>) {
-    let found = places(walk);
+fn assert_same(name: &str, port: &Port, trace: &Trace, expected: &BTreeMap<(String, bool), f64>) {
+    let found = places(trace);
     let near = |one: &f64, other: &f64| (one - other).abs() < 1e-6;
     let same = found.len() == expected.len()
         && found
@@ -205,34 +205,34 @@ fn assert_same(name: &str, port: &Port, walk: &Walk, expected: &BTreeMap<(String
             .all(|(one, other)| one.0 == other.0 && near(one.1, other.1));
     assert!(
         same,
-        "{name}, {}: found {found:?} instead of {expected:?}\n{walk}",
+        "{name}, {}: found {found:?} instead of {expected:?}\n{trace}",
         port.service
     );
     if port.affinity && !port.endpoints.is_empty() {
         // A client that was seen before goes where it went then.
-        let again = walk.ends.iter().filter(|end| remembered(end));
+        let again = trace.ends.iter().filter(|end| remembered(end));
         let reached: Vec<_> = again
             .map(|end| format!("{}:{}", end.packet.destination, end.packet.destination_port))
             .collect();
         for (endpoint, _) in &port.endpoints {
-            assert!(reached.contains(&endpoint.to_string()), "{name}: {walk}");
+            assert!(reached.contains(&endpoint.to_string()), "{name}: {trace}");
         }
     } else {
         assert!(
-            walk.ends.iter().all(|end| end.assumptions.is_empty()),
-            "{name}: {walk}"
+            trace.ends.iter().all(|end| end.assumptions.is_empty()),
+            "{name}: {trace}"
         );
     }
-    assert!(!walk.is_cut);
+    assert!(!trace.is_truncated);
 }
 
 /// Traces each port of each service.
 fn every_service(name: &str, loaded: &Loaded, is_1_20: bool) {
     let rules = loaded.rules();
-    assert_eq!(rules.not_walked(), [""; 0]);
+    assert_eq!(rules.not_traced(), [""; 0]);
     let node = node();
     // Sets that rules fill are empty: their content when they were saved is gone.
-    let walk = |packet: &Packet| rules.walk(packet, &node, &Options::default());
+    let trace = |packet: &Packet| rules.trace(packet, &node, &Options::default());
     let (pod, outside) = (FROM_POD.parse().unwrap(), FROM_OUTSIDE.parse().unwrap());
     let rejected: BTreeMap<_, _> = [(
         ("rejected with icmp port-unreachable".to_owned(), false),
@@ -249,11 +249,12 @@ fn every_service(name: &str, loaded: &Loaded, is_1_20: bool) {
                 true => rejected.clone(),
                 false => alike(all.clone(), masqueraded),
             };
-            let walk = walk(&packet);
-            assert_same(name, &port, &walk, &expected);
+            let trace = trace(&packet);
+            assert_same(name, &port, &trace, &expected);
             if masqueraded && !has_none {
-                let ours = |end: &End| end.packet.source == Part::Known(NODE_ADDRESS.to_owned());
-                assert!(walk.ends.iter().all(ours), "{walk}");
+                let ours =
+                    |end: &End| end.packet.source == FinalValue::Known(NODE_ADDRESS.to_owned());
+                assert!(trace.ends.iter().all(ours), "{trace}");
             }
             asked += 1;
         }
@@ -271,13 +272,13 @@ fn every_service(name: &str, loaded: &Loaded, is_1_20: bool) {
         if is_1_20 && has_none && port.local {
             continue; // it wrote no rule for that
         }
-        assert_same(name, &port, &walk(&packet), &expected);
+        assert_same(name, &port, &trace(&packet), &expected);
         asked += 1;
     }
     assert!(asked > 600, "{asked}");
     // An address without a service.
     let nobody = "10.244.7.7:9".parse().unwrap();
-    let through = walk(&packet(Direction::Forwarded, 6, pod, nobody));
+    let through = trace(&packet(Direction::Forwarded, 6, pod, nobody));
     let expected = alike([nobody].iter(), false);
     assert_eq!(places(&through), expected, "{through}");
 }

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 
 use chainwright::nft::Snapshot;
 use chainwright_trace::{
-    Direction, End, Hook, Interface, Node, Options, Outcome, Packet, Rules, State, Tuple, Walk,
+    Direction, End, Hook, Interface, Node, Options, Outcome, Packet, Rules, State, Trace, Tuple,
 };
 
-use crate::walk::in_memory;
+use crate::trace::in_memory;
 
 fn ruleset(text: &str) -> Snapshot {
     in_memory(text)
@@ -28,21 +28,21 @@ fn incoming() -> Packet {
     packet
 }
 
-fn walked(text: &str, packet: &Packet) -> Walk {
-    walked_at(text, packet, &Node::default())
+fn traced(text: &str, packet: &Packet) -> Trace {
+    traced_at(text, packet, &Node::default())
 }
 
-fn walked_at(text: &str, packet: &Packet, node: &Node) -> Walk {
+fn traced_at(text: &str, packet: &Packet, node: &Node) -> Trace {
     let snapshot = ruleset(text);
     let rules = Rules::new().with_nft(&snapshot);
-    rules.walk(packet, node, &Options::default())
+    rules.trace(packet, node, &Options::default())
 }
 
 /// The only end of a trace.
 fn only(text: &str, packet: &Packet) -> End {
-    let walk = walked(text, packet);
-    assert_eq!(walk.ends.len(), 1, "{walk}");
-    let end = walk.ends.into_iter().next().unwrap();
+    let trace = traced(text, packet);
+    assert_eq!(trace.ends.len(), 1, "{trace}");
+    let end = trace.ends.into_iter().next().unwrap();
     assert_eq!(end.probability, 1.0);
     end
 }
@@ -123,14 +123,14 @@ fn what_is_known_is_compared() {
             addresses: Some(vec!["10.0.0.1".parse().unwrap()]),
             ..Node::default()
         };
-        let walk = walked_at(&input(&format!("{condition} drop;")), &known, &node);
+        let trace = traced_at(&input(&format!("{condition} drop;")), &known, &node);
         let dropped = |end: &End| end.outcome == Outcome::Dropped;
         match condition.starts_with("fib saddr") {
             // Anything except local stays undetermined.
-            true => assert!(!walk.ends.iter().any(dropped)),
+            true => assert!(!trace.ends.iter().any(dropped)),
             false => {
-                assert_eq!(walk.ends.len(), 1, "{condition}: {walk}");
-                assert_eq!(dropped(&walk.ends[0]), is, "{condition}");
+                assert_eq!(trace.ends.len(), 1, "{condition}: {trace}");
+                assert_eq!(dropped(&trace.ends[0]), is, "{condition}");
             }
         }
     }
@@ -147,11 +147,11 @@ fn what_is_known_is_compared() {
 fn what_is_not_known_splits() {
     let mut packet = incoming();
     packet.connection.state = None;
-    let walk = walked(
+    let trace = traced(
         &input("ct state established,related accept; ct state invalid drop; tcp dport 22 drop;"),
         &packet,
     );
-    let mut ends: Vec<_> = walk
+    let mut ends: Vec<_> = trace
         .ends
         .iter()
         .map(|end| (end.assumptions.join("; "), end.outcome.clone()))
@@ -167,15 +167,15 @@ fn what_is_not_known_splits() {
             ("ct state is invalid".to_owned(), Outcome::Dropped),
             ("ct state is new".to_owned(), Outcome::Delivered),
         ],
-        "{walk}"
+        "{trace}"
     );
 }
 
 #[test]
 fn chance_has_its_probabilities() {
     let text = input("numgen random mod 4 vmap { 0 : drop, 1-2 : accept, 3 : jump a };");
-    let walk = walked(&text, &incoming());
-    let mut ends: Vec<_> = walk
+    let trace = traced(&text, &incoming());
+    let mut ends: Vec<_> = trace
         .ends
         .iter()
         .map(|end| (end.probability, end.outcome.clone()))
@@ -183,14 +183,14 @@ fn chance_has_its_probabilities() {
     ends.sort_by(|one, other| one.0.total_cmp(&other.0));
     let sum: f64 = ends.iter().map(|(probability, _)| probability).sum();
     assert_eq!(sum, 1.0);
-    assert_eq!(ends.len(), 3, "{walk}");
+    assert_eq!(ends.len(), 3, "{trace}");
     assert_eq!(ends[2], (0.5, Outcome::Delivered));
-    assert!(walk.ends.iter().all(|end| end.assumptions.is_empty()));
+    assert!(trace.ends.iter().all(|end| end.assumptions.is_empty()));
     let text = input("numgen random mod 100 < 30 drop;");
-    let walk = walked(&text, &incoming());
-    assert_eq!(walk.ends.len(), 2);
-    assert_eq!(walk.ends[0].probability, 0.3, "{walk}");
-    assert_eq!(walk.ends[0].outcome, Outcome::Dropped);
+    let trace = traced(&text, &incoming());
+    assert_eq!(trace.ends.len(), 2);
+    assert_eq!(trace.ends[0].probability, 0.3, "{trace}");
+    assert_eq!(trace.ends[0].outcome, Outcome::Dropped);
 }
 
 #[test]
@@ -277,10 +277,10 @@ fn translations() {
             "10.1.0.1".parse().unwrap(),
         ]),
     };
-    let walk = walked_at(NAT, &packet, &node);
-    assert_eq!(walk.ends.len(), 1, "{walk}");
-    let end = &walk.ends[0];
-    assert_eq!(end.outcome, Outcome::Forwarded, "{walk}");
+    let trace = traced_at(NAT, &packet, &node);
+    assert_eq!(trace.ends.len(), 1, "{trace}");
+    let end = &trace.ends[0];
+    assert_eq!(end.outcome, Outcome::Forwarded, "{trace}");
     assert_eq!(end.packet.destination.known(), Some("10.1.0.9"));
     assert_eq!(end.packet.destination_port.known(), Some("8080"));
     assert_eq!(end.packet.source.known(), Some("10.1.0.1"));
@@ -292,10 +292,10 @@ fn translations() {
     assert_eq!(chains, ["prerouting", "forward", "postrouting"]);
 
     // If it is unknown whose address that is, both are followed.
-    let walk = walked(NAT, &packet);
-    assert_eq!(walk.ends.len(), 2, "{walk}");
+    let trace = traced(NAT, &packet);
+    assert_eq!(trace.ends.len(), 2, "{trace}");
     assert_eq!(
-        walk.ends[0].assumptions,
+        trace.ends[0].assumptions,
         ["10.1.0.9 is an address of this machine"]
     );
 
@@ -303,10 +303,10 @@ fn translations() {
     packet.connection.state = Some(State::Established);
     packet.connection.is_reply = Some(false);
     packet.connection.status = Some(0x3f);
-    let walk = walked_at(NAT, &packet, &node);
-    assert_eq!(walk.ends.len(), 1, "{walk}");
-    assert_eq!(walk.ends[0].packet.destination.known(), Some("10.0.0.1"));
-    assert!(!walk.ends[0].notes.is_empty());
+    let trace = traced_at(NAT, &packet, &node);
+    assert_eq!(trace.ends.len(), 1, "{trace}");
+    assert_eq!(trace.ends[0].packet.destination.known(), Some("10.0.0.1"));
+    assert!(!trace.ends[0].notes.is_empty());
     // Unless its translation is known.
     packet.connection.reply = Tuple {
         source: Some("10.1.0.9".parse().unwrap()),
@@ -314,9 +314,9 @@ fn translations() {
         destination: Some("10.1.0.1".parse().unwrap()),
         destination_port: Some(1234),
     };
-    let walk = walked_at(NAT, &packet, &node);
-    assert_eq!(walk.ends[0].packet.destination.known(), Some("10.1.0.9"));
-    assert_eq!(walk.ends[0].packet.source.known(), Some("10.1.0.1"));
+    let trace = traced_at(NAT, &packet, &node);
+    assert_eq!(trace.ends[0].packet.destination.known(), Some("10.1.0.9"));
+    assert_eq!(trace.ends[0].packet.source.known(), Some("10.1.0.1"));
 }
 
 #[test]
@@ -371,8 +371,8 @@ fn sets_that_rules_fill() {
         "chain a",
         "set seen { type ipv4_addr; flags dynamic,timeout; }; chain a",
     );
-    let walk = walked(&text, &incoming());
-    let ends: Vec<_> = walk
+    let trace = traced(&text, &incoming());
+    let ends: Vec<_> = trace
         .ends
         .iter()
         .map(|end| (end.assumptions.join("; "), end.outcome.clone()))
@@ -392,12 +392,12 @@ fn sets_that_rules_fill() {
     );
     let snapshot = ruleset(&text);
     let mut as_they_are = Options::default();
-    as_they_are.sets_as_they_are = true;
-    let walk = Rules::new()
+    as_they_are.assume_static_sets = true;
+    let trace = Rules::new()
         .with_nft(&snapshot)
-        .walk(&incoming(), &Node::default(), &as_they_are);
-    assert_eq!(walk.ends.len(), 1);
-    assert_eq!(walk.ends[0].outcome, Outcome::Delivered);
+        .trace(&incoming(), &Node::default(), &as_they_are);
+    assert_eq!(trace.ends.len(), 1);
+    assert_eq!(trace.ends[0].outcome, Outcome::Delivered);
 }
 
 /// Two unknown keys are two separate assumptions.
@@ -409,8 +409,8 @@ fn keys_that_are_not_known() {
     );
     let mut packet = incoming();
     (packet.source, packet.destination) = (None, None);
-    let walk = walked(&text, &packet);
-    let ends: Vec<_> = walk
+    let trace = traced(&text, &packet);
+    let ends: Vec<_> = trace
         .ends
         .iter()
         .map(|end| (end.assumptions.join("; "), end.outcome.clone()))
@@ -428,18 +428,19 @@ fn keys_that_are_not_known() {
             (of("not: ", ""), Outcome::Dropped),
             (of("not: ", "not: "), Outcome::Delivered),
         ],
-        "{walk}"
+        "{trace}"
     );
 }
 
 #[track_caller]
-fn delivers_both_ways(walk: &Walk) {
-    assert_eq!(walk.ends.len(), 2, "{walk}");
+fn delivers_both_ways(trace: &Trace) {
+    assert_eq!(trace.ends.len(), 2, "{trace}");
     assert!(
-        walk.ends
+        trace
+            .ends
             .iter()
             .all(|end| end.outcome == Outcome::Delivered),
-        "{walk}"
+        "{trace}"
     );
 }
 
@@ -447,16 +448,16 @@ fn delivers_both_ways(walk: &Walk) {
 #[test]
 fn what_exists_or_is_missing() {
     let rules = "fib saddr . iif oif exists accept; fib saddr . iif oif missing accept; drop;";
-    let walk = walked(&input(rules), &incoming());
-    delivers_both_ways(&walk);
+    let trace = traced(&input(rules), &incoming());
+    delivers_both_ways(&trace);
 }
 
 /// An option that a rule removed no longer exists.
 #[test]
 fn options_that_were_taken_out() {
     let rules = "reset tcp option sack-perm; tcp option sack-perm exists drop;";
-    let walk = walked(&input(rules), &incoming());
-    delivers_both_ways(&walk);
+    let trace = traced(&input(rules), &incoming());
+    delivers_both_ways(&trace);
 }
 
 /// Without connection tracking nothing is translated: the chains that translate are not called.
@@ -515,9 +516,9 @@ fn ways_of_ending() {
             2,
         ),
     ] {
-        let walk = walked(&input(&format!("{rule};")), &packet);
-        assert_eq!(walk.ends.len(), ends, "{rule}: {walk}");
-        assert_eq!(walk.ends[0].outcome, outcome, "{rule}: {walk}");
+        let trace = traced(&input(&format!("{rule};")), &packet);
+        assert_eq!(trace.ends.len(), ends, "{rule}: {trace}");
+        assert_eq!(trace.ends[0].outcome, outcome, "{rule}: {trace}");
     }
     // The outcome names the actual answer, not the form in the rule.
     let inet = input("reject with icmpx host-unreachable;").replace("table ip", "table inet");
@@ -525,9 +526,9 @@ fn ways_of_ending() {
         only(&inet, &packet).outcome,
         Outcome::Rejected("icmp host-unreachable".into())
     );
-    let walk = walked(&input("limit rate 3/minute drop;"), &packet);
+    let trace = traced(&input("limit rate 3/minute drop;"), &packet);
     assert_eq!(
-        walk.ends[0].assumptions,
+        trace.ends[0].assumptions,
         ["the rate of 3 packets per minute is exceeded"]
     );
 }
@@ -541,16 +542,17 @@ fn there_is_an_end_to_splitting() {
     let rules = Rules::new().with_nft(&snapshot);
     let mut few = Options::default();
     few.branches = 16;
-    let walk = rules.walk(&incoming(), &Node::default(), &few);
-    assert!(walk.is_cut);
-    assert!(walk.ends.len() <= 32, "{}", walk.ends.len());
+    let trace = rules.trace(&incoming(), &Node::default(), &few);
+    assert!(trace.is_truncated);
+    assert!(trace.ends.len() <= 32, "{}", trace.ends.len());
     assert!(
-        walk.ends
+        trace
+            .ends
             .iter()
             .any(|end| matches!(end.outcome, Outcome::NotFollowed(_)))
     );
     let mut short = Options::default();
     short.rules = 10;
-    let walk = rules.walk(&incoming(), &Node::default(), &short);
-    assert!(walk.is_cut);
+    let trace = rules.trace(&incoming(), &Node::default(), &short);
+    assert!(trace.is_truncated);
 }

@@ -4,7 +4,7 @@
 //! The first trace prepares data that later ones share: that, and the jump graph of the same ruleset, are measured
 //! beside reading the ruleset.
 //!
-//! `cargo bench --bench walk [-- CHAINS …]`
+//! `cargo bench --bench trace [-- CHAINS …]`
 
 mod common;
 
@@ -67,23 +67,23 @@ fn all<'r>(
     };
     let options = Options::default();
     let services = chains / 2;
-    let walk = |rules: &Rules<'_>, number: usize| {
-        let walk = rules.walk(&packet(number), &node, &options);
-        let [end] = &walk.ends[..] else {
-            return Err(BoxError::from(format!("not one end: {walk}")));
+    let trace = |rules: &Rules<'_>, number: usize| {
+        let trace = rules.trace(&packet(number), &node, &options);
+        let [end] = &trace.ends[..] else {
+            return Err(BoxError::from(format!("not one end: {trace}")));
         };
         let translated = end.packet.destination.known() != Some("10.255.255.255");
         if end.outcome != Outcome::Forwarded || translated != (number < services) {
-            return Err(BoxError::from(format!("another end: {walk}")));
+            return Err(BoxError::from(format!("another end: {trace}")));
         }
-        black_box(walk);
+        black_box(trace);
         Ok(())
     };
     let none = (1 << 24) - 1;
-    let mut first = || walk(rules, 0);
-    let mut middle = || walk(rules, services / 2);
-    let mut last = || walk(rules, services - 1);
-    let mut nobody = || walk(rules, none);
+    let mut first = || trace(rules, 0);
+    let mut middle = || trace(rules, services / 2);
+    let mut last = || trace(rules, services - 1);
+    let mut nobody = || trace(rules, none);
     let mut contenders: [Contender<'_, BoxError>; 4] = [
         ("the first service", &mut first),
         ("one in the middle", &mut middle),
@@ -98,7 +98,7 @@ fn all<'r>(
         black_box(anew());
         Ok(())
     };
-    let mut made_and_walked = || walk(&anew(), services - 1);
+    let mut made_and_walked = || trace(&anew(), services - 1);
     let graph = || {
         let mut graph = Graph::new();
         add(&mut graph);

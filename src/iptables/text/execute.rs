@@ -7,7 +7,7 @@ use crate::iptables::{Backend, Counters, Error, Policy, Rule};
 /// Carries out a command. Returns the number of added rules.
 ///
 /// `counters` are those of its rule or policy, unless the command has its own.
-pub(in crate::iptables) fn carry_out(
+pub(in crate::iptables) fn execute(
     command: &mut Command,
     counters: Option<Counters>,
     table: &mut TableEdit<'_>,

@@ -5,21 +5,21 @@ use super::known::type_names;
 use super::parser::Parser;
 use super::script::{CT_OBJECTS, FAMILIES, STATEFUL};
 use super::selector;
-use super::tree::{Command, Described, Kind, Object, Verb, Watched, WatchedKind};
+use super::tree::{Command, Described, EventFilter, EventKind, Kind, Object, Verb};
 use crate::syntax::Place;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Chain, DataType, Family, Flowtable, Set, Table};
 
 /// Selections of `monitor`, by keyword.
-const WATCHED: [(&str, WatchedKind); 8] = [
-    ("ruleset", WatchedKind::Ruleset),
-    ("tables", WatchedKind::Tables),
-    ("chains", WatchedKind::Chains),
-    ("rules", WatchedKind::Rules),
-    ("sets", WatchedKind::Sets),
-    ("elements", WatchedKind::Elements),
-    ("objects", WatchedKind::Objects),
-    ("trace", WatchedKind::Trace),
+const WATCHED: [(&str, EventKind); 8] = [
+    ("ruleset", EventKind::Ruleset),
+    ("tables", EventKind::Tables),
+    ("chains", EventKind::Chains),
+    ("rules", EventKind::Rules),
+    ("sets", EventKind::Sets),
+    ("elements", EventKind::Elements),
+    ("objects", EventKind::Objects),
+    ("trace", EventKind::Trace),
 ];
 
 /// Kinds of objects that can be listed or reset together, by keyword.
@@ -78,11 +78,11 @@ impl Parser<'_> {
         }
         Ok(Command {
             verb: Verb::List,
-            object: Object::Monitor(Watched {
+            object: Object::Monitor(EventFilter {
                 is_named: only.is_some() || watched.is_some(),
                 additions: only != Some("destroy"),
                 deletions: only != Some("new"),
-                kind: watched.map_or(WatchedKind::Ruleset, |(_, kind)| *kind),
+                kind: watched.map_or(EventKind::Ruleset, |(_, kind)| *kind),
                 is_json,
             }),
             place: self.since(start),

@@ -6,7 +6,7 @@ use crate::print::Printer;
 use crate::syntax::Line;
 
 /// Formats a rule in one line.
-pub(super) fn said(rule: &Rule) -> Option<String> {
+pub(super) fn printed(rule: &Rule) -> Option<String> {
     let statements = rule.statements.iter().map(|(statement, _)| statement);
     let line = Line {
         statements: statements.cloned().collect(),
@@ -32,7 +32,10 @@ pub(crate) fn parsed_rules(text: &[u8]) -> Result<Vec<String>, Error> {
                 chain,
                 ..
             } = &**rule;
-            Some(format!("add rule {family} {table} {chain} {}", said(rule)?))
+            Some(format!(
+                "add rule {family} {table} {chain} {}",
+                printed(rule)?
+            ))
         }
         _ => None,
     };

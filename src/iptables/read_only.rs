@@ -11,7 +11,7 @@ impl Iptables {
     ///
     /// # Errors
     /// [`NotLoaded`](netlink::Error::NotLoaded) in [`Error::Nft`]; the errors of [`open`](Self::open).
-    pub fn open_to_look(backend: Backend) -> Result<Self, Error> {
+    pub fn open_if_loaded(backend: Backend) -> Result<Self, Error> {
         if backend == Backend::Nft && !nft::is_loaded() {
             return Err(netlink::Error::NotLoaded.into());
         }
@@ -27,7 +27,7 @@ impl Iptables {
 pub fn tables_in_use(backend: Backend, family: Family) -> Result<Vec<String>, Error> {
     match backend {
         Backend::Nft => {
-            let mut nft = match Connection::open_to_look() {
+            let mut nft = match Connection::open_if_loaded() {
                 Err(netlink::Error::NotLoaded) => return Ok(Vec::new()),
                 opened => opened?,
             };

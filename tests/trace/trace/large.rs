@@ -32,13 +32,13 @@ fn walks(title: &str, rules: &Rules<'_>) {
         packet.out_interface = Some("eth1".into());
         for turn in ["first", "second"] {
             let begun = Instant::now();
-            let walk = rules.walk(&packet, &node, &Options::default());
+            let trace = rules.trace(&packet, &node, &Options::default());
             println!(
                 "{title}, service {number}, {turn} walk: {:.1?}",
                 begun.elapsed()
             );
-            let [end] = &walk.ends[..] else {
-                panic!("{walk}");
+            let [end] = &trace.ends[..] else {
+                panic!("{trace}");
             };
             assert_eq!(end.outcome, Outcome::Forwarded);
             let there = number < services;
@@ -56,7 +56,7 @@ fn walks(title: &str, rules: &Rules<'_>) {
                 .iter()
                 .map(|step| step.chain.to_string())
                 .collect();
-            assert_eq!(chains.len(), if there { 5 } else { 3 }, "{walk}");
+            assert_eq!(chains.len(), if there { 5 } else { 3 }, "{trace}");
         }
     }
 }
