@@ -117,7 +117,7 @@ fn encoded_rules() -> Vec<Vec<u8>> {
 /// Captured batches that kube-proxy sent to the kernel.
 fn batches() -> Vec<Vec<u8>> {
     let read = |path: PathBuf| fs::read(path).unwrap_or_default();
-    let files = files("cli/src/demo/kube-proxy", ".batch");
+    let files = files("examples/demo/src/kube-proxy", ".batch");
     files.into_iter().map(read).collect()
 }
 
