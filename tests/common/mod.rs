@@ -170,9 +170,21 @@ pub(crate) fn report(error: &dyn Error) -> String {
     text
 }
 
-/// The number in an environment variable, which selects runs of full length.
+/// Returns the number in an environment variable.
+pub(crate) fn number(name: &str) -> Option<usize> {
+    let given = std::env::var(name).ok()?;
+    let number = given.parse();
+    Some(number.unwrap_or_else(|_| panic!("{name}: {given:?} is not a number")))
+}
+
+/// How many times as many random rounds tests run as by default; `tests/nightly` sets 10.
+pub(crate) fn thorough() -> usize {
+    number("CHAINWRIGHT_THOROUGH").unwrap_or(1)
+}
+
+/// Returns the number in an environment variable, or else this one times [`thorough`].
 pub(crate) fn from_env(name: &str, usual: usize) -> usize {
-    std::env::var(name).map_or(usual, |given| given.parse().unwrap())
+    number(name).unwrap_or_else(|| usual * thorough())
 }
 
 /// Runs a function when it is dropped, even when a test fails: stops threads that `thread::scope` would wait for.

@@ -329,7 +329,7 @@ fn add_operation(tx: &mut Transaction, random: &mut Random, there: &There) {
 
 /// Use `MIRROR_COMMITS=100000` for the long run.
 fn commits() -> usize {
-    std::env::var("MIRROR_COMMITS").map_or(1_000, |count| count.parse().unwrap())
+    crate::common::from_env("MIRROR_COMMITS", 250)
 }
 
 /// Changes of every kind, several in each transaction; the mirror shows those that the kernel accepts.

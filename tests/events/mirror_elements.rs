@@ -242,7 +242,7 @@ fn fail_once(sandbox: &Sandbox, nft: &mut Connection, mirror: &mut Mirror) {
 
 /// Use `MIRROR_PLANS=5000` for the long run.
 fn rounds() -> usize {
-    std::env::var("MIRROR_PLANS").map_or(400, |count| count.parse().unwrap())
+    crate::common::from_env("MIRROR_PLANS", 100)
 }
 
 #[test]

@@ -354,10 +354,7 @@ fn real_rulesets_are_listed_as_by_the_kernel() {
 #[test]
 fn it_answers_and_holds_what_the_kernel_does() {
     let sandbox = crate::common::sandbox();
-    let transactions: usize = match std::env::var("MODEL_TRANSACTIONS") {
-        Ok(number) => number.parse().unwrap(),
-        Err(_) => 500,
-    };
+    let transactions = crate::common::from_env("MODEL_TRANSACTIONS", 150);
     sandbox
         .run(|| {
             let mut pair = Pair::new();

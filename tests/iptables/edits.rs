@@ -330,8 +330,7 @@ impl Model {
 
 /// The rounds to run: `CHAINWRIGHT_TEST_ROUNDS`, otherwise few.
 fn rounds() -> usize {
-    let variable = std::env::var("CHAINWRIGHT_TEST_ROUNDS").ok();
-    variable.map_or(20, |rounds| rounds.parse().expect("a number"))
+    crate::common::from_env("CHAINWRIGHT_TEST_ROUNDS", 8)
 }
 
 #[track_caller]

@@ -143,7 +143,7 @@ fn open_locked(sandbox: &chainwright_testing::Sandbox, backend: Backend, lock: &
 /// As often as `systemctl restart iptables` may occur, at random moments, while an agent writes and an observer reads.
 #[test]
 fn nothing_of_others_is_ever_missing() {
-    let times = from_env("KEEP_FOREIGN_TIMES", 200);
+    let times = from_env("KEEP_FOREIGN_TIMES", 40);
     let lock = tempfile::NamedTempFile::new().unwrap();
     for backend in [Backend::Nft, Backend::Legacy] {
         let sandbox = prepared();

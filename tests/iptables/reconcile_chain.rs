@@ -75,7 +75,7 @@ fn text(chain: &str, rules: &[&str]) -> String {
 
 /// Use `CHAIN_ROUNDS=1000` for the long run.
 fn rounds() -> usize {
-    std::env::var("CHAIN_ROUNDS").map_or(40, |count| count.parse().unwrap())
+    crate::common::from_env("CHAIN_ROUNDS", 12)
 }
 
 /// Length of the longest common subsequence.

@@ -14,8 +14,8 @@ pub(crate) mod proxy;
 mod tables;
 mod undisturbed;
 
-use crate::common::from_env;
 use crate::common::running;
+use crate::common::{from_env, number, thorough};
 use cases::run;
 use chainwright::iptables::{Backend, Family};
 use chainwright::legacy::LOCK_VARIABLE;
@@ -74,7 +74,7 @@ const LEGACY: Layout = Layout::Iptables(Backend::Legacy);
 
 /// The step between numbers of endpoints, from 1 to 100, for which connections are counted: 1 covers all of them.
 fn step(usual: usize) -> usize {
-    from_env("DRAWN_STEP", usual)
+    number("DRAWN_STEP").unwrap_or((usual / thorough()).max(1))
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn iptables_legacy_draws_evenly() {
 
 /// How often endpoints change.
 fn rounds() -> usize {
-    from_env("AFFINITY_ROUNDS", 60)
+    from_env("AFFINITY_ROUNDS", 20)
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn victim() {
 
 /// Number of kills that must happen during syncs of each layout.
 fn kills() -> usize {
-    from_env("SERVICE_KILLS", 20)
+    from_env("SERVICE_KILLS", 6)
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn iptables_legacy_is_what_kube_proxy_writes() {
 
 /// Number of changes of each kind in each direction while flows arrive.
 fn commits() -> usize {
-    from_env("FLOOD_COMMITS", 12)
+    from_env("FLOOD_COMMITS", 6)
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn again(now: &Snapshot) -> Result<Option<()>, String> {
 fn any_ruleset_that_is_listed_is_made_again() {
     let mut random = Random::new();
     let (mut whole, mut failures) = (0, Vec::new());
-    let rounds = crate::common::from_env("RULESETS", 60);
+    let rounds = crate::common::from_env("RULESETS", 20);
     for _ in 0..rounds {
         let sandbox = sandbox();
         let mut nft = connect(&sandbox);

@@ -395,10 +395,7 @@ fn fill(random: &mut Random, theirs: bool, mine: bool) -> Snapshot {
 /// From any state to any other: the agent's objects are as desired, and no others are touched.
 #[test]
 fn through_random_plans_nothing_of_others_is_touched() {
-    let rounds: usize = match std::env::var("TAGGED") {
-        Ok(number) => number.parse().unwrap(),
-        Err(_) => 60,
-    };
+    let rounds = crate::common::from_env("TAGGED", 20);
     let mut random = Random::new();
     let (mut changes, mut kept) = (0, 0);
     for _ in 0..rounds {

@@ -204,7 +204,7 @@ fn touched(plan: &Plan) -> BTreeSet<(String, Option<Vec<u8>>, bool)> {
 
 /// Use `TREES=10000` for the long run.
 fn rounds() -> usize {
-    std::env::var("TREES").map_or(250, |count| count.parse().unwrap())
+    crate::common::from_env("TREES", 60)
 }
 
 #[test]

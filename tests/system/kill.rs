@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::common::random::Random;
 use crate::common::running::{Victim, say};
-use crate::common::{connect, report, sandbox};
+use crate::common::{connect, from_env, report, sandbox};
 use chainwright::nft::{Connection, Family, Scope, Snapshot};
 use chainwright_testing::Sandbox;
 use rulesets::{chains, change, shown};
@@ -24,8 +24,10 @@ use tempfile::TempDir;
 
 const IP: Family = Family::IP;
 
-/// Number of kills that must happen during the operations, in total.
-const KILLS: usize = 200;
+/// Number of kills that must happen during the operations of a test: this part of all.
+fn kills(percent: usize) -> usize {
+    (from_env("KILLS", 60) * percent).div_ceil(100)
+}
 
 // ---------------------------------------------------------------------------------------------
 // The killed process.
@@ -291,21 +293,13 @@ fn assert_whole(left: &[Left]) {
     assert!(left.contains(&Left::Old), "{left:?}");
 }
 
-const SAVE: usize = KILLS / 5;
-
-const BACKUP: usize = KILLS / 5;
-
-const ROLLBACK: usize = KILLS * 3 / 10;
-
-const COMMIT: usize = KILLS - SAVE - BACKUP - ROLLBACK;
-
 /// A snapshot in memory is saved over a file.
 #[test]
 fn a_killed_save_leaves_the_old_file_or_the_new_one() {
     let mut scene = Scene::new();
     fs::write(scene.path("target"), &scene.files[0]).unwrap();
     let left = scene.killed(
-        SAVE,
+        kills(20),
         |scene| {
             let from = scene.path(NAMES[scene.other()]);
             format!("save {from} {}", scene.path("target"))
@@ -333,7 +327,7 @@ fn a_killed_backup_leaves_the_old_file_or_the_new_one() {
     fs::write(scene.path("target"), &scene.files[1]).unwrap();
     let generation = scene.nft.generation().unwrap();
     let left = scene.killed(
-        BACKUP,
+        kills(20),
         |scene| format!("backup {}", scene.path("target")),
         |scene| {
             let left = scene.file();
@@ -373,7 +367,7 @@ fn a_killed_rollback_leaves_the_old_ruleset_or_the_new_one() {
     let mut scene = Scene::new();
     let check = ruleset_check(&mut scene);
     let left = scene.killed(
-        ROLLBACK,
+        kills(30),
         |scene| format!("rollback {}", scene.path(NAMES[scene.other()])),
         check,
     );
@@ -386,7 +380,7 @@ fn a_killed_commit_leaves_the_old_ruleset_or_the_new_one() {
     let mut scene = Scene::new();
     let check = ruleset_check(&mut scene);
     let left = scene.killed(
-        COMMIT,
+        kills(30),
         |scene| format!("commit {} {}", NAMES[scene.now], NAMES[scene.other()]),
         check,
     );

@@ -233,7 +233,7 @@ fn asked(rule: &RuleRef<'_>) -> Vec<BTreeSet<String>> {
 #[test]
 fn words_of_any_instructions_ask_the_same() {
     let mut random = Random::new();
-    let count = from_env("RULES", 6_000);
+    let count = from_env("RULES", 2_000);
     let (mut spoken, mut inside_spoken, mut wrong) = (0, 0, Vec::new());
     for family in [Family::IP, Family::INET, Family::NETDEV, Family::BRIDGE] {
         let kernel = sandbox();

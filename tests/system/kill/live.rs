@@ -10,7 +10,7 @@ use crate::common::{committed, kernel, orphaned};
 
 /// Number of kills that must happen in each of the three.
 fn kills() -> usize {
-    let all = std::env::var("LIVE_KILLS").map_or(42, |given| given.parse().unwrap());
+    let all = crate::common::from_env("LIVE_KILLS", 15);
     usize::div_ceil(all, 3)
 }
 
