@@ -1,7 +1,7 @@
 //! A program that uses the structs of the crate `nftables`, as netavark does, and passes them to chainwright instead
 //! of running `nft`: the firewall of a container network with a published port.
 //!
-//! Run it with `cargo run --example nftables_crate --features sandbox`, in a private network namespace.
+//! Run it with `cargo run --example nftables_crate`, in a private network namespace.
 
 use std::borrow::Cow;
 

@@ -16,10 +16,10 @@
 //!
 //! # A test in a sandbox
 //!
-//! [`Sandbox`](crate::netns::Sandbox) gives each test its own namespace, without root. Its feature `sandbox` belongs in
-//! `[dev-dependencies]`. A test harness starts threads, after which an ordinary user's
-//! process cannot become root in a user namespace any more. [`sandbox_tests!`](crate::sandbox_tests), once in
-//! the test file, does that before `main`. `examples/firewall_test.rs` sends real packets.
+//! `chainwright_testing::Sandbox` gives each test its own namespace, without root. The crate `chainwright-testing`
+//! belongs in `[dev-dependencies]`. After a test harness has started threads, an ordinary user's process cannot become
+//! root in a user namespace any more. `chainwright_testing::sandbox_tests!`, once in the test file, does that before
+//! `main`. `examples/firewall_test.rs` sends real packets.
 //!
 //! ```
 //! use chainwright_testing::Sandbox;

@@ -26,11 +26,11 @@
 //! # }
 //! ```
 //!
-//! The module `guide`, documented with the features `sandbox` and `diff`, has more short examples.
+//! The module `guide`, documented with the feature `diff`, has more short examples.
 //!
 //! # Modules
 //!
-//! A module depends on its submodules, not on its siblings.
+//! `iptables` builds on `nft`, `xt`, `legacy` and `ipset`; `nft` and `conntrack` build on `netlink`.
 //!
 //! | module | contents |
 //! |---|---|
@@ -41,10 +41,11 @@
 //! | [`netlink`] | sockets, messages, attributes, dumps, batches, errors |
 //! | [`ipset`] | names and indexes of ipset sets |
 //! | `conntrack` | conntrack entries: list, delete, watch (feature `conntrack`) |
-//! | [`netns`] | network namespaces, and private ones for tests |
+//! | [`netns`] | network namespaces: open one, run code in it |
 //!
 //! Other crates build on this one: `chainwright-lang` (nft's language, as text and JSON), `chainwright-trace` (the path
-//! of a packet) and `chainwright-kube` (Kubernetes' chains and services).
+//! of a packet), `chainwright-kube` (Kubernetes' chains and services) and `chainwright-testing` (private network
+//! namespaces and an in-memory nf_tables, for tests).
 //!
 //! The crate `chainwright-sys` has the kernel's ABI: constants and structs under their kernel names.
 //!
@@ -59,13 +60,11 @@
 //! | `serde` | objects, expressions and snapshots to and from any self-describing format |
 //! | `tokio` | ruleset changes as a stream: `nft::live::MonitorStream` |
 //! | `conntrack` | conntrack entries: `conntrack` |
-//! | `model` | `nft::live::FakeKernel`: an in-memory nf_tables, for tests without a kernel |
-//! | `sandbox` | private network namespaces for tests, without root: `netns::Sandbox`, `sandbox_tests!` |
 //!
 //! # Privileges
 //!
 //! Reading and changing tables takes `CAP_NET_ADMIN` in the user namespace that owns the network namespace:
-//! root has it, and so has every user inside a `netns::Sandbox`.
+//! root has it, and so has every user inside a `Sandbox` of `chainwright-testing`.
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Network namespaces: run code inside one.
+//! Network namespaces: open one, and run code inside it.
 //!
 //! Packet-filter tables belong to a network namespace
 //! ([network_namespaces(7)](https://man7.org/linux/man-pages/man7/network_namespaces.7.html)).
@@ -6,8 +6,8 @@
 //! to work on another namespace's tables, open the connection inside [`Netns::run`] and use it from
 //! anywhere.
 //!
-//! - [`Netns`] is a handle to a namespace that exists: the caller's, a named one
-//!   (`ip netns add`), a process's, or a file's.
+//! [`Netns`] is a handle to a namespace that exists: the caller's, a named one (`ip netns add`), a
+//! process's, or a file's.
 //!
 //! A new, private namespace that disappears with its handle is a `Sandbox` of the crate `chainwright-testing`.
 //!

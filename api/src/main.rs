@@ -1,11 +1,11 @@
-//! The public API of each library, one item a line, in `api/`: what a change does to the crate's users stands in its
-//! diff.
+//! Writes the public API of each library to `api/`, one item per line, so that a diff shows what a change means for the
+//! crates' users.
 //!
-//! `cargo run -p chainwright-api` writes the file anew; `cargo run -p chainwright-api -- --check`, which
-//! `.ci/run` does, compares it and ends with 1 where it differs.
+//! `cargo run -p chainwright-api` writes the files. `cargo run -p chainwright-api -- --check`, as in `.ci/run`, compares
+//! them, and exits with 1 if they differ.
 //!
-//! It is rendered from rustdoc's JSON, whose format changes from one Rust to the next. Where rustdoc
-//! writes another format than this reads, nothing can be rendered: both ways then end with 3, and say so.
+//! It renders rustdoc's JSON, whose format changes between versions of Rust. If it cannot read the format of the
+//! installed rustdoc, it renders nothing, reports this, and exits with 3.
 
 use std::error::Error;
 use std::os::unix::process::CommandExt as _;

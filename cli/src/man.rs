@@ -7,7 +7,7 @@ use crate::output::{Error, Exit, Output, note};
 /// `chainwright man rollback | man -l -` shows the page of a verb. Packages install the files in `man`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The verb, for instance `bench chains`; without it, the page of the command
+    /// The verb, for instance `kubelet check`; without it, the page of the command
     #[arg(value_name = "VERB")]
     verb: Vec<String>,
 }

@@ -101,7 +101,7 @@ impl Iptables {
     }
 
     /// Uses the nf_tables behind a connection: that of another network namespace, or an in-memory one
-    /// (`nft::live::FakeKernel`).
+    /// (`chainwright_testing::FakeKernel`).
     #[must_use]
     pub fn over(connection: NftConnection) -> Self {
         Self {

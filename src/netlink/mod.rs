@@ -12,8 +12,8 @@
 //! | a listing in many datagrams | [`Dump`] |
 //! | the replies to a transaction | [`BatchReplies`] |
 //!
-//! One loop (`receive.rs`) receives replies and events and hands them to an `DatagramReceiver`. The peer of a socket
-//! need not be the kernel (`peer.rs`): it can be a model, or in tests a recording of a kernel (`replay.rs`).
+//! One loop (`receive.rs`) receives replies and events and hands them to a `DatagramReceiver`. The peer of a socket
+//! need not be the kernel (`peer.rs`): it can be a fake kernel, or in tests a recording of a kernel (`replay.rs`).
 //!
 //! The path of a request: [`MessageWriter`] into a buffer, then [`Socket::send`].
 //!

@@ -1,5 +1,5 @@
-//! Listing chains: chainwright beside other Rust libraries, all compared with the same floor, in a
-//! private network namespace.
+//! Compares listing chains with other Rust libraries, all with the same lower bound, in a private network
+//! namespace.
 //!
 //! `cargo run --release -p chainwright-peers [-- CHAINS …]`
 //!

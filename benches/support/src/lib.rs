@@ -1,4 +1,4 @@
-//! Tools for measurements: rulesets of any size, floors, and alternating rounds.
+//! Tools for measurements: rulesets of any size, lower bounds ("floors"), and alternating rounds.
 //!
 //! A time alone means little: machines are shared, and the same work may take twice as long an hour
 //! later. So everything is compared with a floor in the same run: the same request to the kernel with

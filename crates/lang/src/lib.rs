@@ -1,4 +1,4 @@
-//! nft's language: the types and elements of sets, and whole rulesets.
+//! Parses and prints nft's language, as text and as JSON, and translates iptables' rules.
 //!
 //! | modules | purpose |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What tests of programs that use chainwright need, without root.
+//! For tests of programs that use chainwright, without root: private network namespaces, and an in-memory nf_tables.
 //!
 //! | to | start from |
 //! |---|---|

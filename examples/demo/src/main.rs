@@ -1,4 +1,4 @@
-//! `chainwright demo`: kubelet's chains while a rival keeps restarting its firewall.
+//! `chainwright-demo`: counts how often kubelet's chains are missing while a rival keeps restarting its firewall.
 
 mod keeper;
 mod observer;

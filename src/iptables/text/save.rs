@@ -99,7 +99,7 @@ impl Tables {
     }
 
     /// Like [`save`](Self::save), but a comment for a rule of nf_tables that iptables cannot express has another text
-    /// than bytecode, for instance nft's language (`text::rule`).
+    /// than bytecode, for instance nft's language (`chainwright_lang::rule`).
     ///
     /// # Errors
     /// Write errors.

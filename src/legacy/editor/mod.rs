@@ -1,4 +1,4 @@
-//! Editor for a table.
+//! Edits a legacy table in memory.
 //!
 //! This is one large file because all changes preserve the same invariants: every jump and every index stays
 //! correct.

@@ -35,7 +35,7 @@
 //! | recognize one's own changes | [`Change::port`], [`Connection::port`](super::Connection::port), [`Committed::made`](super::Committed::made) |
 //! | query the ruleset without system calls | [`Mirror`] |
 //! | trace the rules that a packet meets | [`Tracer`] |
-//! | test without a kernel | `FakeKernel` (feature `model`) |
+//! | test without a kernel | `FakeKernel` of the crate `chainwright-testing` |
 //! | group events received over one's own socket | [`CommitAssembler`] |
 //!
 //! # What the kernel reports

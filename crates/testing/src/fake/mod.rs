@@ -52,8 +52,8 @@ use state::Devices;
 ///
 /// [`connect`](Self::connect) returns an ordinary [`Connection`], and everything built on one works over it:
 /// transactions with the same errors for the same operations, listings, snapshots, generations,
-/// [`Monitor`](super::Monitor) and [`Mirror`](super::Mirror). A program that receives its connection as a parameter can
-/// be tested with it:
+/// [`Monitor`](chainwright::nft::live::Monitor) and [`Mirror`](chainwright::nft::live::Mirror). A program that receives
+/// its connection as a parameter can be tested with it:
 ///
 /// ```
 /// use chainwright::nft::live::Mirror;

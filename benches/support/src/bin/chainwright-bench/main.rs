@@ -1,4 +1,4 @@
-//! `chainwright bench`: benchmarks, compared with lower bounds.
+//! `chainwright-bench`: benchmarks, compared with lower bounds.
 
 mod chains;
 mod commit;
@@ -95,7 +95,7 @@ enum What {
 
     /// Save kube-proxy's table as text; by default 10,000 services with 80,000 rules
     ///
-    /// The floor is the kernel's listing: in nf_tables the cheaper of two ways, as in `bench rules`.
+    /// The floor is the kernel's listing: in nf_tables the cheaper of two ways, as in `rules`.
     Save(Iptables),
 
     /// Program the services of a cluster like kube-proxy, in each of the library's layouts; by default 10, 1,000,

@@ -1,4 +1,4 @@
-//! The programs to compare with. chainwright starts programs only in `chainwright bench`, and only for this purpose.
+//! The programs to compare with. `chainwright-bench` runs them; the library and the command `chainwright` run no programs.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
